@@ -1,0 +1,63 @@
+"""Server-side result filter: a site may speak only for the classes that it declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation import wire
+from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.refusal import Refusal, announce
+
+
+class CheckResult(Filter):
+    """Refuse a training result with columns that its site has not declared or may not teach.
+
+    Runs on the server, on the result of the training task, ahead of any aggregator:
+
+        in   a site's result
+        out  the same, or a reply EXECUTION_RESULT_ERROR, which the workflow counts as that site's
+             failure (the round goes on while `min_clients` can still be reached)
+
+    Never raises. Whether the values are fit to be averaged is the aggregator's check.
+
+    Args:
+        permitted: Site -> classes that it may teach. Default None: what it declares. With a table,
+            a site that is not in it may teach nothing.
+    """
+
+    def __init__(self, permitted: Mapping[str, Sequence[str]] | None = None):
+        super().__init__()
+        self.permitted = permitted
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Pass the result, or put an error reply in its place."""
+        if shareable.get_return_code() != ReturnCode.OK:
+            return shareable
+        site = peer_name(fl_ctx)
+        reason = self._reason(site, shareable, fl_ctx)
+        if reason is None:
+            return shareable
+        announce(
+            self, Refusal(site, fl_ctx.get_prop(AppConstants.CURRENT_ROUND), reason), fl_ctx
+        )
+        return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
+
+    def _reason(self, site: str, shareable: Shareable, fl_ctx: FLContext) -> str | None:
+        try:
+            sent = set(wire.classes_of(wire.weights(shareable).data))
+        except wire.WireError as error:
+            return str(error).rstrip(".")
+        declared = set(declared_classes(fl_ctx))
+        if sent != declared:
+            return (
+                f"it must hold the declared classes {sorted(declared)}; "
+                f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
+            )
+        if self.permitted is not None and (beyond := sent - set(self.permitted.get(site, ()))):
+            return f"the site is not permitted to teach {sorted(beyond)}"
+        return None

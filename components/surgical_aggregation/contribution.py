@@ -1,0 +1,127 @@
+"""One site's result of one round, and what makes it unfit to be averaged."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from surgical_aggregation.averaging import Array, Variables
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What a site trained in one round.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Class -> (kernel of shape (features,), bias of shape (1,)).
+        samples: Images trained on in this round; None when not reported.
+        positives: Class -> positive labels of it at the site; None when not reported.
+    """
+
+    body: Variables
+    columns: Mapping[str, tuple[Array, Array]]
+    samples: float | None = None
+    positives: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What every contribution to a run must look like.
+
+    Attributes:
+        body: The global model's body variables, by path.
+        features: Number of features that a column weighs.
+        unsent: Regular expression of the body variables that sites keep to themselves (frozen or
+            local batch normalisation); None when all are sent.
+    """
+
+    body: Variables
+    features: int
+    unsent: str | None = None
+
+    def sent(self) -> set[str]:
+        """Paths of the body variables that a site must send."""
+        if self.unsent is None:
+            return set(self.body)
+        return {path for path in self.body if not re.search(self.unsent, path)}
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _some(names: Collection[str]) -> str:
+    first = ", ".join(repr(name) for name in sorted(names)[:3])
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
+
+
+def _array_fault(name: str, value: object, shape: tuple[int, ...]) -> str | None:
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+        return f"{name!r} must be a floating array; got {got}"
+    if value.shape != shape:
+        return f"{name!r} must have shape {shape}; got {value.shape}"
+    if not np.isfinite(value).all():
+        return f"{name!r} has {np.count_nonzero(~np.isfinite(value))} values that are NaN or infinite"
+    return None
+
+
+def _weight_fault(what: str, weight: float) -> str | None:
+    if not isinstance(weight, (int, float)) or not math.isfinite(weight) or weight <= 0:
+        return f"{what} must be a number > 0; got {weight!r}"
+    return None
+
+
+def fault(contribution: Contribution, expected: Expected) -> str | None:
+    """Why a contribution must be refused; None when it may be averaged.
+
+    Refused are: a body variable unknown, missing, not meant to be sent, of another shape, not
+    floating or not finite; no column at all; two classes alike but for case or Unicode form; a
+    column likewise malformed; a reported weight that is not a number above 0.
+
+    Returns:
+        The first fault found, in words that name the variable and what came; never raises for
+        whatever the site sent.
+    """
+    sent = expected.sent()
+    if unknown := set(contribution.body) - sent:
+        return f"body variables {_some(unknown)} are not among those that sites send in this run"
+    if missing := sent - set(contribution.body):
+        return f"body variables {_some(missing)} are missing"
+    for path, value in contribution.body.items():
+        if found := _array_fault(path, value, expected.body[path].shape):
+            return found
+    return _head_fault(contribution, expected.features) or _weights_fault(contribution)
+
+
+def _head_fault(contribution: Contribution, features: int) -> str | None:
+    if not contribution.columns:
+        return "the head is empty: a site must hold at least one class"
+    seen: dict[str, str] = {}
+    for name, (kernel, bias) in contribution.columns.items():
+        if (twin := seen.setdefault(_fold(name), name)) != name:
+            return f"classes {twin!r} and {name!r} are one class spelt twice"
+        found = _array_fault(f"kernel of {name}", kernel, (features,)) or _array_fault(
+            f"bias of {name}", bias, (1,)
+        )
+        if found:
+            return found
+    return None
+
+
+def _weights_fault(contribution: Contribution) -> str | None:
+    if contribution.samples is not None and (
+        found := _weight_fault("number of samples", contribution.samples)
+    ):
+        return found
+    for name in contribution.columns if contribution.positives is not None else ():
+        weight = contribution.positives.get(name, 0)
+        if found := _weight_fault(f"number of positives of {name!r}", weight):
+            return found
+    return None

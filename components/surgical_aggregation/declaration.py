@@ -1,0 +1,57 @@
+"""How a site tells the server which classes it holds, and nobody else."""
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.site import Site, find_site
+
+CLASSES = "surgical.classes"
+"""Name of the public sticky property; public, so that it rides on every message to the server."""
+
+
+class DeclareClasses(FLComponent):
+    """Declare the site's classes to the server when a run starts.
+
+    Runs on the client. What a client sets public goes to the server alone, with every message, so
+    the server knows the classes at the very first task request.
+
+    Args:
+        site_id: Id of the `Site` component.
+    """
+
+    def __init__(self, site_id: str = "site"):
+        super().__init__()
+        self.site_id = site_id
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Declare at START_RUN; a site that cannot name its classes ends its run with the reason."""
+        if event_type != EventType.START_RUN:
+            return
+        try:
+            site: Site = find_site(self.site_id, fl_ctx)
+            classes = list(site.classes)
+        except ValueError as error:
+            self.system_panic(str(error), fl_ctx)
+            return
+        fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
+        self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
+
+
+def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
+    """Classes that the peer has declared; empty when it has declared none.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+    """
+    peer = fl_ctx.get_peer_context()
+    classes = peer.get_prop(CLASSES) if peer else None
+    if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
+        return ()
+    return tuple(classes)
+
+
+def peer_name(fl_ctx: FLContext) -> str:
+    """Name of the site that a message comes from or goes to, on the server."""
+    peer = fl_ctx.get_peer_context()
+    return str(peer.get_identity_name()) if peer else "?"

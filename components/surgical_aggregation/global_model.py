@@ -1,0 +1,109 @@
+"""The global model on the server, and how a round's aggregate goes into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import (
+    ModelLearnable,
+    ModelLearnableKey,
+    make_model_learnable,
+)
+from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation import wire
+from surgical_aggregation.averaging import Array
+from surgical_aggregation.checkpoint import digest
+
+
+HOLDERS = "surgical.holders"
+"""DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
+
+INITIAL_BODY = "surgical.initial_body_sha256"
+"""Header of the first round's task: digest of the body that every site must start from."""
+
+
+@dataclass(frozen=True)
+class GlobalModel:
+    """The server's model: body, columns of every class it has ever been taught, and its manifest.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Class -> (kernel, bias).
+        manifest: See `checkpoint.Checkpoint.manifest`. Never leaves the server.
+    """
+
+    body: dict[str, Array]
+    columns: wire.Columns
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def features(self) -> int:
+        """Number of features that a column weighs."""
+        return int(self.manifest["head_features"])
+
+
+def from_learnable(learnable: ModelLearnable) -> GlobalModel:
+    """The model in FLARE's container."""
+    body, columns = wire.split(learnable[ModelLearnableKey.WEIGHTS])
+    return GlobalModel(body, columns, learnable[ModelLearnableKey.META])
+
+
+def to_learnable(model: GlobalModel) -> ModelLearnable:
+    """The model in FLARE's container."""
+    return make_model_learnable(wire.join(model.body, model.columns), model.manifest)
+
+
+def current_global_model(fl_ctx: FLContext) -> GlobalModel:
+    """The model that the running round started from (after aggregation: the one it made)."""
+    return from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
+
+
+class MergeIntoGlobalModel(ShareableGenerator):
+    """Merge a round's aggregate into the last global model.
+
+    Runs on the server. A class whose holders were all absent keeps last round's column, a class
+    that is new is added, and none ever vanishes; FLARE's stock generator replaces the whole model.
+    """
+
+    def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
+        """The whole model, to be cut down for each site by `SelectHead`; the manifest stays here."""
+        shareable = DXO(DataKind.WEIGHTS, data=model[ModelLearnableKey.WEIGHTS]).to_shareable()
+        if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
+            shareable.set_header(INITIAL_BODY, digest(from_learnable(model).body))
+        return shareable
+
+    def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
+        """The last global model with what was averaged this round put in its place."""
+        last = current_global_model(fl_ctx)
+        dxo = wire.weights(shareable)
+        body, columns = wire.split(dxo.data)
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        holders = dxo.get_meta_prop(HOLDERS, {})
+        manifest = {
+            **last.manifest,
+            "round": round_ + 1,
+            "classes": _taught(last.manifest.get("classes", {}), holders, round_),
+        }
+        return to_learnable(
+            GlobalModel({**last.body, **body}, {**last.columns, **columns}, manifest)
+        )
+
+
+def _taught(
+    before: dict[str, Any], holders: dict[str, list[str]], round_: int
+) -> dict[str, dict[str, Any]]:
+    """Class -> sites that ever taught it and the round it was last taught in."""
+    now = {
+        name: {
+            "sites": sorted({*before.get(name, {}).get("sites", []), *sites}),
+            "last_round": round_,
+        }
+        for name, sites in holders.items()
+    }
+    return dict(sorted({**before, **now}.items()))

@@ -1,0 +1,65 @@
+"""Per-class binary cross-entropy and area under the ROC curve."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+Floats = NDArray[np.floating]
+
+_EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
+
+
+def bce(labels: Floats, probabilities: Floats) -> Floats:
+    """Mean binary cross-entropy of each class, in nats, over its labelled images.
+
+    Args:
+        labels: 1, 0 or NaN (not labelled), shape (images, classes).
+        probabilities: In [0, 1], same shape.
+
+    Returns:
+        Shape (classes,); NaN for a class without a label.
+    """
+    p = np.clip(probabilities.astype(np.float64), _EPSILON, 1 - _EPSILON)
+    loss = -(labels * np.log(p) + (1 - labels) * np.log1p(-p))
+    labelled = np.sum(~np.isnan(labels), axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(loss, axis=0) / labelled)
+
+
+def auroc(labels: Floats, scores: Floats) -> Floats:
+    """Area under the ROC curve of each class, over its labelled images.
+
+    By ranks (Mann-Whitney), ties counting half; all classes at once.
+
+    Args:
+        labels: 1, 0 or NaN (not labelled), shape (images, classes).
+        scores: Any monotone score, same shape.
+
+    Returns:
+        Shape (classes,); NaN, "not defined", for a class without positives or without negatives.
+    """
+    ranks = rankdata(np.where(np.isnan(labels), np.nan, scores), axis=0, nan_policy="omit")
+    positive = labels == 1
+    positives = positive.sum(axis=0)
+    negatives = (labels == 0).sum(axis=0)
+    rank_sum = np.where(positive, ranks, 0.0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> dict[str, float]:
+    """Metrics by name, as they are sent to the server and logged.
+
+    Returns:
+        "bce" and "auroc", means over the classes for which they are defined, then "bce/<class>" and
+        "auroc/<class>"; what is not defined is left out.
+    """
+    values: dict[str, float] = {}
+    for metric, per_class in (("bce", bce(labels, probabilities)), ("auroc", auroc(labels, probabilities))):
+        defined = {c: float(v) for c, v in zip(classes, per_class, strict=True) if np.isfinite(v)}
+        if defined:
+            values[metric] = float(np.mean(list(defined.values())))
+        values.update({f"{metric}/{name}": value for name, value in defined.items()})
+    return values

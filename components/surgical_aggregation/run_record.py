@@ -1,0 +1,76 @@
+"""The run's record: what happened in a job, one JSON line per event."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation import __file__ as code_file
+from surgical_aggregation import __version__
+from surgical_aggregation.best_model import BEST
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+
+RECORD_FILE = "run_record.jsonl"
+
+
+class RunRecord(FLComponent):
+    """Write what FLARE's own artifacts do not hold: refusals, best models, time.
+
+    Runs on the server and writes run_record.jsonl into the job's workspace, flushed after every
+    line. Metrics are in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
+
+        {"event": "started", "version", "code"}
+        {"event": "refused", "site", "round", "reason"}
+        {"event": "best", "round", "metric", "value", "sites"}
+        {"event": "round", "round", "seconds"}
+        {"event": "failed", "reason"}
+        {"event": "ended", "seconds"}
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._path: Path | None = None
+        self._run_began = 0.0
+        self._round_began = 0.0
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Append the event's line, if it has one."""
+        if event_type == EventType.START_RUN:
+            workspace = fl_ctx.get_engine().get_workspace()
+            self._path = Path(workspace.get_run_dir(fl_ctx.get_job_id())) / RECORD_FILE
+            self._run_began = time.monotonic()
+            folder = str(Path(code_file).parent)
+            self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
+            self._write("started", version=__version__, code=folder)
+        elif event_type == CONTRIBUTION_REFUSED:
+            self._write("refused", **fl_ctx.get_prop(REFUSAL))
+        elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+            self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type == AppEventType.ROUND_STARTED:
+            self._round_began = time.monotonic()
+        elif event_type == AppEventType.ROUND_DONE:
+            self._write(
+                "round",
+                round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
+                seconds=round(time.monotonic() - self._round_began, 3),
+            )
+        elif event_type == EventType.FATAL_SYSTEM_ERROR:
+            self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))
+        elif event_type == EventType.END_RUN:
+            self._write("ended", seconds=round(time.monotonic() - self._run_began, 3))
+
+    def _write(self, event: str, **facts: Any) -> None:
+        if self._path is None:  # an event of a run that never started
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

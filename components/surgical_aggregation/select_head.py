@@ -1,0 +1,43 @@
+"""Server-side task-data filter: a site gets the body and its own columns, nothing else."""
+
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation import wire
+from surgical_aggregation.declaration import declared_classes, peer_name
+
+
+class SelectHead(Filter):
+    """Send a site the body and its own columns, nothing else.
+
+    Runs on the server, on task data, once per receiving site; list it for every task that carries a
+    model:
+
+        in   body variables, head/<class>/... for every class the server knows
+        out  body variables, head/<class>/... for the classes the receiving site declared
+
+    What comes in is one object for all sites, so what goes out is new, arrays included. Meta does
+    not go out. A site that has declared no classes gets the body alone, and data that is not a model
+    is withheld; the server's log says so. Never raises: that would end the round for every site.
+    """
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Cut the task's model down to what the receiving site may see."""
+        site = peer_name(fl_ctx)
+        try:
+            body, columns = wire.split(wire.weights(shareable).data)
+        except wire.WireError as error:
+            self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
+            return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
+        held = declared_classes(fl_ctx)
+        if not held:
+            self.log_error(
+                fl_ctx,
+                f"{site} has declared no classes, so it gets the body alone. "
+                "Is DeclareClasses among the components of its client configuration?",
+            )
+        own = {name: columns[name] for name in held if name in columns}
+        data = {name: value.copy() for name, value in wire.join(body, own).items()}
+        return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)

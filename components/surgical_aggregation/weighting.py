@@ -1,0 +1,57 @@
+"""How much a site counts: strategy f for the body, strategy g for each column of the head."""
+
+from collections.abc import Mapping
+
+from surgical_aggregation.contribution import Contribution
+
+BODY_WEIGHTINGS = ("mean", "samples")
+HEAD_WEIGHTINGS = ("mean", "samples", "positives")
+
+
+class WeightingError(ValueError):
+    """A weighting is unknown, or a site did not report what it needs."""
+
+
+def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
+    """Weight of a site for every body variable it sent.
+
+    Args:
+        weighting: "mean" (the papers: every site counts alike) or "samples" (by images trained on).
+        contribution: The site's result.
+
+    Raises:
+        WeightingError: The site reported no number of samples, and the weighting needs it.
+    """
+    weight = 1.0 if weighting == "mean" else _samples(contribution)
+    return dict.fromkeys(contribution.body, weight)
+
+
+def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
+    """Weight of a site for every class it holds.
+
+    Args:
+        weighting: "mean" (the papers), "samples", or "positives" (by the site's positive labels of
+            that class, so that a site with many cases of a rare class teaches it).
+        contribution: The site's result.
+
+    Raises:
+        WeightingError: The site did not report the count that the weighting needs.
+    """
+    if weighting == "positives":
+        if contribution.positives is None:
+            raise WeightingError(
+                "head_weighting 'positives' needs every site's positives per class; none came. "
+                "Set report_positives on the site's executor, or weigh by 'mean' or 'samples'."
+            )
+        return {name: contribution.positives[name] for name in contribution.columns}
+    weight = 1.0 if weighting == "mean" else _samples(contribution)
+    return dict.fromkeys(contribution.columns, weight)
+
+
+def _samples(contribution: Contribution) -> float:
+    if contribution.samples is None:
+        raise WeightingError(
+            "weighting by 'samples' needs the number of images each site trained on; none came. "
+            "Does the site's executor set NUM_STEPS_CURRENT_ROUND in its result?"
+        )
+    return contribution.samples

@@ -1,0 +1,103 @@
+"""The wire: how a model's variables are named between sites and server. The only module that knows.
+
+A body variable travels under its Keras `variable.path`; a head travels as two variables per class,
+
+    head/<class>/kernel     shape (features,)
+    head/<class>/bias       shape (1,)
+
+so that whatever works per variable (FLARE's stock aggregator, ExcludeVars, privacy filters,
+homomorphic encryption) works per class. A class name may hold any character, "/" and spaces
+included: what stands between the first and the last "/" is the name.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation.averaging import Array, Variables
+
+HEAD = "head/"
+KERNEL = "/kernel"
+BIAS = "/bias"
+
+POSITIVES = "surgical.positives"
+"""DXO meta of a training result: class -> number of positive labels; sent only where g needs it."""
+
+Columns = dict[str, tuple[Array, Array]]
+
+
+class WireError(ValueError):
+    """What came over the wire is not a body with labelled columns."""
+
+
+def class_of(name: str) -> str | None:
+    """Class of the head variable called `name`; None for a body variable.
+
+    Example:
+        >>> class_of("head/Nodule/Mass/kernel")
+        'Nodule/Mass'
+    """
+    if not name.startswith(HEAD):
+        return None
+    for part in (KERNEL, BIAS):
+        if name.endswith(part) and len(name) > len(HEAD) + len(part):
+            return name[len(HEAD) : -len(part)]
+    raise WireError(
+        f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
+        "Does the site label its head (the LabelHead filter), and is no body layer called 'head'?"
+    )
+
+
+def classes_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Classes that have a variable among `names`, sorted."""
+    return tuple(sorted({held for name in names if (held := class_of(name)) is not None}))
+
+
+def join(body: Variables, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+    """Variables as they travel: the body's as they are, two for every class."""
+    variables = dict(body)
+    for name, (kernel, bias) in columns.items():
+        variables[f"{HEAD}{name}{KERNEL}"] = kernel
+        variables[f"{HEAD}{name}{BIAS}"] = bias
+    return variables
+
+
+def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
+    """Take travelling variables apart into body and columns.
+
+    Returns:
+        Body variables by path, and class -> (kernel, bias) sorted by class.
+
+    Raises:
+        WireError: A head variable has another name, or a column lacks its kernel or its bias.
+    """
+    body = {name: value for name, value in variables.items() if class_of(name) is None}
+    columns: Columns = {}
+    for held in classes_of(variables):
+        kernel, bias = f"{HEAD}{held}{KERNEL}", f"{HEAD}{held}{BIAS}"
+        if kernel not in variables or bias not in variables:
+            raise WireError(
+                f"class {held!r} needs both {kernel!r} and {bias!r}; one is missing. "
+                "Does a filter exclude or rename head variables?"
+            )
+        columns[held] = (variables[kernel], variables[bias])
+    return body, columns
+
+
+def weights(shareable: Shareable) -> DXO:
+    """The model weights in a shareable.
+
+    Raises:
+        WireError: The shareable carries something else.
+    """
+    try:
+        dxo = from_shareable(shareable)
+    except ValueError as error:
+        raise WireError(f"a DXO of weights was needed; got {error}.") from error
+    if dxo.data_kind != DataKind.WEIGHTS or not isinstance(dxo.data, dict):
+        raise WireError(
+            f"a DXO of kind {DataKind.WEIGHTS} was needed; got kind {dxo.data_kind!r}. "
+            "Do the site's filters send whole weights?"
+        )
+    return dxo

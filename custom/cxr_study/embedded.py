@@ -1,0 +1,92 @@
+"""The embedded study: phantom data and a pre-trained body, made on first use and cached."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+from rich.console import Console
+
+from cxr_study import cache, progress
+
+
+IMAGES_PER_SITE = 2000
+IMAGE_SIZE = 64
+SEED = 0
+_VERSION = 1  # raise it when the phantom or its pre-training changes
+
+
+@dataclass(frozen=True)
+class EmbeddedStudy:
+    """Where the embedded study lies.
+
+    Attributes:
+        root: Folder of the phantom.
+        sites: Folder of its site files.
+        initial_body: Checkpoint of the body pre-trained on source pictures (may not exist yet).
+    """
+
+    root: Path
+
+    @property
+    def sites(self) -> Path:
+        """Folder of the site files."""
+        return self.root / "sites"
+
+    @property
+    def initial_body(self) -> Path:
+        """Checkpoint of the pre-trained body."""
+        return self.root.with_name(f"{self.root.name}-initial_body.npz")
+
+
+def embedded_study() -> EmbeddedStudy:
+    """The phantom study in the cache, written first where it is not there.
+
+    Several processes may ask at once: one writes, the others wait.
+    """
+    study = EmbeddedStudy(cache.cache_dir() / f"phantom-{_VERSION}-{IMAGES_PER_SITE}-{SEED}")
+    with _lock(study.root):
+        if not study.root.exists():
+            from cxr_study.phantom import write_phantom
+
+            _notice(f"no site files given: writing the phantom study to {study.root}")
+            with progress.bar("phantom images") as report:
+                write_phantom(
+                    study.root,
+                    images_per_site=IMAGES_PER_SITE,
+                    size=IMAGE_SIZE,
+                    seed=SEED,
+                    progress=report,
+                )
+    return study
+
+
+def embedded_initial_body() -> Path:
+    """The body pre-trained on source pictures, trained first where it is not there.
+
+    Trains in a process of its own, so that the asking process needs no TensorFlow.
+
+    Raises:
+        subprocess.CalledProcessError: Training failed; its output says why.
+    """
+    study = embedded_study()
+    with _lock(study.initial_body):
+        if not study.initial_body.exists():
+            _notice(f"pre-training the initial body on source pictures to {study.initial_body}")
+            command = [sys.executable, "-m", "cxr_study.pretrain", str(study.initial_body)]
+            paths = os.pathsep.join(path for path in sys.path if path)
+            subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths})
+    return study.initial_body
+
+
+def _lock(path: Path) -> FileLock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{path}.lock")
+
+
+def _notice(text: str) -> None:
+    Console(stderr=True).print(text, highlight=False, soft_wrap=True)

@@ -1,0 +1,108 @@
+"""The network: a DenseNet body and the dense head, one sigmoid unit per class."""
+
+from __future__ import annotations
+
+import keras
+from keras import layers
+
+from surgical_aggregation.checkpoint import Checkpoint, digest
+
+BACKBONES = ("densenet121", "small_densenet")
+
+
+class ModelError(ValueError):
+    """A network cannot be built as asked."""
+
+
+def build(
+    backbone: str,
+    classes: int,
+    *,
+    image_size: int,
+    hidden: int = 0,
+    weights: str | None = None,
+) -> keras.Model:
+    """Build the network.
+
+    Args:
+        backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), or
+            a DenseNet of 0.1 million for CPUs and small images.
+        classes: Units of the head.
+        image_size: Side of the square input of three channels, pixels.
+        hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, as in the papers'
+            released code (256 there); default 0, none, as in the papers' text.
+        weights: Of the body: None (random), "imagenet" (DenseNet121 only; downloaded by Keras), or
+            the path of a Keras weights file of the backbone without its top.
+
+    Returns:
+        Uncompiled model; inputs float32 (batch, size, size, 3) normalised to ImageNet statistics,
+        outputs probabilities (batch, classes), last layer called "head".
+
+    Raises:
+        ModelError: The backbone is unknown, or the weights cannot be had.
+    """
+    if backbone not in BACKBONES:
+        raise ModelError(f"backbone must be one of {BACKBONES}; got {backbone!r}.")
+    shape = (image_size, image_size, 3)
+    try:
+        if backbone == "densenet121":
+            body = keras.applications.DenseNet121(
+                include_top=False, weights=weights, input_shape=shape, pooling="avg"
+            )
+        else:
+            body = _small_densenet(shape)
+            if weights is not None:
+                body.load_weights(weights)
+    except Exception as error:  # Keras raises bare exceptions of many kinds here
+        raise ModelError(
+            f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
+            "Where this machine cannot download, fetch the weights file elsewhere and give its path."
+        ) from error
+    features = body.output
+    if hidden:
+        features = layers.Dense(hidden, activation="relu", name="hidden")(features)
+        features = layers.Dropout(0.3, name="hidden_dropout")(features)
+    outputs = layers.Dense(classes, activation="sigmoid", name="head")(features)
+    return keras.Model(body.inputs, outputs, name=backbone)
+
+
+def _small_densenet(
+    shape: tuple[int, int, int], growth: int = 16, depth: int = 3, blocks: int = 3
+) -> keras.Model:
+    """DenseNet's wiring (Huang et al., CVPR 2017) without bottlenecks, small enough for a CPU."""
+    inputs = keras.Input(shape)
+    x = layers.Conv2D(24, 5, strides=2, padding="same", use_bias=False, name="stem_conv")(inputs)
+    x = layers.BatchNormalization(name="stem_bn")(x)
+    x = layers.ReLU(name="stem_relu")(x)
+    x = layers.MaxPooling2D(2, name="stem_pool")(x)
+    for block in range(1, blocks + 1):
+        for layer in range(1, depth + 1):
+            name = f"block{block}_layer{layer}"
+            y = layers.BatchNormalization(name=f"{name}_bn")(x)
+            y = layers.ReLU(name=f"{name}_relu")(y)
+            y = layers.Conv2D(growth, 3, padding="same", use_bias=False, name=f"{name}_conv")(y)
+            x = layers.Concatenate(name=f"{name}_concat")([x, y])
+        if block < blocks:
+            x = layers.BatchNormalization(name=f"transition{block}_bn")(x)
+            x = layers.ReLU(name=f"transition{block}_relu")(x)
+            half = x.shape[-1] // 2
+            x = layers.Conv2D(half, 1, use_bias=False, name=f"transition{block}_conv")(x)
+            x = layers.AveragePooling2D(2, name=f"transition{block}_pool")(x)
+    x = layers.BatchNormalization(name="final_bn")(x)
+    x = layers.ReLU(name="final_relu")(x)
+    x = layers.GlobalAveragePooling2D(name="final_pool")(x)
+    return keras.Model(inputs, x)
+
+
+def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
+    """The body of a model as the checkpoint that a run starts from.
+
+    Args:
+        model: As `build` makes it; its head is left out.
+        facts: Further facts for the manifest (backbone, image size, weights, seed).
+    """
+    body = {v.path: v.numpy() for v in model.variables if not v.path.startswith("head/")}
+    features = int(model.get_layer("head").kernel.shape[0])
+    return Checkpoint(
+        body, {"head_features": features, "initial_body_sha256": digest(body), **facts}
+    )

@@ -1,0 +1,102 @@
+"""A hospital of the chest X-ray study: what its site file says, as a `Site`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from cxr_study import images, progress
+from cxr_study.embedded import embedded_study
+from cxr_study.label_table import classes as class_columns
+from cxr_study.site_file import load_table, read_site_file
+from cxr_study.vocabulary import UNION_CLASSES
+from surgical_aggregation.site import Site, Split
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    import keras
+    import tensorflow as tf
+
+
+class ChestXraySite(Site):
+    """Classes, model and data of one hospital.
+
+    Args:
+        site: Name of the site; its site file is <sites>/<site>.yaml.
+        sites: Folder of site files, at the site. Default None: the embedded phantom study, made on
+            first use, whose sites are "nih" and "chexpert".
+        backbone: See `model.build`; the same at every site. Default "small_densenet".
+        image_size: Side of the input, pixels; the same at every site. Default 64.
+        hidden: See `model.build`; the same at every site. Default 0.
+        batch_size: Default 64 (the papers).
+        augment: Augment the training images. Default True.
+        union_head: Predict all classes of the union, taking those that the site does not label as
+            absent: the control that shows what surgical aggregation is for. Default False.
+        seed: Of shuffling and augmentation. Default 0.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        sites: str | None = None,
+        backbone: str = "small_densenet",
+        image_size: int = 64,
+        hidden: int = 0,
+        batch_size: int = 64,
+        augment: bool = True,
+        union_head: bool = False,
+        seed: int = 0,
+    ):
+        super().__init__()
+        self.site = site
+        self.sites = sites
+        self.backbone = backbone
+        self.image_size = image_size
+        self.hidden = hidden
+        self.batch_size = batch_size
+        self.augment = augment
+        self.union_head = union_head
+        self.seed = seed
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes of the site file, or of the union."""
+        return UNION_CLASSES if self.union_head else tuple(class_columns(self._table))
+
+    def model(self) -> keras.Model:
+        """The network, with a unit for each class."""
+        from cxr_study.model import build
+
+        return build(
+            self.backbone, len(self.classes), image_size=self.image_size, hidden=self.hidden
+        )
+
+    def data(self, split: Split, *, training: bool = False) -> tf.data.Dataset:
+        """Batches of a split, decoded once and kept; see `Site.data`."""
+        from cxr_study.input_pipeline import dataset
+
+        rows = np.flatnonzero(self._table["split"] == split)
+        labels = self._table.iloc[rows].reindex(columns=list(self.classes), fill_value=0.0)
+        return dataset(
+            self._pixels[rows],
+            labels.to_numpy(np.float32),
+            batch_size=self.batch_size,
+            shuffle_seed=self.seed if training else None,
+            augment=self.augment and training,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        sites = Path(self.sites) if self.sites else embedded_study().sites
+        return load_table(read_site_file(sites / f"{self.site}.yaml"))
+
+    @cached_property
+    def _pixels(self) -> np.ndarray:
+        with progress.bar(f"{self.site}: decoding images") as report:
+            return images.load_images(
+                list(self._table["file"]), self.image_size, progress=report
+            )
