@@ -82,8 +82,9 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     """Why a contribution must be refused; None when it may be averaged.
 
     Refused are: a body variable unknown, missing, not meant to be sent, of another shape, not
-    floating or not finite; no column at all; two classes alike but for case or Unicode form; a
-    column likewise malformed; a reported weight that is not a number above 0.
+    floating or not finite; no column at all; a class name that cannot be printed; two classes alike
+    but for case or Unicode form; a column likewise malformed; a reported weight that is not a
+    number above 0.
 
     Returns:
         The first fault found, in words that name the variable and what came; never raises for
@@ -105,6 +106,8 @@ def _head_fault(contribution: Contribution, features: int) -> str | None:
         return "the head is empty: a site must hold at least one class"
     seen: dict[str, str] = {}
     for name, (kernel, bias) in contribution.columns.items():
+        if not name.isprintable() or name != name.strip():
+            return f"a class name must be printable text without outer spaces; got {name!r}"
         if (twin := seen.setdefault(_fold(name), name)) != name:
             return f"classes {twin!r} and {name!r} are one class spelt twice"
         found = _array_fault(f"kernel of {name}", kernel, (features,)) or _array_fault(

@@ -138,7 +138,7 @@ class LocalModel:
             Mean loss of the last epoch; None when stopped.
         """
         watch = _StopWhen(stop)
-        history = self.model.fit(data, epochs=epochs, verbose=0, callbacks=[watch])
+        history = self.model.fit(data, epochs=epochs, shuffle=False, verbose=0, callbacks=[watch])
         return None if watch.stopped else float(history.history["loss"][-1])
 
 

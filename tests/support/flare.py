@@ -1,0 +1,74 @@
+"""FLARE contexts for unit tests: what a component sees of a message, without a server."""
+
+from types import SimpleNamespace
+
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation import wire
+from surgical_aggregation.declaration import CLASSES
+from surgical_aggregation.global_model import GlobalModel, to_learnable
+
+
+class Engine:
+    """Components by id, a workspace in a folder, and a list of the events fired but FLARE's own of logging."""
+
+    def __init__(self, folder=None, **components):
+        self.components = components
+        self.folder = folder
+        self.events = []
+
+    def get_component(self, component_id):
+        return self.components.get(component_id)
+
+    def get_workspace(self):
+        return SimpleNamespace(
+            get_run_dir=lambda job: str(self.folder / "server" / job),
+            get_root_dir=lambda: str(self.folder / "server"),
+        )
+
+    def fire_event(self, event_type, fl_ctx):
+        if not event_type.endswith("_log_available"):
+            self.events.append(event_type)
+        for component in self.components.values():
+            if isinstance(component, FLComponent):
+                component.handle_event(event_type, fl_ctx)
+
+
+def context(site=None, classes=(), current_round=0, model=None, engine=None):
+    """The server's context of a message from or to `site`."""
+    fl_ctx = FLContext()
+    fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
+    fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
+    fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
+    if model is not None:
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=False)
+    if site is not None:
+        peer = FLContext()
+        peer.set_prop(ReservedKey.IDENTITY_NAME, site, private=False, sticky=False)
+        if classes:
+            peer.set_prop(CLASSES, list(classes), private=False, sticky=True)
+        fl_ctx.set_peer_context(peer)
+    return fl_ctx
+
+
+def global_model(body, columns=None, features=2):
+    """A global model whose columns weigh `features` features."""
+    return GlobalModel(dict(body), dict(columns or {}), {"head_features": features})
+
+
+def result(body, columns, *, current_round=0, samples=None, positives=None, metrics=None):
+    """A site's training result as it arrives at the server."""
+    meta = {
+        MetaKey.NUM_STEPS_CURRENT_ROUND: samples,
+        wire.POSITIVES: positives,
+        MetaKey.INITIAL_METRICS: metrics,
+    }
+    meta = {key: value for key, value in meta.items() if value is not None}
+    shareable = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta=meta).to_shareable()
+    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, current_round)
+    return shareable

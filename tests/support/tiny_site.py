@@ -1,0 +1,59 @@
+"""A study in a few lines: sites with different classes, a tiny network, random data."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from surgical_aggregation.site import Site
+
+FEATURES = 4
+
+
+class TinySite(Site):
+    """The site that a json table describes: name -> {"classes": [...], "images": n}.
+
+    Args:
+        site: Its name.
+        table: Path of the table.
+    """
+
+    def __init__(self, site: str, table: str):
+        super().__init__()
+        self.site = site
+        self.table = table
+
+    @property
+    def classes(self):
+        return tuple(self._entry["classes"])
+
+    @property
+    def _entry(self):
+        return json.loads(Path(self.table).read_text(encoding="utf-8"))[self.site]
+
+    def model(self):
+        return tiny_model(len(self.classes))
+
+    def data(self, split, *, training=False):
+        import tensorflow as tf
+
+        seed = sum(map(ord, self.site + split))
+        rng = np.random.default_rng(seed)
+        images = rng.normal(size=(self._entry["images"], 3)).astype(np.float32)
+        labels = (rng.random((len(images), len(self.classes))) < 0.4).astype(np.float32)
+        batches = tf.data.Dataset.from_tensor_slices((images, labels))
+        if training:
+            batches = batches.shuffle(len(images), seed=1)
+        return batches.batch(8)
+
+
+def tiny_model(classes):
+    """Three inputs, a dense layer with batch normalisation, and the head."""
+    import keras
+
+    inputs = keras.Input((3,))
+    x = keras.layers.Dense(FEATURES, activation="relu", name="dense")(inputs)
+    x = keras.layers.BatchNormalization(name="bn")(x)
+    return keras.Model(
+        inputs, keras.layers.Dense(classes, activation="sigmoid", name="head")(x)
+    )

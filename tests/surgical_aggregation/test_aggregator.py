@@ -1,0 +1,157 @@
+"""The aggregator in front of FLARE's own containers; rules 1 to 3 of the design."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from flare import Engine, context, global_model, result
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation import wire
+from surgical_aggregation.aggregator import SurgicalAggregator
+from surgical_aggregation.global_model import HOLDERS
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+from surgical_aggregation.weighting import WeightingError
+
+MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
+
+
+def column(value):
+    return (np.full(2, value, np.float32), np.float32([-value]))
+
+
+def train(value, classes, **facts):
+    """A result whose every number is `value`."""
+    body = {"conv/kernel": np.full(2, value, np.float32)}
+    return result(body, {name: column(value) for name in classes}, **facts)
+
+
+def run(aggregator, results, current_round=0):
+    """Accept results in the order given; return what was accepted and the aggregate's DXO."""
+    accepted = [
+        aggregator.accept(shareable, context(site, current_round=current_round, model=MODEL))
+        for site, shareable in results
+    ]
+    aggregate = aggregator.aggregate(context(current_round=current_round, model=MODEL))
+    return accepted, from_shareable(aggregate)
+
+
+def values(dxo):
+    """Body value, and class -> column value."""
+    body, columns = wire.split(dxo.data)
+    return body["conv/kernel"][0].item(), {c: k[0].item() for c, (k, _) in columns.items()}
+
+
+class TestAggregate:
+    def test_body_over_all_sites_and_columns_over_holders(self):
+        results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
+        _, dxo = run(SurgicalAggregator(), results)
+        assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
+        assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+
+    def test_weighting_by_samples(self):
+        results = [
+            ("a", train(0, ["Edema"], samples=1)),
+            ("b", train(4, ["Edema"], samples=3)),
+        ]
+        _, dxo = run(SurgicalAggregator("samples", "samples"), results)
+        assert values(dxo) == (3, {"Edema": 3})
+
+    def test_strategies_of_body_and_head_are_independent(self):
+        results = [
+            ("a", train(0, ["Edema"], samples=1, positives={"Edema": 3})),
+            ("b", train(4, ["Edema"], samples=9, positives={"Edema": 1})),
+        ]
+        _, dxo = run(SurgicalAggregator("mean", "positives"), results)
+        assert values(dxo) == (2, {"Edema": 1})
+
+    def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
+        results = [(f"site-{i}", train(0.1 * 3**i, ["Edema"])) for i in range(6)]
+        _, forwards = run(SurgicalAggregator(), results)
+        _, backwards = run(SurgicalAggregator(), results[::-1])
+        for name, value in forwards.data.items():
+            assert value.tobytes() == backwards.data[name].tobytes()
+
+    def test_concurrent_results_are_all_taken(self):
+        aggregator = SurgicalAggregator()
+        results = [(f"site-{i}", train(i, ["Edema"])) for i in range(32)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda r: aggregator.accept(r[1], context(r[0], model=MODEL)), results))
+        dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
+        assert values(dxo) == (15.5, {"Edema": 15.5})
+
+    def test_raises_when_nothing_was_accepted(self):
+        with pytest.raises(WeightingError, match="got 0 \\(no results came\\)"):
+            SurgicalAggregator().aggregate(context(model=MODEL))
+
+    def test_raises_with_the_reasons_when_too_few_were_accepted(self):
+        aggregator = SurgicalAggregator(min_sites=2)
+        with pytest.raises(WeightingError, match=r"needs 2 accepted results; got 1 \(b: .*NaN"):
+            run(aggregator, [("a", train(1, ["Edema"])), ("b", train(np.nan, ["Edema"]))])
+
+
+class TestAccept:
+    def test_second_result_of_a_site_is_refused(self):
+        results = [("a", train(1, ["Edema"])), ("a", train(9, ["Edema"]))]
+        accepted, dxo = run(SurgicalAggregator(), results)
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_late_result_is_refused(self):
+        late = ("b", train(9, ["Edema"], current_round=1))
+        accepted, dxo = run(SurgicalAggregator(), [("a", train(1, ["Edema"], current_round=2)), late], 2)
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_a_refused_result_leaves_no_trace(self):
+        bad = train(9, ["Edema", "Mass"])
+        bad_dxo = from_shareable(bad)
+        bad_dxo.data["head/Mass/bias"] = np.float32([np.nan])
+        bad = bad_dxo.update_shareable(bad)
+        accepted, dxo = run(SurgicalAggregator(), [("a", train(1, ["Edema"])), ("b", bad)])
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_refusal_is_announced_with_site_round_and_reason(self):
+        engine = Engine()
+        fl_ctx = context("b", current_round=4, model=MODEL, engine=engine)
+        SurgicalAggregator().accept(train(np.nan, ["Edema"], current_round=4), fl_ctx)
+        assert engine.events == [CONTRIBUTION_REFUSED]
+        refusal = fl_ctx.get_prop(REFUSAL)
+        assert (refusal["site"], refusal["round"]) == ("b", 4)
+        assert "'conv/kernel' has 2 values that are NaN" in refusal["reason"]
+
+    @pytest.mark.parametrize(
+        "rubbish",
+        [
+            Shareable(),
+            DXO(DataKind.WEIGHT_DIFF, data={"a": 1}).to_shareable(),
+            DXO(DataKind.WEIGHTS, data={"head/Edema/kernel": np.zeros(2)}).to_shareable(),
+            DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable(),
+        ],
+        ids=["nothing", "another kind", "half a column", "no names"],
+    )
+    def test_never_raises(self, rubbish):
+        rubbish.add_cookie("contribution_round", 0)
+        assert SurgicalAggregator().accept(rubbish, context("a", model=MODEL)) is False
+
+    def test_count_that_the_weighting_needs_and_that_did_not_come(self):
+        accepted = SurgicalAggregator("samples").accept(
+            train(1, ["Edema"]), context("a", model=MODEL)
+        )
+        assert accepted is False
+
+    def test_reset_forgets_the_round(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["Edema"]))])
+        aggregator.reset(context())
+        accepted, dxo = run(aggregator, [("a", train(5, ["Mass"], current_round=1))], 1)
+        assert accepted == [True]
+        assert values(dxo) == (5, {"Mass": 5})
+
+
+@pytest.mark.parametrize("argument", ["body_weighting", "head_weighting"])
+def test_unknown_weighting_is_refused(argument):
+    with pytest.raises(WeightingError, match=f"{argument} must be one of .*got 'median'"):
+        SurgicalAggregator(**{argument: "median"})

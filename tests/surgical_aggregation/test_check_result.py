@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from flare import Engine, context, result
+from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
+
+from surgical_aggregation.check_result import CheckResult
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+
+COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
+
+
+def checked(sent, declared, permitted=None):
+    """Return code of a result with columns of `sent`, and the reason of its refusal."""
+    engine = Engine()
+    fl_ctx = context("a", classes=declared, current_round=2, engine=engine)
+    shareable = result({}, dict.fromkeys(sent, COLUMN), current_round=2)
+    reply = CheckResult(permitted).process(shareable, fl_ctx)
+    assert (engine.events == [CONTRIBUTION_REFUSED]) == (reply is not shareable)
+    reason = fl_ctx.get_prop(REFUSAL)["reason"] if engine.events else None
+    return reply.get_return_code(), reason
+
+
+def test_declared_classes_pass():
+    assert checked(["Edema"], ["Edema"]) == (ReturnCode.OK, None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "declared", "reason"),
+    [
+        (["Edema", "Mass"], ["Edema"], "undeclared ['Mass']"),
+        (["Edema"], ["Edema", "Mass"], "missing ['Mass']"),
+        (["Edema"], [], "undeclared ['Edema']"),
+    ],
+)
+def test_what_differs_from_the_declaration_is_refused(sent, declared, reason):
+    code, said = checked(sent, declared)
+    assert code == ReturnCode.EXECUTION_RESULT_ERROR
+    assert reason in said
+
+
+def test_a_declared_class_that_is_not_permitted_is_refused():
+    code, said = checked(["Edema", "Mass"], ["Edema", "Mass"], {"a": ["Edema"], "b": ["Mass"]})
+    assert code == ReturnCode.EXECUTION_RESULT_ERROR
+    assert said == "the site is not permitted to teach ['Mass']"
+
+
+def test_a_site_that_is_not_in_the_table_may_teach_nothing():
+    assert checked(["Edema"], ["Edema"], {"b": ["Edema"]})[0] == ReturnCode.EXECUTION_RESULT_ERROR
+
+
+def test_rubbish_is_refused_and_not_raised():
+    reply = CheckResult().process(Shareable(), context("a", classes=["Edema"]))
+    assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
+
+
+def test_an_error_reply_passes_unchanged():
+    reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+    assert CheckResult().process(reply, context("a")) is reply

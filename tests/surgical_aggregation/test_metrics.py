@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss, roc_auc_score
+
+from surgical_aggregation.metrics import auroc, bce, named
+
+NAN = np.nan
+
+
+@st.composite
+def labels_and_scores(draw):
+    """Labels with gaps, and scores with many ties."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = (draw(st.integers(2, 60)), draw(st.integers(1, 5)))
+    labels = rng.choice([0.0, 1.0, NAN], size=shape, p=[0.5, 0.3, 0.2])
+    return labels, rng.integers(1, 10, size=shape) / 10
+
+
+class TestAuroc:
+    @given(labels_and_scores())
+    def test_is_scikit_learns_where_defined_and_nan_elsewhere(self, drawn):
+        labels, scores = drawn
+        for column, value in enumerate(auroc(labels, scores)):
+            known = ~np.isnan(labels[:, column])
+            truth = labels[known, column]
+            if len(set(truth)) == 2:
+                assert value == pytest.approx(roc_auc_score(truth, scores[known, column]))
+            else:
+                assert np.isnan(value)
+
+
+class TestBce:
+    @given(labels_and_scores())
+    def test_is_scikit_learns_log_loss_over_labelled_images(self, drawn):
+        labels, scores = drawn
+        for column, value in enumerate(bce(labels, scores)):
+            known = ~np.isnan(labels[:, column])
+            if known.any():
+                expected = log_loss(labels[known, column], scores[known, column], labels=[0, 1])
+                assert value == pytest.approx(expected)
+            else:
+                assert np.isnan(value)
+
+    def test_certain_and_wrong_is_finite(self):
+        assert np.isfinite(bce(np.array([[1.0]]), np.array([[0.0]]))).all()
+
+
+class TestNamed:
+    def test_means_are_over_the_classes_that_are_defined(self):
+        labels = np.array([[1, 0, NAN], [0, 0, NAN], [1, 0, NAN]], float)
+        scores = np.array([[0.9, 0.1, 0.5], [0.1, 0.1, 0.5], [0.8, 0.1, 0.5]])
+        values = named(("Edema", "Mass", "Hernia"), labels, scores)
+        assert values["auroc"] == values["auroc/Edema"] == 1
+        assert "auroc/Mass" not in values
+        assert "bce/Hernia" not in values
+        assert values["bce"] == pytest.approx((values["bce/Edema"] + values["bce/Mass"]) / 2)
+
+    def test_nothing_labelled_gives_nothing(self):
+        assert named(("Edema",), np.array([[NAN]]), np.array([[0.5]])) == {}

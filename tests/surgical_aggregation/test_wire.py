@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation import wire
+
+COLUMN = (np.float32([1, 2]), np.float32([3]))
+
+
+class TestClassOf:
+    def test_body_variable_has_none(self):
+        assert wire.class_of("conv1_bn/gamma") is None
+
+    @pytest.mark.parametrize(
+        "name", ["Pleural Effusion", "Nodule/Mass", "Épanchement", "kernel", "a/kernel", "胸水"]
+    )
+    def test_any_name_survives(self, name):
+        variables = wire.join({}, {name: COLUMN})
+        assert wire.classes_of(variables) == (name,)
+
+    @pytest.mark.parametrize("name", ["head/kernel", "head/bias", "head/Edema", "head//x"])
+    def test_refuses_what_is_no_column(self, name):
+        with pytest.raises(wire.WireError, match=name):
+            wire.class_of(name)
+
+
+class TestSplit:
+    @given(st.sets(st.text(min_size=1), max_size=8), st.integers(1, 4))
+    def test_undoes_join(self, names, features):
+        body = {"stem_conv/kernel": np.zeros((3, 3), np.float32)}
+        columns = {
+            name: (np.full(features, i, np.float32), np.float32([i]))
+            for i, name in enumerate(sorted(names))
+        }
+        again_body, again = wire.split(wire.join(body, columns))
+        assert list(again_body) == list(body)
+        assert list(again) == list(columns)
+        for name, (kernel, bias) in columns.items():
+            np.testing.assert_array_equal(again[name][0], kernel)
+            np.testing.assert_array_equal(again[name][1], bias)
+
+    def test_refuses_half_a_column(self):
+        with pytest.raises(wire.WireError, match="'Edema' needs both"):
+            wire.split({"head/Edema/kernel": COLUMN[0]})
+
+
+class TestWeights:
+    def test_refuses_another_kind(self):
+        shareable = DXO(DataKind.METRICS, data={"bce": 1.0}).to_shareable()
+        with pytest.raises(wire.WireError, match="METRICS"):
+            wire.weights(shareable)
+
+    def test_refuses_what_is_no_dxo(self):
+        with pytest.raises(wire.WireError):
+            wire.weights(Shareable())
