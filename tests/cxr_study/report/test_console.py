@@ -1,0 +1,43 @@
+"""What a run prints at its end."""
+
+import dataclasses
+import io
+
+from cxr_study.report.console import print_summary
+from rich.console import Console
+
+
+def printed(summary, width=100):
+    """What is printed, without the line breaks of the terminal."""
+    text = io.StringIO()
+    print_summary(summary, Console(file=text, width=width))
+    return text.getvalue()
+
+
+def test_holds_the_key_figures(summary):
+    text = printed(summary)
+    assert "Two hospitals" in text
+    for figure in ("0.875", "0.750", "(0.625\u20130.812)", "over 1 of 2"):
+        assert figure in text
+    assert "surgical, best round 1, mean validation BCE 0.250, 2 min 03 s." in text
+    assert "Phantom data." in text
+    assert "Research only, not for diagnosis." in text
+
+
+def test_fits_a_narrow_terminal_without_cutting_a_number(summary):
+    text = printed(summary, width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("(0.750\u20130.938)") == 2
+
+
+def test_says_what_has_no_number(summary):
+    assert printed(summary).count("not defined") >= 1
+
+
+def test_names_are_not_markup(summary):
+    strange = dataclasses.replace(summary, title="[red]Two[/red] [/]")
+    assert "[red]Two[/red] [/]" in printed(strange)
+
+
+def test_degenerate_runs_print_too(degenerate):
+    assert "Two hospitals" in printed(degenerate)

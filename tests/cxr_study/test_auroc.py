@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from cxr_study.auroc import auroc, bootstrap_auroc, mean_defined
+
+NAN = np.nan
+
+
+def column(*values):
+    return np.array(values, dtype=float)[:, None]
+
+
+class TestAuroc:
+    @pytest.mark.parametrize("decimals", [8, 1])
+    def test_equals_scikit_learn_with_and_without_ties(self, decimals):
+        rng = np.random.default_rng(0)
+        labels = (rng.random((60, 5)) < 0.3).astype(float)
+        scores = np.round(rng.random((60, 5)), decimals)
+        expected = [roc_auc_score(y, s) for y, s in zip(labels.T, scores.T, strict=True)]
+        np.testing.assert_allclose(auroc(labels, scores), expected)
+
+    def test_a_tie_counts_one_half(self):
+        assert auroc(column(0, 1, 1), column(0.5, 0.5, 0.9)) == [0.75]
+
+    def test_images_without_the_label_are_left_out(self):
+        labels, scores = column(0, NAN, 1, NAN), column(0.2, 0.9, 0.3, 0.1)
+        assert auroc(labels, scores) == [1]
+
+    @pytest.mark.parametrize("only", [0, 1, NAN])
+    def test_a_class_of_one_kind_is_not_defined(self, only):
+        assert np.isnan(auroc(column(only, only, NAN), column(0.1, 0.2, 0.3))).all()
+
+    @pytest.mark.parametrize(
+        ("labels", "scores", "message"),
+        [
+            (column(0, -1), column(0, 1), "need to be 0, 1 or NaN"),
+            (column(0, 1), column(0, NAN), "1 are not"),
+            (column(0, 1), column(0, 1, 2), r"got \(2, 1\) and \(3, 1\)"),
+            ([0, 1], [0, 1], r"need one shape \(images, classes\)"),
+        ],
+    )
+    def test_what_cannot_be_scored_is_refused(self, labels, scores, message):
+        with pytest.raises(ValueError, match=message):
+            auroc(labels, scores)
+
+
+def test_the_mean_is_over_the_classes_that_are_defined():
+    assert mean_defined([0.5, NAN, 1.0]) == 0.75
+    assert np.isnan(mean_defined([NAN, NAN]))
+
+
+class TestBootstrap:
+    def sample(self):
+        rng = np.random.default_rng(1)
+        patients = rng.integers(0, 40, 120)
+        labels = (rng.random((120, 2)) < 0.3).astype(float)
+        labels[::7, 1] = NAN
+        return labels, np.round(rng.random((120, 2)) + 0.3 * (labels == 1), 1), patients
+
+    def test_is_the_spread_of_auroc_over_resampled_patients(self):
+        labels, scores, patients = self.sample()
+        names = np.unique(patients)
+        rng = np.random.default_rng(2)
+        values = []
+        for _ in range(1000):
+            drawn = rng.choice(names, len(names))
+            rows = np.concatenate([np.flatnonzero(patients == name) for name in drawn])
+            values.append(auroc(labels[rows], scores[rows]))
+        low, high = np.percentile(values, [2.5, 97.5], axis=0)
+        mean_low, mean_high = np.percentile(np.mean(values, axis=1), [2.5, 97.5])
+        interval = bootstrap_auroc(labels, scores, patients, seed=0)
+        np.testing.assert_allclose(interval.low, low, atol=0.02)
+        np.testing.assert_allclose(interval.high, high, atol=0.02)
+        assert interval.mean_low == pytest.approx(mean_low, abs=0.02)
+        assert interval.mean_high == pytest.approx(mean_high, abs=0.02)
+
+    def test_one_patient_has_no_spread(self):
+        labels, scores = column(0, 1, 1), column(0.5, 0.5, 0.9)
+        interval = bootstrap_auroc(labels, scores, ["p", "p", "p"], seed=0, resamples=20)
+        assert (interval.low, interval.high) == ([0.75], [0.75])
+
+    def test_a_narrower_level_gives_a_narrower_interval(self):
+        wide = bootstrap_auroc(*self.sample(), seed=0)
+        narrow = bootstrap_auroc(*self.sample(), seed=0, level=0.5)
+        assert (wide.low < narrow.low).all() and (narrow.high < wide.high).all()
+
+    def test_the_seed_decides(self):
+        np.testing.assert_equal(
+            bootstrap_auroc(*self.sample(), seed=5), bootstrap_auroc(*self.sample(), seed=5)
+        )
+        assert (
+            bootstrap_auroc(*self.sample(), seed=5).mean_low
+            != bootstrap_auroc(*self.sample(), seed=6).mean_low
+        )
+
+    def test_a_class_too_rare_for_most_resamples_has_no_interval(self):
+        # Its only positive patient is missing from about a third of the resamples.
+        labels = np.column_stack([np.arange(20) % 2, np.arange(20) == 0]).astype(float)
+        scores = np.tile(np.arange(20.0)[:, None], 2)
+        interval = bootstrap_auroc(labels, scores, np.arange(20), seed=0)
+        assert np.isnan([interval.low[1], interval.high[1]]).all()
+        assert (interval.mean_low, interval.mean_high) == (interval.low[0], interval.high[0])
+
+    def test_patients_of_another_number_are_refused(self):
+        with pytest.raises(ValueError, match="one entry per image, 2; got 1"):
+            bootstrap_auroc(column(0, 1), column(0, 1), ["p"], seed=0)

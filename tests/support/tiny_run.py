@@ -1,0 +1,34 @@
+"""Runs of the tiny study in FLARE's real simulator."""
+
+from types import SimpleNamespace
+
+import tiny_job
+
+from cxr_study.simulation import read_record, server_folder, simulate
+from surgical_aggregation.checkpoint import load
+
+SITES = {
+    "north": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
+    "south": {"classes": ["Épanchement", "Edema", "Fracture"], "images": 24},
+    "west": {"classes": ["Fracture", "Support Devices"], "images": 16},
+}
+
+
+def run(folder, sites, initial_body, *, capture=False, plan=(), **settings):
+    """Run the surgical job on the tiny study; what it left."""
+    job = tiny_job.make(folder, sites, settings=settings, plan=plan)
+    environment = {"CXR_INITIAL_BODY": str(initial_body)}
+    if capture:
+        (folder / "received").mkdir()
+        environment["CAPTURE_FOLDER"] = str(folder / "received")
+    workspace = folder / "workspace"
+    simulate(job, workspace, list(sites), environment=environment)
+    models = server_folder(workspace) / "models"
+    return SimpleNamespace(
+        folder=folder,
+        workspace=workspace,
+        server=server_folder(workspace),
+        record=read_record(workspace),
+        last=load(models / "last.npz"),
+        best=load(models / "best.npz"),
+    )
