@@ -12,6 +12,7 @@ from filelock import FileLock
 from rich.console import Console
 
 from cxr_study import cache, progress
+from cxr_study.phantom import write_phantom
 
 
 IMAGES_PER_SITE = 2000
@@ -51,8 +52,6 @@ def embedded_study() -> EmbeddedStudy:
     study = EmbeddedStudy(cache.cache_dir() / f"phantom-{_VERSION}-{IMAGES_PER_SITE}-{SEED}")
     with _lock(study.root):
         if not study.root.exists():
-            from cxr_study.phantom import write_phantom
-
             _notice(f"no site files given: writing the phantom study to {study.root}")
             with progress.bar("phantom images") as report:
                 write_phantom(

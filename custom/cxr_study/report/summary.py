@@ -1,0 +1,288 @@
+"""What a run report is made from: the frozen form of `summary.json`."""
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+FORMAT = 1
+"""Number of the `summary.json` layout that this module reads and writes."""
+
+Model = Literal["global", "own"]
+"""`global`: the federation's model; `own`: one trained by that site alone for as many epochs."""
+
+Group = Literal["all", "held", "lacked"]
+"""Classes of a mean: the union, those that the site labels itself, those that it lacks."""
+
+
+class SummaryError(ValueError):
+    """A summary that does not have the documented form."""
+
+
+@dataclass(frozen=True)
+class Splits:
+    """A count (of images or of patients) in each split."""
+
+    train: int
+    validation: int
+    test: int
+
+    @property
+    def total(self) -> int:
+        """The sum over the splits."""
+        return self.train + self.validation + self.test
+
+
+@dataclass(frozen=True)
+class SiteData:
+    """What a site brought to the run: the classes it labels, its images and its patients."""
+
+    classes: tuple[str, ...]
+    images: Splits
+    patients: Splits
+
+
+@dataclass(frozen=True)
+class SiteRound:
+    """One site in one round: the global model on its validation split, then its training.
+
+    Attributes:
+        validation_bce: Binary cross-entropy over the site's classes; None when not measured.
+        validation_auroc: Mean AUROC over the site's classes; None when not defined.
+        train_seconds: None when the site did not train, as after the last round.
+        validate_seconds: None when not measured.
+    """
+
+    validation_bce: float | None
+    validation_auroc: float | None = None
+    train_seconds: float | None = None
+    validate_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Round:
+    """The global model that started round `round`, measured at the sites that took part."""
+
+    round: int
+    mean_validation_bce: float | None
+    sites: dict[str, SiteRound]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The round whose global model has the smallest mean validation BCE."""
+
+    round: int
+    mean_validation_bce: float
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A contribution that the server refused whole."""
+
+    round: int
+    site: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClassAuroc:
+    """One model's AUROC for one class on one site's test split.
+
+    Attributes:
+        model: Which model.
+        site: Whose test split.
+        class_name: The class.
+        held: Whether the site trains the class itself.
+        auroc: None when not defined.
+        low: Lower end of the 95 % interval; None when not defined.
+        high: Upper end of the 95 % interval; None when not defined.
+        positives: Test images labelled 1.
+        negatives: Test images labelled 0.
+        labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
+    """
+
+    model: Model
+    site: str
+    class_name: str
+    held: bool
+    auroc: float | None
+    low: float | None
+    high: float | None
+    positives: int
+    negatives: int
+    labels: Literal["site", "truth"]
+
+
+@dataclass(frozen=True)
+class MeanAuroc:
+    """One model's mean AUROC over a group of classes on one site's test split.
+
+    Attributes:
+        model: Which model.
+        site: Whose test split.
+        classes: Over which classes.
+        auroc: Mean over the classes whose AUROC is defined; None when there is none.
+        low: Lower end of the 95 % interval; None when not defined.
+        high: Upper end of the 95 % interval; None when not defined.
+        defined: How many classes the mean is taken over.
+        of: How many classes the group has.
+    """
+
+    model: Model
+    site: str
+    classes: Group
+    auroc: float | None
+    low: float | None
+    high: float | None
+    defined: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything a run report says, except the example pictures.
+
+    Attributes:
+        title: Heading of the report.
+        job: Name of the job (the method) that ran.
+        data: Where the images come from.
+        note: One sentence on what the data can and cannot show; may be empty.
+        version: Version of the software.
+        backbone: Name of the body's architecture.
+        image_size: Height and width of the model's input, in pixels.
+        seed: Seed of the run.
+        num_rounds: Rounds asked for; early stopping may have ended the run before.
+        wall_seconds: From start to end of the run.
+        best: The round of the reported model.
+        union: Every class of the global model.
+        sites: Site name -> what it brought.
+        taught_by: Class -> names of the sites whose columns went into it.
+        rounds: In order; the last may be the final model, on which nobody trained.
+        refusals: Contributions refused by the server.
+        test: AUROC per model, site and class.
+        means: Mean AUROC per model, site and group of classes.
+        format: Layout of the JSON.
+    """
+
+    title: str
+    job: str
+    data: Literal["phantom", "real"]
+    note: str
+    version: str
+    backbone: str
+    image_size: int
+    seed: int
+    num_rounds: int
+    wall_seconds: float
+    best: Best
+    union: tuple[str, ...]
+    sites: dict[str, SiteData]
+    taught_by: dict[str, tuple[str, ...]]
+    rounds: tuple[Round, ...]
+    refusals: tuple[Refusal, ...] = ()
+    test: tuple[ClassAuroc, ...] = ()
+    means: tuple[MeanAuroc, ...] = ()
+    format: int = FORMAT
+
+    def to_json(self) -> str:
+        """Write the summary as JSON text, checked as `from_json` checks it.
+
+        Raises:
+            SummaryError: A value is of the wrong kind or not finite, or a site or class is unknown.
+        """
+        checked = _checked(dataclasses.asdict(self))
+        return json.dumps(dataclasses.asdict(checked), indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Summary":
+        """Read a summary from JSON text.
+
+        Raises:
+            SummaryError: The text is not JSON, or not of the documented form; names the place.
+        """
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise SummaryError(
+                f"the summary needs to be JSON; {error}. Run the job again."
+            ) from None
+        return _checked(value)
+
+
+def _checked(value: Any) -> Summary:
+    """Build a summary from JSON values and check that every site and class named is known."""
+    if not isinstance(value, dict):
+        raise SummaryError(f"the summary needs to be an object; got {_shown(value)}.")
+    if value.get("format") != FORMAT:
+        raise SummaryError(
+            f"the summary needs format {FORMAT}; got {value.get('format')!r}. "
+            "Read it with the version of cxr_study that wrote it."
+        )
+    summary: Summary = _decode(Summary, value, "summary")
+    measured = [(f"test[{i}].site", row.site) for i, row in enumerate(summary.test)]
+    measured += [(f"means[{i}].site", row.site) for i, row in enumerate(summary.means)]
+    measured += [(f"rounds[{i}]", s) for i, row in enumerate(summary.rounds) for s in row.sites]
+    for place, site in measured:
+        if site not in summary.sites:
+            raise SummaryError(f"{place} names site {site!r}; sites has {list(summary.sites)}.")
+    for i, row in enumerate(summary.test):
+        if row.class_name not in summary.union:
+            raise SummaryError(
+                f"test[{i}].class_name is {row.class_name!r}; union has {list(summary.union)}."
+            )
+    return summary
+
+
+def _decode(kind: Any, value: Any, place: str) -> Any:
+    """Turn JSON values into `kind`, a type of the fields above; `place` is for messages."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is types.UnionType:  # only ever `float | None`
+        return None if value is None else _decode(arguments[0], value, place)
+    if origin is Literal:
+        if value not in arguments:
+            raise SummaryError(f"{place} needs one of {list(arguments)}; got {value!r}.")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SummaryError(f"{place} needs a list; got {_shown(value)}.")
+        return tuple(_decode(arguments[0], v, f"{place}[{i}]") for i, v in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise SummaryError(f"{place} needs an object; got {_shown(value)}.")
+        return {k: _decode(arguments[1], v, f"{place}[{k!r}]") for k, v in value.items()}
+    if dataclasses.is_dataclass(kind):
+        return _decode_dataclass(kind, value, place)
+    if kind in (str, bool) and isinstance(value, kind):
+        return value
+    if kind is float and _is_number(value, Real) and math.isfinite(value):
+        return float(value)
+    if kind is int and _is_number(value, Integral):
+        return int(value)
+    wanted = {float: "a finite number", int: "a whole number", str: "a text", bool: "true or false"}
+    raise SummaryError(f"{place} needs {wanted[kind]}; got {_shown(value)}.")
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _decode_dataclass(kind: Any, value: Any, place: str) -> Any:
+    if not isinstance(value, dict):
+        raise SummaryError(f"{place} needs an object; got {_shown(value)}.")
+    hints = typing.get_type_hints(kind)
+    required = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+    missing, unknown = sorted(required - set(value)), sorted(set(value) - set(hints))
+    if missing or unknown:
+        raise SummaryError(f"{place} needs {sorted(hints)}; lacks {missing}, has also {unknown}.")
+    return kind(**{k: _decode(hints[k], v, f"{place}.{k}") for k, v in value.items()})
+
+
+def _shown(value: Any) -> str:
+    """Quote a value for a message, short enough for a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
