@@ -25,6 +25,7 @@ from surgical_aggregation.weighting import (
     head_weights,
 )
 
+
 class SurgicalAggregator(Aggregator):
     """Average a round: body variables over all sites, each class's column over its holders.
 

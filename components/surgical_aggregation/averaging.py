@@ -56,8 +56,6 @@ def mean_by_name(
     names = sorted({name for variables in contributions for name in variables})
     held = {name: [k for k, c in enumerate(contributions) if name in c] for name in names}
     return {
-        name: mean(
-            [contributions[k][name] for k in holders], [weights[k][name] for k in holders]
-        )
+        name: mean([contributions[k][name] for k in holders], [weights[k][name] for k in holders])
         for name, holders in held.items()
     }

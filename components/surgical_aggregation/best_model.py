@@ -96,7 +96,12 @@ class BestModelSelector(FLComponent):
         if self._best is not None and loss >= self._best:
             return
         self._best = loss
-        best = {"round": round_, "metric": self.metric, "value": loss, "sites": dict(sorted(self._losses.items()))}
+        best = {
+            "round": round_,
+            "metric": self.metric,
+            "value": loss,
+            "sites": dict(sorted(self._losses.items())),
+        }
         self.log_info(fl_ctx, f"the model of round {round_} is the best: {self.metric} {loss:.4f}")
         fl_ctx.set_prop(BEST, best, private=True, sticky=False)
         fl_ctx.set_prop(AppConstants.VALIDATION_RESULT, loss, private=True, sticky=False)
@@ -106,9 +111,7 @@ class BestModelSelector(FLComponent):
             "best_round": round_,
             "best_metrics": {self.metric: loss},
         }
-        fl_ctx.set_prop(
-            AppConstants.METRICS_SELECTION_INFO, selection, private=True, sticky=False
-        )
+        fl_ctx.set_prop(AppConstants.METRICS_SELECTION_INFO, selection, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
 
 

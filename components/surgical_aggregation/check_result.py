@@ -42,9 +42,7 @@ class CheckResult(Filter):
         reason = self._reason(site, shareable, fl_ctx)
         if reason is None:
             return shareable
-        announce(
-            self, Refusal(site, fl_ctx.get_prop(AppConstants.CURRENT_ROUND), reason), fl_ctx
-        )
+        announce(self, Refusal(site, fl_ctx.get_prop(AppConstants.CURRENT_ROUND), reason), fl_ctx)
         return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _reason(self, site: str, shareable: Shareable, fl_ctx: FLContext) -> str | None:

@@ -62,7 +62,7 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
             _write(file, manifest, checkpoint.variables)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -68,7 +68,9 @@ def _array_fault(name: str, value: object, shape: tuple[int, ...]) -> str | None
     if value.shape != shape:
         return f"{name!r} must have shape {shape}; got {value.shape}"
     if not np.isfinite(value).all():
-        return f"{name!r} has {np.count_nonzero(~np.isfinite(value))} values that are NaN or infinite"
+        return (
+            f"{name!r} has {np.count_nonzero(~np.isfinite(value))} values that are NaN or infinite"
+        )
     return None
 
 
@@ -123,8 +125,9 @@ def _weights_fault(contribution: Contribution) -> str | None:
         found := _weight_fault("number of samples", contribution.samples)
     ):
         return found
-    for name in contribution.columns if contribution.positives is not None else ():
-        weight = contribution.positives.get(name, 0)
-        if found := _weight_fault(f"number of positives of {name!r}", weight):
-            return found
+    if contribution.positives is not None:
+        for name in contribution.columns:
+            weight = contribution.positives.get(name, 0)
+            if found := _weight_fault(f"number of positives of {name!r}", weight):
+                return found
     return None

@@ -25,7 +25,7 @@ class DeclareClasses(FLComponent):
         self.site_id = site_id
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Declare at START_RUN; a site that cannot name its classes ends its run with the reason."""
+        """Declare at START_RUN; a site that cannot name its classes ends its run."""
         if event_type != EventType.START_RUN:
             return
         try:

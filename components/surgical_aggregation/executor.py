@@ -55,7 +55,7 @@ class KerasExecutor(Executor):
         report_positives: Tell the server how many positive labels of each class the site has, which
             it needs only for head_weighting "positives". Default False.
         seed: Of this site's shuffling and initial head. Default 0.
-        threads: CPU threads of this site; default None: all cores, shared among simulated sites.
+        threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class KerasExecutor(Executor):
         freeze_batch_norm: bool = True,
         report_positives: bool = False,
         seed: int = 0,
-        threads: int | None = None,
+        threads: int = 0,
     ):
         super().__init__()
         self.site_id = site_id
@@ -138,7 +138,13 @@ class KerasExecutor(Executor):
             values = self._model.evaluate(self._data[EVALUATION_TASKS[task_name], False])
             self.log_info(fl_ctx, f"{task_name}: {_summary(values)}")
             return DXO(DataKind.METRICS, data=values).to_shareable()
-        return self._train(columns, shareable.get_header(AppConstants.CURRENT_ROUND), fl_ctx, abort_signal)
+        return self._train(
+            self._model,
+            columns,
+            shareable.get_header(AppConstants.CURRENT_ROUND),
+            fl_ctx,
+            abort_signal,
+        )
 
     def _check_start(self, initial: str | None, body: Variables) -> None:
         if initial is not None and digest(body) != initial:
@@ -148,10 +154,14 @@ class KerasExecutor(Executor):
             )
 
     def _train(
-        self, columns: wire.Columns, round_: int, fl_ctx: FLContext, abort_signal: Signal
+        self,
+        model: LocalModel,
+        columns: wire.Columns,
+        round_: int,
+        fl_ctx: FLContext,
+        abort_signal: Signal,
     ) -> Shareable:
-        model, classes = self._model, self._model.classes
-        new = tuple(name for name in classes if name not in columns)
+        new = tuple(name for name in model.classes if name not in columns)
         if new:
             model.warm_up(
                 new,

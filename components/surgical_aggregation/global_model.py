@@ -20,7 +20,6 @@ from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import digest
 
-
 HOLDERS = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
 
@@ -72,7 +71,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
     """
 
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
-        """The whole model, to be cut down for each site by `SelectHead`; the manifest stays here."""
+        """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
         shareable = DXO(DataKind.WEIGHTS, data=model[ModelLearnableKey.WEIGHTS]).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
             shareable.set_header(INITIAL_BODY, digest(from_learnable(model).body))

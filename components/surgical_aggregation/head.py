@@ -110,7 +110,9 @@ def merge(
     if weights is None:
         weights = [dict.fromkeys(head.classes, 1.0) for head in heads]
     taken = [columns(head) for head in heads]
-    kernels = mean_by_name([{c: kernel for c, (kernel, _) in held.items()} for held in taken], weights)
+    kernels = mean_by_name(
+        [{c: kernel for c, (kernel, _) in held.items()} for held in taken], weights
+    )
     biases = mean_by_name([{c: bias for c, (_, bias) in held.items()} for held in taken], weights)
     features = heads[0].kernel.shape[0]
     return from_columns({name: (kernels[name], biases[name]) for name in kernels}, features)

@@ -47,9 +47,7 @@ class LocalModel:
                 if isinstance(layer, keras.layers.BatchNormalization):
                     layer.trainable = False
         model.compile(optimizer=keras.optimizers.Adam(learning_rate), loss=labelled_bce)
-        self._body = {
-            v.path: v for v in model.variables if not v.path.startswith(f"{HEAD_LAYER}/")
-        }
+        self._body = {v.path: v for v in model.variables if not v.path.startswith(f"{HEAD_LAYER}/")}
 
     def set_body(self, body: Mapping[str, Array]) -> None:
         """Take over a body.
@@ -178,4 +176,3 @@ def _check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) ->
             f"{differ[:3]}. Is the initial body of the same backbone and image size as the site's "
             "model?"
         )
-

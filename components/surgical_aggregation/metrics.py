@@ -38,9 +38,11 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
         scores: Any monotone score, same shape.
 
     Returns:
-        Shape (classes,); NaN, "not defined", for a class without positives or without negatives.
+        Shape (classes,); NaN, "not defined", for a class without positives or without negatives,
+        or with a score that is NaN.
     """
-    ranks = rankdata(np.where(np.isnan(labels), np.nan, scores), axis=0, nan_policy="omit")
+    # Images without the label rank above all others, and so leave the others' ranks alone.
+    ranks = rankdata(np.where(np.isnan(labels), np.inf, scores), axis=0)
     positive = labels == 1
     positives = positive.sum(axis=0)
     negatives = (labels == 0).sum(axis=0)
@@ -57,7 +59,10 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
         "auroc/<class>"; what is not defined is left out.
     """
     values: dict[str, float] = {}
-    for metric, per_class in (("bce", bce(labels, probabilities)), ("auroc", auroc(labels, probabilities))):
+    for metric, per_class in (
+        ("bce", bce(labels, probabilities)),
+        ("auroc", auroc(labels, probabilities)),
+    ):
         defined = {c: float(v) for c, v in zip(classes, per_class, strict=True) if np.isfinite(v)}
         if defined:
             values[metric] = float(np.mean(list(defined.values())))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
 from nvflare.app_common.abstract.model_persistor import ModelPersistor
@@ -68,8 +67,8 @@ class CheckpointPersistor(ModelPersistor):
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,
-            f"start from {len(body)} body variables (sha256 {manifest['initial_body_sha256'][:12]}) "
-            f"and the columns of {len(columns)} classes",
+            f"start from {len(body)} body variables "
+            f"(sha256 {manifest['initial_body_sha256'][:12]}) and the columns of {len(columns)} classes",
         )
         return to_learnable(GlobalModel(body, columns, manifest))
 
@@ -92,14 +91,8 @@ class CheckpointPersistor(ModelPersistor):
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
             self._write(BEST_FILE, model, {"best": fl_ctx.get_prop(BEST)}, fl_ctx)
-        elif event_type == EventType.END_RUN:
-            folder = checkpoint_folders(fl_ctx)[1]
-            if folder.is_dir():
-                self.log_info(fl_ctx, f"models are in {folder}")
 
-    def _write(
-        self, name: str, model: ModelLearnable, facts: dict, fl_ctx: FLContext
-    ) -> None:
+    def _write(self, name: str, model: ModelLearnable, facts: dict, fl_ctx: FLContext) -> None:
         manifest = {**model[ModelLearnableKey.META], **facts}
         checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest)
         for folder in checkpoint_folders(fl_ctx):

@@ -36,7 +36,7 @@ class RunRecord(FLComponent):
         {"event": "ended", "seconds"}
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._path: Path | None = None
         self._run_began = 0.0

@@ -19,8 +19,9 @@ class SelectHead(Filter):
         out  body variables, head/<class>/... for the classes the receiving site declared
 
     What comes in is one object for all sites, so what goes out is new, arrays included. Meta does
-    not go out. A site that has declared no classes gets the body alone, and data that is not a model
-    is withheld; the server's log says so. Never raises: that would end the round for every site.
+    not go out. A site that has declared no classes gets the body alone, and data that is not a
+    model is withheld; the server's log says so. Never raises: that would end the round for every
+    site.
     """
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:

@@ -22,8 +22,8 @@ class SiteError(ValueError):
 class Site(FLComponent, ABC):
     """One hospital's classes, model and data. The only thing that a new study must implement.
 
-    Runs on the client. Every method may be called from the start of the run on; a problem that the
-    hospital can mend is raised as a ValueError that says how, and ends the run before training.
+    Runs on the client. Everything may be asked for from the start of the run on; a problem that
+    the hospital can mend is raised as a ValueError that says how, and ends the run before training.
     """
 
     @property

@@ -1,6 +1,11 @@
 """TensorFlow set up for a site's process: quiet, a fixed number of threads, reproducible."""
 
 import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
@@ -36,12 +41,41 @@ def configure(threads: int, seed: int) -> None:
         seed: Of every random operation; the same seed gives the same bits on CPU.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import keras
-    import tensorflow as tf
+    with _without_banner():
+        import keras
+        import tensorflow as tf
 
-    for gpu in tf.config.list_physical_devices("GPU"):
+        gpus = tf.config.list_physical_devices("GPU")
+    tf.get_logger().setLevel("ERROR")
+    for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)  # sites may share one GPU
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(seed)
+
+
+@contextmanager
+def _without_banner() -> Iterator[None]:
+    """Leave out what TensorFlow logs on import, before any setting of it can take effect.
+
+    Works on the file descriptor, for TensorFlow writes from C++. Everything else that was written
+    to standard error meanwhile comes out afterwards.
+    """
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            held.seek(0)
+            sys.stderr.writelines(line for line in held if not _BANNER.match(line))
+
+
+_BANNER = re.compile(
+    r"[IWE]\d{4} |WARNING: All log messages before absl|To enable the following instructions"
+)

@@ -14,7 +14,6 @@ from rich.console import Console
 from cxr_study import cache, progress
 from cxr_study.phantom import write_phantom
 
-
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0

@@ -43,9 +43,7 @@ def sites(job: Path) -> tuple[str, ...]:
     return tuple(json.loads(_read(job / "meta.json"))["deploy_map"]["app_client"])
 
 
-def copy(
-    job: Path, target: Path, *, sites: Sequence[str], settings: Mapping[str, object]
-) -> None:
+def copy(job: Path, target: Path, *, sites: Sequence[str], settings: Mapping[str, object]) -> None:
     """Copy a job with some knobs set, deployed to the given sites.
 
     Args:
@@ -60,7 +58,7 @@ def copy(
     known = knobs(job)
     for name in settings:
         if name not in known:
-            raise JobError(f"job {job.name!r} has no knob {name!r}; {nearest(name, list(known))}.")
+            raise JobError(f"job {job.name!r} has no knob {name!r}; {nearest(name, tuple(known))}.")
     shutil.copytree(job, target)
     meta = json.loads(_read(target / "meta.json"))
     meta["deploy_map"]["app_client"] = list(sites)

@@ -56,7 +56,7 @@ def build(
     except Exception as error:  # Keras raises bare exceptions of many kinds here
         raise ModelError(
             f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
-            "Where this machine cannot download, fetch the weights file elsewhere and give its path."
+            "Where this machine cannot download, fetch the weights elsewhere and give their path."
         ) from error
     features = body.output
     if hidden:

@@ -30,15 +30,20 @@ def pretrained_body(
         Checkpoint of the body; the manifest says how it was made and how well it did on pictures
         that it had not seen.
     """
+    import keras
+
     from cxr_study.input_pipeline import dataset
     from cxr_study.model import build, initial_body
-
-    import keras
 
     pictures, categories = source_images(images + images // 10, seed=seed, size=size)
     wanted = np.eye(len(SOURCE_CATEGORIES), dtype=np.float32)[categories]
     train = dataset(
-        pictures[:images], wanted[:images], batch_size=64, shuffle_seed=seed, augment=False, seed=seed
+        pictures[:images],
+        wanted[:images],
+        batch_size=64,
+        shuffle_seed=seed,
+        augment=False,
+        seed=seed,
     )
     unseen = dataset(pictures[images:], wanted[images:], batch_size=64, augment=False, seed=seed)
     model = build("small_densenet", len(SOURCE_CATEGORIES), image_size=size)
@@ -53,7 +58,7 @@ def pretrained_body(
     )
     with progress.bar("pre-training epochs") as report:
         count = keras.callbacks.LambdaCallback(on_epoch_end=lambda e, logs: report(e + 1, epochs))
-        softmax.fit(train, epochs=epochs, verbose=0, callbacks=[count])
+        softmax.fit(train, epochs=epochs, shuffle=False, verbose=0, callbacks=[count])
     accuracy = float(softmax.evaluate(unseen, verbose=0, return_dict=True)["accuracy"])
     return initial_body(
         model,

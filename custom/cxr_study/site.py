@@ -97,6 +97,4 @@ class ChestXraySite(Site):
     @cached_property
     def _pixels(self) -> np.ndarray:
         with progress.bar(f"{self.site}: decoding images") as report:
-            return images.load_images(
-                list(self._table["file"]), self.image_size, progress=report
-            )
+            return images.load_images(list(self._table["file"]), self.image_size, progress=report)

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+
 import tiny_job
 from tiny_run import SITES, run
 
@@ -22,14 +23,10 @@ def runs(tmp_path_factory, initial_body):
     """Three runs side by side: two of the same job, the first captured, and one with faults."""
     folder = tmp_path_factory.mktemp("runs")
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(
-            run, folder / "first", SITES, initial_body, capture=True, num_rounds=3
-        )
+        first = pool.submit(run, folder / "first", SITES, initial_body, capture=True, num_rounds=3)
         second = pool.submit(run, folder / "second", SITES, initial_body, num_rounds=3)
         faulty = pool.submit(
             run, folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
             wait_seconds=60,
         )  # fmt: skip
-        return SimpleNamespace(
-            first=first.result(), second=second.result(), faulty=faulty.result()
-        )
+        return SimpleNamespace(first=first.result(), second=second.result(), faulty=faulty.result())

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from tiny_run import SITES
 
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
+from tiny_run import SITES
 
 pytestmark = [pytest.mark.simulator, pytest.mark.keras]
 
@@ -56,7 +56,9 @@ class TestResult:
             (runs.first.server / "cross_site_val" / "cross_val_results.json").read_text()
         )
         for site, entry in SITES.items():
-            names = {m.partition("/")[2] for m in measured[site]["SRV_best"] if m.startswith("bce/")}
+            names = {
+                m.partition("/")[2] for m in measured[site]["SRV_best"] if m.startswith("bce/")
+            }
             assert names == set(entry["classes"])
 
     def test_both_models_are_outside_the_jobs_workspace_too(self, runs):

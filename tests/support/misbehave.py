@@ -36,7 +36,9 @@ class Misbehave(Filter):
         if fault == "nan":
             dxo.data["dense/kernel"] = np.full_like(dxo.data["dense/kernel"], np.nan)
         if fault == "foreign":
-            kernel = next(v for name, v in dxo.data.items() if name.endswith("/kernel") and v.ndim == 1)
+            kernel = next(
+                v for name, v in dxo.data.items() if name.endswith("/kernel") and v.ndim == 1
+            )
             dxo.data["head/Support Devices/kernel"] = kernel
             dxo.data["head/Support Devices/bias"] = np.zeros(1, np.float32)
         if fault is None:

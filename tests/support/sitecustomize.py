@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 _folder = os.environ.get("CAPTURE_FOLDER")
 _command = " ".join(sys.orig_argv)
@@ -13,7 +14,7 @@ if _folder and "simulator_worker" in _command:
     _process_frame = ConnManager.process_frame
 
     def _keep(self, sfm_conn, frame):
-        with open(os.path.join(_folder, _client), "ab") as file:
+        with Path(_folder, _client).open("ab") as file:
             file.write(bytes(frame))
         return _process_frame(self, sfm_conn, frame)
 

@@ -4,14 +4,15 @@ import json
 import re
 from pathlib import Path
 
-from tiny_site import FEATURES
-
 from cxr_study import job_folder
 from surgical_aggregation.checkpoint import Checkpoint, digest, save
+from tiny_site import FEATURES
 
 JOBS = Path(__file__).parents[2] / "jobs"
 
-_SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{.*?seed = "\{seed\}" \}', re.S)
+_SITE = re.compile(
+    r'path = "cxr_study\.site\.ChestXraySite"\s+args \{.*?seed = "\{seed\}" \}', re.S
+)
 
 
 def make(folder, sites, *, job="surgical", settings=None, plan=()):
@@ -43,6 +44,7 @@ def make(folder, sites, *, job="surgical", settings=None, plan=()):
 def initial_body(path):
     """Write the body that the tiny network starts from; returns the path."""
     import keras
+
     from tiny_site import tiny_model
 
     keras.utils.set_random_seed(7)

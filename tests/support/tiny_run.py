@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import tiny_job
-
 from cxr_study.simulation import read_record, server_folder, simulate
 from surgical_aggregation.checkpoint import load
 

@@ -54,6 +54,4 @@ def tiny_model(classes):
     inputs = keras.Input((3,))
     x = keras.layers.Dense(FEATURES, activation="relu", name="dense")(inputs)
     x = keras.layers.BatchNormalization(name="bn")(x)
-    return keras.Model(
-        inputs, keras.layers.Dense(classes, activation="sigmoid", name="head")(x)
-    )
+    return keras.Model(inputs, keras.layers.Dense(classes, activation="sigmoid", name="head")(x))

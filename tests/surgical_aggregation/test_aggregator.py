@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from flare import Engine, context, global_model, result
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.shareable import Shareable
 
+from flare import Engine, context, global_model, result
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.global_model import HOLDERS
@@ -100,7 +100,9 @@ class TestAccept:
 
     def test_late_result_is_refused(self):
         late = ("b", train(9, ["Edema"], current_round=1))
-        accepted, dxo = run(SurgicalAggregator(), [("a", train(1, ["Edema"], current_round=2)), late], 2)
+        accepted, dxo = run(
+            SurgicalAggregator(), [("a", train(1, ["Edema"], current_round=2)), late], 2
+        )
         assert accepted == [True, False]
         assert values(dxo) == (1, {"Edema": 1})
 

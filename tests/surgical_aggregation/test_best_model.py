@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from flare import Engine, context, global_model, result
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey, ReturnCode
@@ -10,6 +9,7 @@ from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from flare import Engine, context, global_model, result
 from surgical_aggregation.best_model import BEST, BestModelSelector
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from flare import Engine, context, result
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 
+from flare import Engine, context, result
 from surgical_aggregation.check_result import CheckResult
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
 

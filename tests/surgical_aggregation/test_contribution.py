@@ -35,7 +35,10 @@ INF = np.float32([np.inf, 0, 0])
 
 BAD = {
     "NaN in the body": (changed(body={**BODY, "conv/kernel": NAN}), "'conv/kernel' has 1 values"),
-    "infinity in a column": (changed(columns={"Edema": (INF, COLUMN[1])}), "kernel of Edema.* has 1"),
+    "infinity in a column": (
+        changed(columns={"Edema": (INF, COLUMN[1])}),
+        "kernel of Edema.* has 1",
+    ),
     "wrong body shape": (
         changed(body={**BODY, "bn/gamma": np.ones(3, np.float32)}),
         r"'bn/gamma' must have shape \(2,\); got \(3,\)",
@@ -52,7 +55,10 @@ BAD = {
     "no array": (changed(body={**BODY, "bn/gamma": [1, 2]}), "floating array; got list"),
     "unknown body variable": (changed(body={**BODY, "x": BODY["bn/gamma"]}), "'x' are not among"),
     "missing body variable": (changed(body=without(BODY, "bn/gamma")), "'bn/gamma' are missing"),
-    "duplicate class": (changed(columns={"Edema": COLUMN, "edema": COLUMN}), "one class spelt twice"),
+    "duplicate class": (
+        changed(columns={"Edema": COLUMN, "edema": COLUMN}),
+        "one class spelt twice",
+    ),
     "duplicate class in another Unicode form": (
         changed(columns={"E\u0301": COLUMN, "\u00c9": COLUMN}, positives=None),
         "one class spelt twice",

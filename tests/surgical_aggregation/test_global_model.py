@@ -1,9 +1,9 @@
 """Rule 2 of the design: a class never vanishes."""
 
 import numpy as np
-from flare import context, global_model
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 
+from flare import context, global_model
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.global_model import (

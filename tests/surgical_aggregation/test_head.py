@@ -141,7 +141,7 @@ class TestMerge:
 
     @given(heads_and_weights())
     def test_equals_flares_stock_aggregation_of_per_class_variables(self, drawn):
-        heads, weights = drawn
+        heads, _ = drawn
         merged = merge(heads, [dict.fromkeys(h.classes, 3.0) for h in heads])
         stock = WeightedAggregationHelper()
         for number, part in enumerate(heads):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from flare import Engine, context
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.shareable import ReturnCode, make_reply
 
+from flare import Engine, context
 from surgical_aggregation.head import HeadError
 from surgical_aggregation.label_head import LabelHead
 from surgical_aggregation.site import Site, SiteError

@@ -2,11 +2,11 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_site import FEATURES, tiny_model
 
 from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.loss import labelled_bce
 from surgical_aggregation.site import SiteError
+from tiny_site import FEATURES, tiny_model
 
 pytestmark = pytest.mark.keras
 

@@ -30,6 +30,14 @@ class TestAuroc:
             else:
                 assert np.isnan(value)
 
+    def test_a_tie_counts_one_half(self):
+        assert auroc(np.array([[0.0], [1], [1]]), np.array([[0.5], [0.5], [0.9]])) == [0.75]
+
+    def test_a_score_that_is_nan_makes_its_class_undefined(self):
+        labels = np.array([[0.0, 0], [1, 1], [0, 0]])
+        scores = np.array([[0.1, 0.1], [0.9, 0.9], [NAN, 0.2]])
+        np.testing.assert_equal(auroc(labels, scores), [NAN, 1])
+
 
 class TestBce:
     @given(labels_and_scores())

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from flare import Engine, context, global_model
 from nvflare.apis.dxo import DataKind
 from nvflare.app_common.abstract.model import ModelLearnableKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from flare import Engine, context, global_model
 from surgical_aggregation import wire
 from surgical_aggregation.best_model import BEST
 from surgical_aggregation.checkpoint import Checkpoint, digest, load, save

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from flare import context
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.shareable import Shareable
 
+from flare import context
 from surgical_aggregation import wire
 from surgical_aggregation.select_head import SelectHead
 

@@ -55,7 +55,7 @@ def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.
     return basis @ heights @ basis.T
 
 
-def curve(*points: tuple[np.ndarray, np.ndarray], samples: int) -> np.ndarray:
+def curve(*points: tuple[np.ndarray | float, np.ndarray | float], samples: int) -> np.ndarray:
     """Bezier curve through its control points, each an (x, y) pair of (n,) arrays or of numbers.
 
     Returns:

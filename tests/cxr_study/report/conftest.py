@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+
 from cxr_study.report.summary import (
     Best,
     ClassAuroc,

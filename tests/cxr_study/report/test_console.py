@@ -3,8 +3,9 @@
 import dataclasses
 import io
 
-from cxr_study.report.console import print_summary
 from rich.console import Console
+
+from cxr_study.report.console import print_summary
 
 
 def printed(summary, width=100):

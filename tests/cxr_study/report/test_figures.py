@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+
 from cxr_study.report import figures
 from cxr_study.report.summary import ClassAuroc, Summary
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+
 from cxr_study.report.render import Example, predictions, render, write_report
 from cxr_study.report.summary import Refusal, Summary
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+
 from cxr_study.report.summary import Summary, SummaryError
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+
 from cxr_study.report import view
 from cxr_study.report.summary import Refusal, Round, SiteData
 

@@ -1,10 +1,9 @@
-"""Area under the ROC curve per class, and its bootstrap interval over patients."""
+"""Bootstrap intervals of the area under the ROC curve, over patients."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 _MIN_DEFINED = 0.9  # share of the resamples that must define a class for it to have an interval
 _CHUNK = 4_000_000  # resamples x images held at a time
@@ -26,29 +25,6 @@ class Interval(NamedTuple):
     mean_high: float
 
 
-def auroc(labels: ArrayLike, scores: ArrayLike) -> np.ndarray:
-    """Area under the ROC curve of each class, by ranks (Mann-Whitney); ties count one half.
-
-    Args:
-        labels: 1.0 present, 0.0 absent, NaN not labelled, shape (images, classes). An image
-            without a label for a class is left out for that class.
-        scores: Finite numbers that rise with the probability of the class, same shape.
-
-    Returns:
-        Shape (classes,); NaN (not defined) for a class without positives or without negatives.
-
-    Raises:
-        ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.
-    """
-    labels, scores = _checked(labels, scores)
-    # Images without the label rank above all others, so they leave the others' ranks alone.
-    ranks = rankdata(np.where(np.isnan(labels), np.inf, scores), axis=0)
-    positives = (labels == 1).sum(axis=0)
-    negatives = (labels == 0).sum(axis=0)
-    wins = np.where(labels == 1, ranks, 0).sum(axis=0) - positives * (positives + 1) / 2
-    return _ratio(wins, positives * negatives)
-
-
 def mean_defined(values: ArrayLike) -> float:
     """Mean over the classes that are defined (not NaN); NaN when none is."""
     defined = np.asarray(values, dtype=float)
@@ -65,15 +41,16 @@ def bootstrap_auroc(
     seed: int,
     level: float = 0.95,
 ) -> Interval:
-    """Percentile bootstrap interval of `auroc`, resampling patients with all their images.
+    """Percentile bootstrap interval of each class's AUROC, resampling patients with their images.
 
     A resample that leaves a class without positives or without negatives does not count for that
     class; a class that fewer than 90 % of the resamples define has no interval. The mean is taken
     in each resample over the classes that have an interval and that it defines.
 
     Args:
-        labels: As for `auroc`.
-        scores: As for `auroc`.
+        labels: 1.0 present, 0.0 absent, NaN not labelled, shape (images, classes). An image
+            without a label for a class is left out for that class.
+        scores: Finite numbers that rise with the probability of the class, same shape.
         patients: Patient of each image, shape (images,).
         resamples: Number of resamples.
         seed: Seed of the resampling.
@@ -83,7 +60,7 @@ def bootstrap_auroc(
         The interval; NaN where not defined.
 
     Raises:
-        ValueError: As for `auroc`, or `patients` has another length.
+        ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.
 
     Source:
         Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.

@@ -1,48 +1,14 @@
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
-from cxr_study.auroc import auroc, bootstrap_auroc, mean_defined
+from cxr_study.bootstrap import bootstrap_auroc, mean_defined
+from surgical_aggregation.metrics import auroc
 
 NAN = np.nan
 
 
 def column(*values):
     return np.array(values, dtype=float)[:, None]
-
-
-class TestAuroc:
-    @pytest.mark.parametrize("decimals", [8, 1])
-    def test_equals_scikit_learn_with_and_without_ties(self, decimals):
-        rng = np.random.default_rng(0)
-        labels = (rng.random((60, 5)) < 0.3).astype(float)
-        scores = np.round(rng.random((60, 5)), decimals)
-        expected = [roc_auc_score(y, s) for y, s in zip(labels.T, scores.T, strict=True)]
-        np.testing.assert_allclose(auroc(labels, scores), expected)
-
-    def test_a_tie_counts_one_half(self):
-        assert auroc(column(0, 1, 1), column(0.5, 0.5, 0.9)) == [0.75]
-
-    def test_images_without_the_label_are_left_out(self):
-        labels, scores = column(0, NAN, 1, NAN), column(0.2, 0.9, 0.3, 0.1)
-        assert auroc(labels, scores) == [1]
-
-    @pytest.mark.parametrize("only", [0, 1, NAN])
-    def test_a_class_of_one_kind_is_not_defined(self, only):
-        assert np.isnan(auroc(column(only, only, NAN), column(0.1, 0.2, 0.3))).all()
-
-    @pytest.mark.parametrize(
-        ("labels", "scores", "message"),
-        [
-            (column(0, -1), column(0, 1), "need to be 0, 1 or NaN"),
-            (column(0, 1), column(0, NAN), "1 are not"),
-            (column(0, 1), column(0, 1, 2), r"got \(2, 1\) and \(3, 1\)"),
-            ([0, 1], [0, 1], r"need one shape \(images, classes\)"),
-        ],
-    )
-    def test_what_cannot_be_scored_is_refused(self, labels, scores, message):
-        with pytest.raises(ValueError, match=message):
-            auroc(labels, scores)
 
 
 def test_the_mean_is_over_the_classes_that_are_defined():
@@ -105,3 +71,16 @@ class TestBootstrap:
     def test_patients_of_another_number_are_refused(self):
         with pytest.raises(ValueError, match="one entry per image, 2; got 1"):
             bootstrap_auroc(column(0, 1), column(0, 1), ["p"], seed=0)
+
+    @pytest.mark.parametrize(
+        ("labels", "scores", "message"),
+        [
+            (column(0, -1), column(0, 1), "need to be 0, 1 or NaN"),
+            (column(0, 1), column(0, NAN), "1 are not"),
+            (column(0, 1), column(0, 1, 2), r"got \(2, 1\) and \(3, 1\)"),
+            ([0, 1], [0, 1], r"need one shape \(images, classes\)"),
+        ],
+    )
+    def test_what_cannot_be_scored_is_refused(self, labels, scores, message):
+        with pytest.raises(ValueError, match=message):
+            bootstrap_auroc(labels, scores, ["p", "q"], seed=0)

@@ -1,0 +1,204 @@
+"""How well models do on the sites' test splits, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cxr_study import images, progress
+from cxr_study.bootstrap import bootstrap_auroc, mean_defined
+from cxr_study.label_table import classes as class_columns
+from cxr_study.report.summary import ClassAuroc, Group, MeanAuroc, Model
+from cxr_study.site_file import load_table, read_site_file
+from surgical_aggregation import wire
+from surgical_aggregation.checkpoint import Checkpoint
+from surgical_aggregation.metrics import auroc
+
+
+@dataclass(frozen=True)
+class Network:
+    """Which network a checkpoint's variables belong to; see `model.build`."""
+
+    backbone: str
+    image_size: int
+    hidden: int
+
+
+@dataclass(frozen=True, eq=False)
+class TestSplit:
+    """A site's test images with all that is known of them.
+
+    Attributes:
+        site: Name of the site.
+        table: Label table of all the site's images, with their splits.
+        pixels: uint8 (n, size, size), the test images.
+        patients: Patient of each test image.
+        labels: float (n, classes of the union); NaN where nobody knows.
+        held: Classes that the site labels itself.
+        known: Classes whose labels are complete: the site's own, or kept for evaluation only.
+    """
+
+    __test__ = False  # not a test case, whatever pytest makes of its name
+
+    site: str
+    table: pd.DataFrame
+    pixels: np.ndarray
+    patients: np.ndarray
+    labels: np.ndarray
+    held: frozenset[str]
+
+
+def load_test_split(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
+    """Read a site's test split.
+
+    Args:
+        site_file: Its path; the file's name is the site's.
+        union: Classes of the columns of `labels`.
+        size: Side of the images, pixels.
+
+    Raises:
+        ValueError: The site file or what it names is unusable.
+    """
+    site = read_site_file(site_file)
+    table = load_table(site)
+    test = table[table["split"] == "test"].reset_index(drop=True)
+    labels = test.reindex(columns=list(union)).to_numpy(float)
+    held = frozenset(class_columns(table))
+    if site.truth is not None:
+        truth = pd.read_csv(site.truth).set_index("image").reindex(test["image"])
+        complete = truth.reindex(columns=list(union)).to_numpy(float)
+        labels = np.where(np.isnan(labels), complete, labels)
+    with progress.bar(f"{site_file.stem}: decoding images") as report:
+        # All of the site's, as when it trained, so that they come from the cache.
+        pixels = images.load_images(list(table["file"]), size, progress=report)
+    return TestSplit(
+        site_file.stem,
+        table,
+        pixels[np.flatnonzero(table["split"] == "test")],
+        test["patient"].to_numpy(),
+        labels,
+        held,
+    )
+
+
+def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.DataFrame:
+    """Probabilities of a checkpoint's classes.
+
+    Args:
+        checkpoint: Body and columns.
+        network: Its network.
+        pixels: uint8 (n, size, size).
+
+    Returns:
+        One row per image, one column per class.
+
+    Raises:
+        SiteError: The checkpoint does not fit the network.
+    """
+    from cxr_study.input_pipeline import dataset
+    from cxr_study.model import build
+    from surgical_aggregation.local_model import LocalModel
+
+    body, columns = wire.split(checkpoint.variables)
+    held = tuple(columns)
+    model = LocalModel(
+        build(network.backbone, len(held), image_size=network.image_size, hidden=network.hidden),
+        held,
+        learning_rate=0.0,
+        freeze_batch_norm=True,
+    )
+    model.set_body(body)
+    model.set_columns(columns)
+    nothing = np.zeros((len(pixels), len(held)), np.float32)
+    batches = dataset(pixels, nothing, batch_size=256)
+    return pd.DataFrame(model.model.predict(batches, verbose=0), columns=list(held))
+
+
+def score(
+    model: Model, split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], seed: int
+) -> tuple[list[ClassAuroc], list[MeanAuroc]]:
+    """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
+
+    Args:
+        model: "global" or "own".
+        split: The test split.
+        probabilities: As `predict` gives them; a class of the union that the model lacks is not
+            defined.
+        union: All classes.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per class, and the means over all classes, those held and those lacked.
+    """
+    scored = [i for i, name in enumerate(union) if name in probabilities]
+    labels = split.labels[:, scored]
+    scores = probabilities[[union[i] for i in scored]].to_numpy(float)
+    values = dict(zip(scored, auroc(labels, scores), strict=True))
+    interval = bootstrap_auroc(labels, scores, split.patients, seed=seed)
+    ends = {i: (interval.low[k], interval.high[k]) for k, i in enumerate(scored)}
+    rows = [
+        ClassAuroc(
+            model=model,
+            site=split.site,
+            class_name=name,
+            held=name in split.held,
+            auroc=_or_none(values.get(i, np.nan)),
+            low=_or_none(ends.get(i, (np.nan, np.nan))[0]),
+            high=_or_none(ends.get(i, (np.nan, np.nan))[1]),
+            positives=int((split.labels[:, i] == 1).sum()),
+            negatives=int((split.labels[:, i] == 0).sum()),
+            labels="site" if name in split.held else "truth",
+        )
+        for i, name in enumerate(union)
+    ]
+    groups: dict[Group, list[ClassAuroc]] = {
+        "all": rows,
+        "held": [row for row in rows if row.held],
+        "lacked": [row for row in rows if not row.held],
+    }
+    means = [
+        _mean(group, members, model, split, probabilities, union, seed)
+        for group, members in groups.items()
+        if members
+    ]
+    return rows, means
+
+
+def _mean(
+    group: Group,
+    members: list[ClassAuroc],
+    model: Model,
+    split: TestSplit,
+    probabilities: pd.DataFrame,
+    union: Sequence[str],
+    seed: int,
+) -> MeanAuroc:
+    defined = [row.class_name for row in members if row.auroc is not None]
+    low = high = np.nan
+    if defined:
+        index = [list(union).index(name) for name in defined]
+        interval = bootstrap_auroc(
+            split.labels[:, index],
+            probabilities[defined].to_numpy(float),
+            split.patients,
+            seed=seed,
+        )
+        low, high = interval.mean_low, interval.mean_high
+    return MeanAuroc(
+        model=model,
+        site=split.site,
+        classes=group,
+        auroc=_or_none(mean_defined([row.auroc for row in members if row.auroc is not None])),
+        low=_or_none(low),
+        high=_or_none(high),
+        defined=len(defined),
+        of=len(members),
+    )
+
+
+def _or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
