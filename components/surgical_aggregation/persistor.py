@@ -67,8 +67,8 @@ class CheckpointPersistor(ModelPersistor):
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,
-            f"start from {len(body)} body variables "
-            f"(sha256 {manifest['initial_body_sha256'][:12]}) and the columns of {len(columns)} classes",
+            f"start from {len(body)} body variables and the columns of {len(columns)} classes; "
+            f"sha256 of the initial body {manifest['initial_body_sha256'][:12]}",
         )
         return to_learnable(GlobalModel(body, columns, manifest))
 

@@ -29,7 +29,7 @@ class Site(FLComponent, ABC):
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
-        """Classes that this site holds, in the order of its labels' columns and its head's units."""
+        """Classes that this site holds, in the order of its labels and of its head's units."""
 
     @abstractmethod
     def model(self) -> keras.Model:

@@ -23,7 +23,7 @@ from cxr_study.report.summary import (
     Summary,
 )
 from cxr_study.simulation import simulate
-from surgical_aggregation import __version__, tensorflow_runtime
+from surgical_aggregation import __version__, tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
 
 PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
@@ -160,7 +160,7 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
     )
     tensorflow_runtime.configure(tensorflow_runtime.cores(), int(str(knobs["seed"])))
     best = load(results.best_checkpoint(study.workspace))
-    union = tuple(sorted(best.manifest["classes"]))
+    union = wire.classes_of(best.variables)
     site_files = study.site_files or embedded_study().sites
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
@@ -197,13 +197,21 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
-        taught_by={name: tuple(entry["sites"]) for name, entry in best.manifest["classes"].items()},
+        taught_by=_taught_by(best, union, study.sites),
         rounds=results.rounds(study.workspace),
         refusals=results.refusals(study.workspace),
         test=tuple(tests),
         means=tuple(means),
     )
     return summary, write_report(summary, pictures, study.folder / "report")
+
+
+def _taught_by(
+    best: Checkpoint, union: Sequence[str], sites: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    """Class -> sites; all of them where the aggregator (FLARE's stock one) does not say."""
+    classes = best.manifest.get("classes", {})
+    return {name: tuple(classes[name]["sites"]) if name in classes else sites for name in union}
 
 
 def _site_data(split: evaluation.TestSplit) -> SiteData:

@@ -14,7 +14,7 @@ from surgical_aggregation.global_model import GlobalModel, to_learnable
 
 
 class Engine:
-    """Components by id, a workspace in a folder, and the events fired, FLARE's own of logging apart."""
+    """Components by id, a workspace in a folder, and the events fired but those of logging."""
 
     def __init__(self, folder=None, **components):
         self.components = components

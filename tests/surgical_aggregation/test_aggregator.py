@@ -5,7 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey
 from nvflare.apis.shareable import Shareable
+from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
+    InTimeAccumulateWeightedAggregator,
+)
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation import wire
@@ -89,6 +94,31 @@ class TestAggregate:
         aggregator = SurgicalAggregator(min_sites=2)
         with pytest.raises(WeightingError, match=r"needs 2 accepted results; got 1 \(b: .*NaN"):
             run(aggregator, [("a", train(1, ["Edema"])), ("b", train(np.nan, ["Edema"]))])
+
+
+class TestAgainstFlare:
+    """FLARE's own aggregator over the same per-class variables is an independent oracle."""
+
+    @pytest.mark.parametrize(
+        "held", [(["Edema", "Mass"],) * 3, (["Edema", "Mass"], ["Edema"], ["Hernia"])]
+    )
+    def test_weighted_by_samples_it_is_flares_aggregate_exactly(self, held):
+        # Whole numbers, and powers of two as the total weight of every variable: no rounding.
+        facts = [(3, 1), (5, 3), (9, 4)]
+        results = [
+            (f"site-{i}", train(value, classes, samples=samples))
+            for i, ((value, samples), classes) in enumerate(zip(facts, held, strict=True))
+        ]
+        _, ours = run(SurgicalAggregator("samples", "samples"), results)
+        stock = InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS)
+        stock.handle_event(EventType.START_RUN, context())
+        for site, shareable in results:
+            shareable.set_peer_props({ReservedKey.IDENTITY_NAME: site})
+            assert stock.accept(shareable, context(site, model=MODEL))
+        theirs = from_shareable(stock.aggregate(context(model=MODEL)))
+        assert set(ours.data) == set(theirs.data)
+        for name, value in theirs.data.items():
+            np.testing.assert_array_equal(ours.data[name], value)
 
 
 class TestAccept:

@@ -39,10 +39,12 @@ def _means(summary: Summary) -> Table:
         title="Mean AUROC on each site's test split (95 % interval)", title_justify="left"
     )
     table.add_column("site", overflow="fold")
-    for group, model, _ in COLUMNS:
+    trained = {row.model for row in summary.means}
+    columns = [column for column in COLUMNS if column[1] in trained | {"global"}]
+    for group, model, _ in columns:
         table.add_column(Text(f"{group}\n{model} model"))
     for site in summary.sites:
-        cells = [_cell(summary, site, model, classes) for _, model, classes in COLUMNS]
+        cells = [_cell(summary, site, model, classes) for _, model, classes in columns]
         table.add_row(Text(site), *cells, end_section=True)
     return table
 

@@ -1,0 +1,96 @@
+"""The job folders: every path imports, every argument exists, every knob is used."""
+
+import importlib
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pyhocon import ConfigFactory
+
+from cxr_study import job_folder
+
+JOBS = Path(__file__).parents[2] / "jobs"
+CONFIGS = [
+    (job.name, name)
+    for job in sorted(JOBS.iterdir())
+    if job.is_dir()
+    for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
+]
+SYSTEM = {"SITE_NAME"}  # variables that FLARE itself defines
+
+
+def parsed(job, name):
+    return ConfigFactory.parse_file(str(JOBS / job / name))
+
+
+def walk(value):
+    """All dicts inside a configuration."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from walk(item)
+
+
+@pytest.mark.parametrize(("job", "name"), CONFIGS)
+class TestConfiguration:
+    def test_every_path_is_a_class_and_takes_the_arguments(self, job, name):
+        for node in walk(parsed(job, name)):
+            if "path" in node:
+                module, _, cls = node["path"].rpartition(".")
+                signature = inspect.signature(getattr(importlib.import_module(module), cls))
+                signature.bind_partial(**dict(node.get("args", {})))
+
+    def test_every_knob_is_used_and_every_variable_defined(self, job, name):
+        config = parsed(job, name)
+        knobs = {
+            key
+            for key, value in config.items()
+            if not isinstance(value, (dict, list)) and key != "format_version"
+        }
+        text = re.sub(r"#.*", "", (JOBS / job / name).read_text(encoding="utf-8"))
+        used = set(re.findall(r"\{(\w+)\}", text))
+        assert used - SYSTEM == knobs
+        assert set(re.findall(r"\{(\$\w+)\}", text)) <= {"$CXR_SITES", "$CXR_INITIAL_BODY"}
+
+    def test_its_header_says_the_command(self, job, name):
+        if name == job_folder.SERVER_CONFIG:
+            assert f"nvflare simulator jobs/{job}" in (JOBS / job / name).read_text()
+
+
+@pytest.mark.parametrize("job", sorted({job for job, _ in CONFIGS}))
+class TestJob:
+    def test_server_and_sites_get_different_apps(self, job):
+        deploy_map = json.loads((JOBS / job / "meta.json").read_text())["deploy_map"]
+        assert deploy_map == {"app_server": ["server"], "app_client": ["nih", "chexpert"]}
+
+    def test_every_task_with_a_model_passes_the_gate(self, job):
+        server = parsed(job, job_folder.SERVER_CONFIG)
+        gated = {
+            task
+            for entry in server["task_data_filters"]
+            if entry["filters"][0]["path"] == "surgical_aggregation.select_head.SelectHead"
+            for task in entry["tasks"]
+        }
+        client = parsed(job, job_folder.CLIENT_CONFIG)
+        assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
+
+    def test_client_configuration_names_no_class(self, job):
+        from cxr_study.vocabulary import UNION_CLASSES
+
+        text = (JOBS / job / job_folder.CLIENT_CONFIG).read_text().lower()
+        assert not [name for name in UNION_CLASSES if name.lower() in text]
+
+    def test_it_is_in_the_table_of_jobs(self, job):
+        assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
+
+
+def test_batch_normalisation_is_the_same_variables_at_server_and_site():
+    knobs = [
+        parsed("surgical", name)["batch_norm"]
+        for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
+    ]
+    assert knobs[0] == knobs[1]

@@ -1,0 +1,109 @@
+"""What every FLARE component of the project keeps to, whatever it does."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nvflare.apis.fl_component import FLComponent
+
+import cxr_study
+import surgical_aggregation
+from surgical_aggregation.site import Site
+
+REQUIRED = {"site": "north"}  # arguments without a default
+
+
+def modules(package):
+    names = [name for _, name, _ in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+    return [importlib.import_module(name) for name in names]
+
+
+def components():
+    found = {
+        cls
+        for module in modules(surgical_aggregation) + modules(cxr_study)
+        for cls in vars(module).values()
+        if inspect.isclass(cls)
+        and issubclass(cls, FLComponent)
+        and cls.__module__ == module.__name__
+        and not inspect.isabstract(cls)
+    }
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+def parameters(cls):
+    return [p for p in inspect.signature(cls).parameters.values() if p.name != "self"]
+
+
+@pytest.mark.parametrize("cls", components(), ids=lambda cls: cls.__name__)
+class TestComponent:
+    def make(self, cls):
+        return cls(**{p.name: REQUIRED[p.name] for p in parameters(cls) if p.default is p.empty})
+
+    def test_stores_every_argument_under_its_own_name(self, cls):
+        # FLARE's job export reads the arguments back from the attributes.
+        component = self.make(cls)
+        for parameter in parameters(cls):
+            given = REQUIRED.get(parameter.name, parameter.default)
+            assert getattr(component, parameter.name) == given
+
+    def test_says_every_argument_in_its_docstring(self, cls):
+        for parameter in parameters(cls):
+            assert f"{parameter.name}:" in inspect.getdoc(cls)
+
+    def test_says_where_it_runs(self, cls):
+        text = inspect.getdoc(inspect.getmodule(cls)) + inspect.getdoc(cls)
+        if issubclass(cls, Site):
+            text += inspect.getdoc(Site)
+        assert ("Runs on the server" in text) != ("Runs on the client" in text)
+
+
+def imports(module):
+    """Names of the packages that a module's file imports anywhere, type checking aside."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    skipped = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+class TestLayers:
+    @pytest.mark.parametrize("module", modules(surgical_aggregation), ids=lambda m: m.__name__)
+    def test_the_method_knows_nothing_of_the_study(self, module):
+        assert "cxr_study" not in imports(module)
+
+    @pytest.mark.parametrize(
+        "name", ["averaging", "checkpoint", "contribution", "head", "metrics", "weighting"]
+    )
+    def test_the_pure_modules_need_neither_flare_nor_keras(self, name):
+        module = importlib.import_module(f"surgical_aggregation.{name}")
+        assert not imports(module) & {"nvflare", "keras", "tensorflow"}
+
+    def test_the_server_needs_no_tensorflow(self):
+        server = (
+            "aggregator best_model check_result global_model initial_body locator persistor "
+            "run_record run_summary select_head"
+        ).split()
+        code = (
+            "import sys, importlib\n"
+            f"for name in {server}: importlib.import_module('surgical_aggregation.' + name)\n"
+            "import cxr_study.initial_body\n"
+            "sys.exit(bool({'tensorflow', 'keras'} & set(sys.modules)))"
+        )
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,42 @@
+import json
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.app_common.app_event_type import AppEventType
+
+from flare import Engine, context
+from surgical_aggregation import __version__
+from surgical_aggregation.best_model import BEST
+from surgical_aggregation.refusal import Refusal, announce
+from surgical_aggregation.run_record import RunRecord
+
+
+def test_every_event_is_a_line_at_once(tmp_path):
+    record = RunRecord()
+    engine = Engine(tmp_path, record=record)
+    path = tmp_path / "server" / "job" / "run_record.jsonl"
+
+    def fire(event, **props):
+        fl_ctx = context(current_round=2, engine=engine)
+        for key, value in props.items():
+            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        record.handle_event(event, fl_ctx)
+        return json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+
+    started = fire(EventType.START_RUN)
+    assert started["version"] == __version__
+    assert started["code"].endswith("surgical_aggregation")
+    best = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"é": 0.25}}
+    line = fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
+    assert line == {"event": "best", **best}
+    announce(record, Refusal("north", 2, "it is late"), context(engine=engine))
+    fire(AppEventType.ROUND_STARTED)
+    line = fire(AppEventType.ROUND_DONE)
+    assert line["round"] == 2 and line["seconds"] >= 0
+    line = fire(EventType.FATAL_SYSTEM_ERROR, **{FLContextKey.EVENT_DATA: "no disk"})
+    assert line == {"event": "failed", "reason": "no disk"}
+    fire(EventType.END_RUN)
+    lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+    events = [entry["event"] for entry in lines]
+    assert events == ["started", "best", "refused", "round", "failed", "ended"]
+    assert lines[2] == {"event": "refused", "site": "north", "round": 2, "reason": "it is late"}

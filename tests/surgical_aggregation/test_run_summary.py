@@ -1,0 +1,64 @@
+import pytest
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey, ReturnCode
+from nvflare.apis.shareable import make_reply
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from flare import Engine, context
+from surgical_aggregation.best_model import BEST
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
+from surgical_aggregation.run_summary import RunSummary
+
+
+@pytest.fixture
+def said(monkeypatch):
+    lines = []
+    monkeypatch.setattr(RunSummary, "log_info", lambda self, fl_ctx, text: lines.append(text))
+    return lines
+
+
+def fire(summary, folder, event, site=None, **props):
+    fl_ctx = context(site, engine=Engine(folder))
+    for key, value in props.items():
+        fl_ctx.set_prop(key, value, private=True, sticky=False)
+    summary.handle_event(event, fl_ctx)
+
+
+def outcome(metrics, workflow="test_best"):
+    return {
+        AppConstants.VALIDATION_RESULT: metrics,
+        FLContextKey.WORKFLOW: workflow,
+    }
+
+
+def metrics(**values):
+    return DXO(DataKind.METRICS, data=values).to_shareable()
+
+
+def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
+    summary = RunSummary()
+    best = {"round": 4, "metric": "bce", "value": 0.25}
+    fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
+    fire(summary, tmp_path, CONTRIBUTION_REFUSED)
+    result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce": 0.3})
+    event = AppEventType.VALIDATION_RESULT_RECEIVED
+    fire(summary, tmp_path, event, "north", **outcome(result))
+    fire(summary, tmp_path, event, "south", **outcome(metrics(bce=0.3)))
+    fire(summary, tmp_path, event, "west", **outcome(make_reply(ReturnCode.TASK_ABORTED)))
+    fire(summary, tmp_path, event, "north", **outcome(metrics(auroc=0.1), "validate_final"))
+    fire(summary, tmp_path, EventType.END_RUN)
+    assert said[0].splitlines() == [
+        "the run has ended",
+        "  best model: round 4, mean validation bce 0.2500",
+        "  test split of north: mean AUROC 0.750 over 1 of its classes",
+        "  test split of south: mean AUROC not defined over 0 of its classes",
+        "  results refused: 1; see run_record.jsonl",
+        f"  models: {tmp_path / 'server' / 'checkpoints' / 'job'}",
+    ]
+
+
+def test_says_so_when_there_is_no_best_model(said, tmp_path):
+    fire(RunSummary(), tmp_path, EventType.END_RUN)
+    assert "no best one" in said[0]
