@@ -1,0 +1,86 @@
+"""Run a job in FLARE's simulator and say where each round's time went and what memory it took.
+
+Usage: python tests/benchmarks/simulator_run.py [--job jobs/surgical] [--set num_rounds=6]
+"""
+
+import argparse
+import json
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from cxr_study import job_folder, results
+from cxr_study.embedded import embedded_initial_body
+from cxr_study.simulation import read_record, simulate
+
+
+class PeakMemory(threading.Thread):
+    """Samples the resident memory of every descendant process four times a second."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak = {}
+        self.done = threading.Event()
+
+    def run(self):
+        """Sample until done."""
+        while not self.done.wait(0.25):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    name, size = role(process.cmdline()), process.memory_info().rss
+                except psutil.Error:
+                    continue
+                if name:
+                    self.peak[name] = max(size, self.peak.get(name, 0))
+
+
+def role(command):
+    """Which part of the simulator a process is."""
+    line = " ".join(command)
+    if "simulator_worker" in line:
+        return f"site {command[command.index('--client') + 1]}"
+    return "server and parents" if "simulator.simulator" in line else None
+
+
+def main():
+    """Print one line per round and one per process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--job", type=Path, default=Path("jobs/surgical"))
+    parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE")
+    options = parser.parse_args()
+    settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in options.set)}
+    embedded_initial_body()
+    sites = job_folder.sites(options.job)
+    with tempfile.TemporaryDirectory() as folder:
+        job, workspace = Path(folder, "job"), Path(folder, "workspace")
+        job_folder.copy(options.job, job, sites=sites, settings=settings)
+        memory = PeakMemory()
+        memory.start()
+        began = time.perf_counter()
+        simulate(job, workspace, sites)
+        wall = time.perf_counter() - began
+        memory.done.set()
+        trained = {entry.round: entry for entry in results.rounds(workspace)}
+        print("round   seconds   slowest site trains + validates   beyond")
+        beyond = []
+        for event in read_record(workspace):
+            if event["event"] != "round":
+                continue
+            slowest = max(
+                site.train_seconds + site.validate_seconds
+                for site in trained[event["round"]].sites.values()
+            )
+            beyond.append(event["seconds"] - slowest)
+            print(f"{event['round']:5d} {event['seconds']:9.2f} {slowest:33.2f} {beyond[-1]:8.2f}")
+        steady = beyond[1:]  # round 0 starts the processes, reads the data and warms up
+        print(f"beyond training and validation, round 1 on: mean {sum(steady) / len(steady):.2f} s")
+        print(f"whole run {wall:.1f} s")
+        for name, peak in sorted(memory.peak.items()):
+            print(f"peak memory {name}: {peak / 2**20:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
