@@ -25,14 +25,14 @@ class DeclareClasses(FLComponent):
         self.site_id = site_id
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Declare at START_RUN; a site that cannot name its classes ends its run."""
+        """Declare at START_RUN; a site that cannot name its classes declares none, and says why."""
         if event_type != EventType.START_RUN:
             return
         try:
             site: Site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)
         except ValueError as error:
-            self.system_panic(str(error), fl_ctx)
+            self.log_error(fl_ctx, f"no classes to declare: {error}")
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
         self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")

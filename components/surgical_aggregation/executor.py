@@ -25,6 +25,9 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
 
     from surgical_aggregation.local_model import LocalModel
 
+CANNOT_TAKE_PART = "this site cannot take part in the run: "
+"""How the log line begins that says why a site could not start."""
+
 EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
 
@@ -43,6 +46,11 @@ class KerasExecutor(Executor):
 
     Classes that the server has no column for yet are warmed up on the received body first. An abort
     is obeyed after the running batch.
+
+    A site whose data or model is unusable says why in its own log when the run starts, and answers
+    every task with EXECUTION_EXCEPTION: the run goes on while `min_clients` can be reached without
+    it, and ends at once otherwise. (A panic on the client would leave the server waiting.) The
+    reason, which may hold a path, stays at the site.
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -93,7 +101,7 @@ class KerasExecutor(Executor):
         try:
             self._start(fl_ctx)
         except ValueError as error:
-            self.system_panic(f"{fl_ctx.get_identity_name()}: {error}", fl_ctx)
+            self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
 
     def _start(self, fl_ctx: FLContext) -> None:
         threads = self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
@@ -129,6 +137,7 @@ class KerasExecutor(Executor):
             SiteError: The model is not this site's.
         """
         if self._model is None:
+            self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         body, columns = wire.split(wire.weights(shareable).data)
         self._model.set_body(body)

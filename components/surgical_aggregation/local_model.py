@@ -47,7 +47,7 @@ class LocalModel:
                 if isinstance(layer, keras.layers.BatchNormalization):
                     layer.trainable = False
         model.compile(optimizer=keras.optimizers.Adam(learning_rate), loss=labelled_bce)
-        self._body = {v.path: v for v in model.variables if not v.path.startswith(f"{HEAD_LAYER}/")}
+        self._body = {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
 
     def set_body(self, body: Mapping[str, Array]) -> None:
         """Take over a body.
@@ -82,7 +82,7 @@ class LocalModel:
 
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the head's among them."""
-        return {v.path: v.numpy() for v in self.model.variables}
+        return {v.path: v.numpy() for v in self.model.weights}
 
     def head(self) -> LabelledHead:
         """A copy of the head."""

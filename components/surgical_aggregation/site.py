@@ -23,7 +23,7 @@ class Site(FLComponent, ABC):
     """One hospital's classes, model and data. The only thing that a new study must implement.
 
     Runs on the client. Everything may be asked for from the start of the run on; a problem that
-    the hospital can mend is raised as a ValueError that says how, and ends the run before training.
+    the hospital can mend is raised as a ValueError that says how, and keeps the site from training.
     """
 
     @property

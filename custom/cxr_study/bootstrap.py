@@ -45,7 +45,7 @@ def bootstrap_auroc(
 
     A resample that leaves a class without positives or without negatives does not count for that
     class; a class that fewer than 90 % of the resamples define has no interval. The mean is taken
-    in each resample over the classes that have an interval and that it defines.
+    in each resample over the classes that it defines.
 
     Args:
         labels: 1.0 present, 0.0 absent, NaN not labelled, shape (images, classes). An image
@@ -87,10 +87,11 @@ def bootstrap_auroc(
             )
         )
     per_class = np.concatenate(values)
-    per_class[:, (~np.isnan(per_class)).mean(axis=0) < _MIN_DEFINED] = np.nan
     tails = [50 * (1 - level), 50 * (1 + level)]
-    ends = np.array([_percentiles(column, tails) for column in per_class.T])
+    # A rare class stays in the mean, whose value it is part of, also where it has no interval.
     mean_ends = _percentiles(np.array([mean_defined(row) for row in per_class]), tails)
+    per_class[:, (~np.isnan(per_class)).mean(axis=0) < _MIN_DEFINED] = np.nan
+    ends = np.array([_percentiles(column, tails) for column in per_class.T])
     return Interval(ends[:, 0], ends[:, 1], float(mean_ends[0]), float(mean_ends[1]))
 
 

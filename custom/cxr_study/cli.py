@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,7 @@ from cxr_study import job_folder
 from cxr_study.real_study import write_nih_study
 from cxr_study.report.console import print_summary
 from cxr_study.simulation import SimulationError
-from cxr_study.study_run import StudyRun, report, run
+from cxr_study.study_run import RunFolderError, StudyRun, report, run
 from surgical_aggregation import __version__
 
 app = typer.Typer(
@@ -72,7 +73,7 @@ def run_job(
     force: Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
-    names = tuple(sites.split(",")) if sites else job_folder.sites(job)
+    names = tuple(name.strip() for name in sites.split(",")) if sites else job_folder.sites(job)
     study = StudyRun(job, out, names, site_files, initial_body, _parse(settings))
     _run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
 
@@ -84,6 +85,9 @@ def real(
     job: Annotated[Path, typer.Option(help="Job folder.")] = Path("jobs/surgical"),
     settings: Settings = None,
     own: Own = True,
+    initial_body: Annotated[
+        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the cut into sites and splits.")] = 0,
     force: Force = False,
 ) -> None:
@@ -93,10 +97,10 @@ def real(
     """
     _make_room(out, force)
     data = out.with_name(f"{out.name}-sites")
-    shutil.rmtree(data, ignore_errors=True)
+    _make_room(data, True, "sites/nih-1.yaml")
     written = write_nih_study(nih, data, seed=seed)
     names = tuple(path.stem for path in written)
-    study = StudyRun(job, out, names, written[0].parent, None, _parse(settings))
+    study = StudyRun(job, out, names, written[0].parent, initial_body, _parse(settings))
     _run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)
 
 
@@ -130,7 +134,7 @@ def init(
     )
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
-    console.print(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
+    _say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
 
 
 def _version(wanted: bool) -> None:
@@ -153,13 +157,29 @@ def _run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None
     run(study, own=own, console=console)
     summary, html = report(study, own=own, title=title, console=console)
     print_summary(summary, console)
-    console.print(f"report   {html}", f"summary  {html.with_name('summary.json')}", sep="\n")
-    console.print(f"models   {study.workspace / 'server' / 'checkpoints' / 'simulate_job'}")
+    _say(f"report   {html}")
+    _say(f"summary  {html.with_name('summary.json')}")
+    _say(f"models   {study.workspace / 'server' / 'checkpoints' / 'simulate_job'}")
 
 
-def _make_room(folder: Path, force: bool) -> None:
-    if force and (folder / "job" / "meta.json").is_file():  # never remove what is not a run's
+def _make_room(folder: Path, force: bool, mark: str = "job/meta.json") -> None:
+    """Remove a folder of an earlier run where that is wanted; `mark` tells it from any other."""
+    if force and folder.exists():
+        if not (folder / mark).is_file():
+            raise RunFolderError(
+                f"only what an earlier run made is removed; {folder} holds no {mark}. Remove it "
+                "yourself, or give another --out."
+            )
         shutil.rmtree(folder)
+    if folder.exists():
+        raise RunFolderError(
+            f"a run needs a new folder; {folder} exists. Give another --out, or --force."
+        )
+
+
+def _say(text: str, to: Console = console) -> None:
+    """Print a line as it is: nothing in a path or a message is markup, or broken off."""
+    to.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _parse(settings: list[str] | None) -> dict[str, object]:
@@ -177,11 +197,13 @@ def _parse(settings: list[str] | None) -> dict[str, object]:
 
 def main() -> None:
     """Run the command; a user's mistake is one line on standard error and exit code 2."""
+    # A plain SIGTERM would end this process alone and leave the simulator's behind.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app()
     except ValueError as error:
-        Console(stderr=True).print(f"[red]surgagg:[/red] {error}", highlight=False)
+        _say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)
     except SimulationError as error:
-        Console(stderr=True).print(f"[red]surgagg:[/red] {error}", highlight=False)
+        _say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,10 @@ IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
 _VERSION = 1  # raise it when the phantom or its pre-training changes
+
+
+class EmbeddedStudyError(ValueError):
+    """The embedded study cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ def embedded_study() -> EmbeddedStudy:
 
     Several processes may ask at once: one writes, the others wait.
     """
-    study = EmbeddedStudy(cache.cache_dir() / f"phantom-{_VERSION}-{IMAGES_PER_SITE}-{SEED}")
+    study = _study()
     with _lock(study.root):
         if not study.root.exists():
             _notice(f"no site files given: writing the phantom study to {study.root}")
@@ -69,16 +74,40 @@ def embedded_initial_body() -> Path:
     Trains in a process of its own, so that the asking process needs no TensorFlow.
 
     Raises:
-        subprocess.CalledProcessError: Training failed; its output says why.
+        EmbeddedStudyError: Training failed; the message ends with its last lines.
     """
-    study = embedded_study()
+    study = _study()
     with _lock(study.initial_body):
         if not study.initial_body.exists():
             _notice(f"pre-training the initial body on source pictures to {study.initial_body}")
             command = [sys.executable, "-m", "cxr_study.pretrain", str(study.initial_body)]
-            paths = os.pathsep.join(path for path in sys.path if path)
-            subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths})
+            _run(command)
     return study.initial_body
+
+
+def _study() -> EmbeddedStudy:
+    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_VERSION}-{IMAGES_PER_SITE}-{SEED}")
+
+
+def _run(command: list[str]) -> None:
+    """Run a program of this project, passing on what it says."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    said: deque[str] = deque(maxlen=5)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    ) as process:
+        for line in process.stdout or ():
+            said.append(line)
+            sys.stderr.write(line)
+    if process.returncode:
+        raise EmbeddedStudyError(
+            f"pre-training the initial body failed (exit code {process.returncode}); give one made "
+            f"by `surgagg init` instead, or mend what it says at its end:\n{''.join(said).rstrip()}"
+        )
 
 
 def _lock(path: Path) -> FileLock:

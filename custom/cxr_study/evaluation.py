@@ -13,7 +13,7 @@ from cxr_study import images, progress
 from cxr_study.bootstrap import bootstrap_auroc, mean_defined
 from cxr_study.label_table import classes as class_columns
 from cxr_study.report.summary import ClassAuroc, Group, MeanAuroc, Model
-from cxr_study.site_file import load_table, read_site_file
+from cxr_study.site_file import SiteFileError, load_table, read_site_file
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint
 from surgical_aggregation.metrics import auroc
@@ -38,8 +38,7 @@ class TestSplit:
         pixels: uint8 (n, size, size), the test images.
         patients: Patient of each test image.
         labels: float (n, classes of the union); NaN where nobody knows.
-        held: Classes that the site labels itself.
-        known: Classes whose labels are complete: the site's own, or kept for evaluation only.
+        held: Classes that the site labels itself; the labels of the others are the truth's.
     """
 
     __test__ = False  # not a test case, whatever pytest makes of its name
@@ -69,9 +68,15 @@ def load_test_split(site_file: Path, union: Sequence[str], size: int) -> TestSpl
     labels = test.reindex(columns=list(union)).to_numpy(float)
     held = frozenset(class_columns(table))
     if site.truth is not None:
-        truth = pd.read_csv(site.truth).set_index("image").reindex(test["image"])
-        complete = truth.reindex(columns=list(union)).to_numpy(float)
-        labels = np.where(np.isnan(labels), complete, labels)
+        truth = pd.read_csv(site.truth)
+        if "image" not in truth:
+            raise SiteFileError(
+                f"{site.path}: key 'truth': {site.truth} needs a column 'image'; has "
+                f"{', '.join(map(str, truth.columns))}."
+            )
+        complete = truth.set_index("image").reindex(test["image"])
+        lacked = [i for i, name in enumerate(union) if name not in held]
+        labels[:, lacked] = complete.reindex(columns=[union[i] for i in lacked]).to_numpy(float)
     with progress.bar(f"{site_file.stem}: decoding images") as report:
         # All of the site's, as when it trained, so that they come from the cache.
         pixels = images.load_images(list(table["file"]), size, progress=report)

@@ -15,7 +15,10 @@ from cxr_study.vocabulary import nearest
 SERVER_CONFIG = "app_server/config/config_fed_server.conf"
 CLIENT_CONFIG = "app_client/config/config_fed_client.conf"
 
-_KNOB = re.compile(r'^(?P<name>\w+) = (?P<value>"[^"]*"|[^#\n]*?)(?P<rest>\s*(?:#.*)?)$', re.M)
+_KNOB = re.compile(
+    r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
+    re.M | re.X,
+)
 
 
 class JobError(ValueError):
@@ -53,12 +56,13 @@ def copy(job: Path, target: Path, *, sites: Sequence[str], settings: Mapping[str
         settings: Knob -> value.
 
     Raises:
-        JobError: A knob is not the job's.
+        JobError: A knob is not the job's, or its value is of another kind than the job's own.
     """
     known = knobs(job)
     for name in settings:
         if name not in known:
             raise JobError(f"job {job.name!r} has no knob {name!r}; {nearest(name, tuple(known))}.")
+        _check_kind(name, settings[name], known[name])
     shutil.copytree(job, target)
     meta = json.loads(_read(target / "meta.json"))
     meta["deploy_map"]["app_client"] = list(sites)
@@ -75,11 +79,18 @@ def _set(match: re.Match[str], settings: Mapping[str, object]) -> str:
     return f"{name} = {json.dumps(settings[name])}{match['rest']}"
 
 
+def _check_kind(name: str, value: object, own: object) -> None:
+    kinds: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+    if type(value) is not type(own) and not (type(own) is float and type(value) is int):
+        kind = kinds.get(type(own), "a text")
+        raise JobError(f"knob {name!r} needs {kind}, as the job's own {own!r} is; got {value!r}.")
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise JobError(
             f"{path} does not exist; a job folder holds meta.json, {SERVER_CONFIG} and "
-            f"{CLIENT_CONFIG}. Is {str(path.parents[0])!r} inside one of the folders in jobs/?"
+            f"{CLIENT_CONFIG}. Give one of the folders in jobs/, from the project's root."
         ) from None

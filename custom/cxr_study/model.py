@@ -56,7 +56,8 @@ def build(
     except Exception as error:  # Keras raises bare exceptions of many kinds here
         raise ModelError(
             f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
-            "Where this machine cannot download, fetch the weights elsewhere and give their path."
+            "Give the path of weights that Keras saved from this backbone without its top; where "
+            "this machine cannot download, fetch them elsewhere."
         ) from error
     features = body.output
     if hidden:
@@ -101,7 +102,7 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
         model: As `build` makes it; its head is left out.
         facts: Further facts for the manifest (backbone, image size, weights, seed).
     """
-    body = {v.path: v.numpy() for v in model.variables if not v.path.startswith("head/")}
+    body = {v.path: v.numpy() for v in model.weights if not v.path.startswith("head/")}
     features = int(model.get_layer("head").kernel.shape[0])
     return Checkpoint(
         body, {"head_features": features, "initial_body_sha256": digest(body), **facts}

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from cxr_study import job_folder
+from surgical_aggregation.executor import CANNOT_TAKE_PART
 from surgical_aggregation.run_record import RECORD_FILE
 
 LOG_FILE = "simulator.log"
+
+_SITE_REASON = re.compile(rf"{CANNOT_TAKE_PART}(.*?)\n(?=\d{{4}}-|\Z)", re.S)
 
 
 class SimulationError(RuntimeError):
@@ -55,7 +61,7 @@ def simulate(
         watch: Called about twice a second with the run's events so far.
 
     Raises:
-        SimulationError: The job failed, or ended without all its rounds.
+        SimulationError: The job failed, or it ended without all its rounds.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     workspace.parent.mkdir(parents=True, exist_ok=True)
@@ -69,32 +75,56 @@ def simulate(
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **(environment or {})},
-            start_new_session=True,  # so that the group holds every process of the simulator
+            start_new_session=True,  # an interrupt in the terminal is for the process that asked
         )
+        family: set[psutil.Process] = set()
         try:
-            while process.poll() is None:
-                watch(read_record(workspace))
+            while process.poll() is None and not _failed(events := read_record(workspace)):
+                family |= _descendants(process)
+                watch(events)
                 time.sleep(0.5)
         finally:
-            _stop(process)
+            _stop(process, family)
     events = read_record(workspace)
     watch(events)
-    failures = [event["reason"] for event in events if event["event"] == "failed"]
     done = sum(event["event"] == "round" for event in events)
-    # FLARE's simulator exits with 0 also when a site could not start.
-    if process.returncode or failures or done < job_folder.knobs(job)["num_rounds"]:
-        reason = failures[0] if failures else _last_errors(log)
+    # FLARE's simulator exits with 0 also when a configuration could not be loaded.
+    if process.returncode or _failed(events) or done < job_folder.knobs(job)["num_rounds"]:
+        reason = _reason(workspace, sites) or _last_errors(log)
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
-def _stop(process: subprocess.Popen) -> None:
-    """End whatever is left of the simulator's process group."""
+def _failed(events: list[dict]) -> list[str]:
+    return [event["reason"] for event in events if event["event"] == "failed"]
+
+
+def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
+    """Why a run ended early: what a site said of itself, else what the server did."""
+    for site in sites:
+        log = workspace / site / "error_log.txt"
+        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        if match := _SITE_REASON.search(text):
+            return f"{site}: {match[1]}"
+    return next(iter(_failed(read_record(workspace))), None)
+
+
+def _descendants(process: subprocess.Popen) -> set[psutil.Process]:
     try:
-        os.killpg(process.pid, signal.SIGTERM)
-        time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        return set(psutil.Process(process.pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return set()
+
+
+def _stop(process: subprocess.Popen, family: set[psutil.Process]) -> None:
+    """End whatever is left of the simulator; its workers lead process groups of their own."""
+    left = family | _descendants(process)
+    process.terminate()
+    for end in ("terminate", "kill"):
+        for member in left:
+            with suppress(psutil.NoSuchProcess):
+                getattr(member, end)()
+        _, left = psutil.wait_procs(left, timeout=1)
+    process.kill()
     process.wait()
 
 

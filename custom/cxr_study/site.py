@@ -14,7 +14,7 @@ from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes as class_columns
 from cxr_study.site_file import load_table, read_site_file
 from cxr_study.vocabulary import UNION_CLASSES
-from surgical_aggregation.site import Site, Split
+from surgical_aggregation.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
@@ -79,6 +79,11 @@ class ChestXraySite(Site):
         from cxr_study.input_pipeline import dataset
 
         rows = np.flatnonzero(self._table["split"] == split)
+        if not rows.size:
+            raise SiteError(
+                f"{self._file}: the {split} split needs at least one image; it has none. "
+                "Make the split file anew."
+            )
         labels = self._table.iloc[rows].reindex(columns=list(self.classes), fill_value=0.0)
         return dataset(
             self._pixels[rows],
@@ -90,9 +95,22 @@ class ChestXraySite(Site):
         )
 
     @cached_property
+    def _file(self) -> Path:
+        """Path of the site file, which exists."""
+        folder = Path(self.sites) if self.sites else embedded_study().sites
+        file = folder / f"{self.site}.yaml"
+        if not file.is_file():
+            names = sorted(path.stem for path in folder.glob("*.yaml"))
+            where = f"{folder} has" if self.sites else "no folder is given; the phantom study has"
+            raise SiteError(
+                f"site file {file} does not exist; {where} sites {names}. Give the folder of your "
+                "site files: --site-files, or the variable CXR_SITES where the client starts."
+            )
+        return file
+
+    @cached_property
     def _table(self) -> pd.DataFrame:
-        sites = Path(self.sites) if self.sites else embedded_study().sites
-        return load_table(read_site_file(sites / f"{self.site}.yaml"))
+        return load_table(read_site_file(self._file))
 
     @cached_property
     def _pixels(self) -> np.ndarray:

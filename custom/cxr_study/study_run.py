@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -22,7 +23,7 @@ from cxr_study.report.summary import (
     Splits,
     Summary,
 )
-from cxr_study.simulation import simulate
+from cxr_study.simulation import SimulationError, simulate
 from surgical_aggregation import __version__, tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
 
@@ -74,7 +75,7 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
     Raises:
-        RunFolderError: The run's folder exists.
+        RunFolderError: The run's folder exists, or has a space in its path.
         JobError: The job folder or a knob is unusable.
         SimulationError: A job failed.
     """
@@ -82,12 +83,17 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
         raise RunFolderError(
             f"a run needs a new folder; {study.folder} exists. Remove it, or give another --out."
         )
-    if study.site_files is None or study.initial_body is None:
-        embedded_study()
-        embedded_initial_body()
-    study.folder.mkdir(parents=True)
+    if " " in str(study.folder.absolute()):
+        raise RunFolderError(
+            f"FLARE's simulator needs a folder without spaces in its path; got "
+            f"{str(study.folder.absolute())!r}. Give another --out."
+        )
     job = study.folder / "job"
     job_folder.copy(study.job, job, sites=study.sites, settings=study.settings)
+    if study.site_files is None:
+        embedded_study()
+    if study.initial_body is None:
+        embedded_initial_body()
     alone = {
         "min_clients": 1,
         "threads": max(1, tensorflow_runtime.cores() // len(study.sites)),
@@ -99,10 +105,11 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
         TextColumn("{task.fields[now]}"),
         TimeElapsedColumn(),
     )
+    stop = Event()
     with Progress(*columns, console=console) as progress:
-        _simulate(study, job, study.workspace, study.sites, "federated run", progress)
+        _simulate(study, job, study.workspace, study.sites, "federated run", progress, stop)
         if own:
-            with ThreadPoolExecutor() as pool:
+            with ThreadPoolExecutor(len(study.sites)) as pool:
                 pending = []
                 for site in study.sites:
                     own_job = study.folder / "own" / f"{site}-job"
@@ -112,11 +119,15 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
                     pending.append(
                         pool.submit(
                             _simulate, study, own_job, study.own_workspace(site), (site,),
-                            f"{site} alone", progress,
+                            f"{site} alone", progress, stop,
                         )
                     )  # fmt: skip
-                for outcome in pending:
-                    outcome.result()
+                try:
+                    for outcome in pending:
+                        outcome.result()
+                except BaseException:  # an interrupt too: the pool would wait for the other sites
+                    stop.set()
+                    raise
 
 
 def _simulate(
@@ -126,11 +137,14 @@ def _simulate(
     sites: Sequence[str],
     title: str,
     progress: Progress,
+    stop: Event,
 ) -> None:
     total = int(str(job_folder.knobs(job)["num_rounds"]))
     task = progress.add_task(title, total=total, now="starting")
 
     def watch(events: list[dict]) -> None:
+        if stop.is_set():
+            raise SimulationError(f"{title} was stopped, because another run was.")
         done = sum(event["event"] == "round" for event in events)
         best = [event for event in events if event["event"] == "best"]
         loss = f", best validation BCE {best[-1]['value']:.4f}" if best else ""

@@ -66,7 +66,12 @@ class TestBootstrap:
         scores = np.tile(np.arange(20.0)[:, None], 2)
         interval = bootstrap_auroc(labels, scores, np.arange(20), seed=0)
         assert np.isnan([interval.low[1], interval.high[1]]).all()
-        assert (interval.mean_low, interval.mean_high) == (interval.low[0], interval.high[0])
+
+    def test_the_interval_of_the_mean_is_about_the_mean_of_rare_classes_too(self):
+        labels = np.column_stack([np.arange(20) % 2, np.arange(20) == 0]).astype(float)
+        scores = np.column_stack([np.arange(20) % 2, np.arange(20)]).astype(float)  # 1 and 0
+        interval = bootstrap_auroc(labels, scores, np.arange(20), seed=0)
+        assert (interval.mean_low, interval.mean_high) == (0.5, 1.0)
 
     def test_patients_of_another_number_are_refused(self):
         with pytest.raises(ValueError, match="one entry per image, 2; got 1"):

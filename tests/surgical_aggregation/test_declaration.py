@@ -25,13 +25,9 @@ def test_a_site_declares_its_classes_publicly_for_the_whole_run(tmp_path):
     assert fl_ctx.props[CLASSES][M] == make_mask(private=False, sticky=True)
 
 
-def test_a_job_without_site_ends_with_the_reason(monkeypatch):
-    reasons = []
-    monkeypatch.setattr(
-        DeclareClasses, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-    )
-    started(None)
-    assert "Site component with id 'site'" in reasons[0]
+def test_a_site_that_cannot_name_its_classes_declares_none_and_says_why(caplog):
+    assert CLASSES not in started(None).get_all_public_props()
+    assert "Site component with id 'site'" in caplog.text
 
 
 def test_the_server_reads_what_the_peer_declared():

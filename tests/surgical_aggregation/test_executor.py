@@ -12,7 +12,7 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import Engine
 from surgical_aggregation import tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.executor import KerasExecutor
+from surgical_aggregation.executor import CANNOT_TAKE_PART, KerasExecutor
 from surgical_aggregation.global_model import INITIAL_BODY
 from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES, TinySite, tiny_model
@@ -138,18 +138,17 @@ class TestInitialBody:
 
 
 class TestStart:
-    def test_a_site_that_cannot_start_ends_its_run_with_the_reason(self, start, site, monkeypatch):
-        reasons = []
-        monkeypatch.setattr(
-            KerasExecutor, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-        )
-
+    def test_a_site_that_cannot_start_says_why_and_answers_with_an_error(
+        self, start, site, body, monkeypatch, caplog
+    ):
         def broken():
             raise SiteError("the images of north are missing.")
 
         monkeypatch.setattr(site, "model", broken)
-        start()
-        assert "the images of north are missing" in reasons[0]
+        reply = carried_out(start, "train", task(body, COLUMNS))
+        assert f"{CANNOT_TAKE_PART}the images of north are missing" in caplog.text
+        assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+        assert "images" not in str(reply)  # the reason may hold a path and stays at the site
 
 
 class TestThreads:

@@ -137,6 +137,21 @@ class TestSetBody:
             model.set_body({**body(model), "dense/kernel": np.zeros((5, 4), np.float32)})
 
 
+class TestDropout:
+    def test_its_random_state_is_no_part_of_the_model(self):
+        def with_dropout():
+            inputs = keras.Input((3,))
+            x = keras.layers.Dropout(0.3)(keras.layers.Dense(FEATURES, name="dense")(inputs))
+            return keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
+
+        first, second = (
+            LocalModel(with_dropout(), CLASSES, learning_rate=0.1, freeze_batch_norm=True)
+            for _ in range(2)
+        )
+        second.set_body(body(first))
+        assert set(body(first)) == {"dense/kernel", "dense/bias"}
+
+
 class TestHead:
     def test_needs_a_unit_per_class(self):
         with pytest.raises(SiteError, match="each of 3 classes; it has 2"):

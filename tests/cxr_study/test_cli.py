@@ -1,0 +1,276 @@
+"""The console script, as a person calls it; `runs` are two whole studies in FLARE's simulator."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from cxr_study.class_sets import PUBLISHED_CLIENTS
+from cxr_study.phantom import write_phantom
+from cxr_study.report.summary import Summary
+from cxr_study.simulation import server_folder
+
+ROOT = Path(__file__).parents[2]
+JOB = ROOT / "jobs" / "surgical"
+MINI = ROOT.parent / "shared" / "data" / "nih-mini"
+SMALL = ["--set", "num_rounds=2", "--set", "image_size=32", "--set", "warmup_epochs=1"]
+
+needs_data = pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+
+
+@pytest.fixture(scope="session")
+def surgagg(tmp_path_factory):
+    """Call the console script in a folder of its own with a cache of its own."""
+    home = tmp_path_factory.mktemp("surgagg")
+    script = Path(sys.executable).with_name("surgagg")
+    environment = {**os.environ, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "100"}
+
+    def call(*arguments):
+        done = subprocess.run(
+            [script, *map(str, arguments)],
+            cwd=home,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    call.home = home
+    return call
+
+
+@pytest.fixture(scope="session")
+def initial_body(surgagg):
+    call = surgagg(
+        "init", "initial.npz", "--backbone", "small_densenet", "--weights", "none",
+        "--image-size", 32,
+    )  # fmt: skip
+    assert call.code == 0, call.err
+    return surgagg.home / "initial.npz"
+
+
+@pytest.fixture(scope="session")
+def runs(surgagg, initial_body):
+    """Side by side: a phantom study with each site alone, and a study on real images."""
+    write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
+    with ThreadPoolExecutor() as pool:
+        phantom = pool.submit(
+            surgagg, "run", JOB, "--site-files", "phantom/sites", "--initial-body", initial_body,
+            "--own", "--out", "runs/phantom", *SMALL,
+        )  # fmt: skip
+        real = None
+        if MINI.is_dir():
+            real = pool.submit(
+                surgagg, "real", MINI, "--job", JOB, "--initial-body", initial_body, "--no-own",
+                "--out", "runs/real", "--set", "num_rounds=3", "--set", "image_size=32",
+            )  # fmt: skip
+        return SimpleNamespace(
+            phantom=finished(phantom.result(), surgagg.home / "runs/phantom"),
+            real=real and finished(real.result(), surgagg.home / "runs/real"),
+        )
+
+
+def finished(call, folder):
+    assert call.code == 0, call.err
+    summary = Summary.from_json((folder / "report" / "summary.json").read_text())
+    html = (folder / "report" / "report.html").read_text()
+    return SimpleNamespace(out=call.out, folder=folder, summary=summary, html=html)
+
+
+@pytest.mark.simulator
+@pytest.mark.keras
+class TestRun:
+    def test_it_says_the_table_and_where_everything_is(self, runs):
+        lines = runs.phantom.out.splitlines()
+        assert any("Mean AUROC on each site's test split" in line for line in lines)
+        assert any(line.startswith("│ chexpert") for line in lines)
+        for what, path in {
+            "report": "runs/phantom/report/report.html",
+            "summary": "runs/phantom/report/summary.json",
+            "models": "runs/phantom/workspace/server/checkpoints/simulate_job",
+        }.items():
+            assert f"{what:8} {path}" in lines
+            assert (runs.phantom.folder.parents[1] / path).exists()
+
+    def test_aurocs_of_held_classes_are_those_that_the_sites_measured(self, runs):
+        path = server_folder(runs.phantom.folder / "workspace") / "cross_site_val"
+        measured = json.loads((path / "cross_val_results.json").read_text())
+        compared = 0
+        for row in runs.phantom.summary.test:
+            if row.model == "global" and row.held:
+                federated = measured[row.site]["SRV_best"].get(f"auroc/{row.class_name}")
+                assert row.auroc == pytest.approx(federated, abs=1e-6), row
+                compared += row.auroc is not None
+        assert compared > 10
+
+    def test_rounds_are_those_of_the_run_and_the_final_model(self, runs):
+        summary = runs.phantom.summary
+        assert [entry.round for entry in summary.rounds] == [0, 1, 2]
+        assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
+        assert summary.num_rounds == 2 and summary.image_size == 32
+
+    def test_each_site_alone_knows_its_own_classes(self, runs):
+        own = {
+            site: {row.class_name for row in runs.phantom.summary.test if row.model == "own"
+                   and row.site == site and row.auroc is not None}
+            for site in ("nih", "chexpert")
+        }  # fmt: skip
+        for site, classes in own.items():
+            assert classes and classes <= set(runs.phantom.summary.sites[site].classes)
+
+    def test_classes_that_a_site_lacks_are_scored_on_the_truth(self, runs):
+        lacked = [
+            row for row in runs.phantom.summary.test if not row.held and row.model == "global"
+        ]
+        assert len(lacked) == 6 + 7
+        assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in lacked)
+        assert any(row.auroc is not None for row in lacked)
+
+    def test_the_report_is_of_this_run(self, runs):
+        assert "surgical on nih, chexpert" in runs.phantom.html
+
+
+@pytest.mark.data
+@needs_data
+@pytest.mark.simulator
+@pytest.mark.keras
+class TestReal:
+    def test_two_sites_with_the_published_classes(self, runs):
+        sites = runs.real.summary.sites
+        assert list(sites) == ["nih-1", "nih-2"]
+        for site, classes in zip(sites.values(), PUBLISHED_CLIENTS[2], strict=True):
+            assert site.classes == tuple(sorted(classes))
+        assert sum(site.images.total for site in sites.values()) == 1000
+
+    def test_no_patient_is_at_both_sites_or_in_two_splits(self, runs):
+        folder = runs.real.folder.with_name("real-sites") / "sites"
+        tables = [pd.read_csv(folder / f"{site}_split.csv") for site in ("nih-1", "nih-2")]
+        for table, site in zip(tables, runs.real.summary.sites.values(), strict=True):
+            assert table["patient"].is_unique
+            assert len(table) == site.patients.total
+        assert not set(tables[0]["patient"]) & set(tables[1]["patient"])
+
+    def test_classes_without_positives_are_not_defined_and_the_report_says_so(self, runs):
+        rows = [row for row in runs.real.summary.test if row.model == "global"]
+        without = [row for row in rows if row.positives == 0]
+        assert without
+        assert all(row.auroc is None for row in without)
+        assert all(row.auroc is not None for row in rows if row.positives)
+        assert "no positive image in the test split" in runs.real.html
+        assert all(row.class_name in runs.real.html for row in without)
+
+    def test_there_are_intervals_and_a_word_on_the_small_test_set(self, runs):
+        means = [mean for mean in runs.real.summary.means if mean.model == "global"]
+        assert means and all(mean.low <= mean.auroc <= mean.high for mean in means)
+        assert "Small test set" in runs.real.html and "Small test set" in runs.real.out
+
+    def test_every_round_is_there_and_no_site_trained_alone(self, runs):
+        assert [entry.round for entry in runs.real.summary.rounds] == [0, 1, 2, 3]
+        assert {row.model for row in runs.real.summary.test} == {"global"}
+        assert runs.real.summary.data == "real"
+
+
+class TestInit:
+    @pytest.mark.keras
+    def test_it_writes_the_body_and_says_its_digest_on_one_line(self, initial_body, surgagg):
+        from surgical_aggregation.checkpoint import digest, load
+
+        checkpoint = load(initial_body)
+        assert checkpoint.manifest["initial_body_sha256"] == digest(checkpoint.variables)
+        assert checkpoint.manifest["weights"] == "none"
+
+
+MISTAKES = {
+    "knob": ["run", JOB, "--set", "num_round=2"],
+    "setting": ["run", JOB, "--set", "num_rounds"],
+    "kind": ["run", JOB, "--set", "num_rounds=[bold]2"],
+    "job": ["run", "jobs/none"],
+    "markup": ["run", "[red]jobs"],
+    "nih": ["real", "."],
+    "in the way of run": ["run", JOB, "--out", "mine"],
+    "in the way of real": ["real", ".", "--out", "mine"],
+    "forced run": ["run", JOB, "--out", "mine", "--force"],
+    "forced real": ["real", ".", "--out", "mine", "--force"],
+    "forced demo": ["demo", "--job", JOB, "--out", "mine", "--force"],
+    "sites in the way": ["real", ".", "--out", "new", "--force"],
+    "old run": ["run", JOB, "--out", "old", "--force", "--set", "x=1"],
+}
+
+
+@pytest.fixture(scope="module")
+def mistakes(surgagg):
+    """The calls of `MISTAKES`, each with its --out where it has none."""
+    for folder in ("mine", "new-sites"):
+        (surgagg.home / folder).mkdir()
+        (surgagg.home / folder / "thesis.txt").write_text("all of it")
+    (surgagg.home / "old/job").mkdir(parents=True)
+    (surgagg.home / "old/job/meta.json").touch()
+    with ThreadPoolExecutor(4) as pool:
+        pending = {
+            name: pool.submit(surgagg, *words, *([] if "--out" in words else ["--out", "mistake"]))
+            for name, words in MISTAKES.items()
+        }
+        return {name: call.result() for name, call in pending.items()}
+
+
+class TestMistakes:
+    """What a person gets wrong is one line on standard error, and exit code 2."""
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("knob", "job 'surgical' has no knob 'num_round'; nearest known: num_rounds"),
+            ("setting", "--set needs KNOB=VALUE, e.g. num_rounds=20; got 'num_rounds'"),
+            ("kind", "needs a whole number, as the job's own 12 is; got '[bold]2'"),
+            ("job", "jobs/none/meta.json does not exist; a job folder holds"),
+            ("markup", "surgagg: [red]jobs/meta.json does not exist"),
+            ("nih", "needs one Data_Entry_2017*.csv in .; found none"),
+            ("in the way of run", "a run needs a new folder; mine exists"),
+            ("in the way of real", "a run needs a new folder; mine exists"),
+            ("forced run", "only what an earlier run made is removed; mine holds no job/meta.json"),
+            ("forced real", "only what an earlier run made is removed; mine holds no job/meta"),
+            ("forced demo", "only what an earlier run made is removed; mine holds no job/meta"),
+            ("sites in the way", "new-sites holds no sites/nih-1.yaml. Remove it yourself"),
+            ("old run", "has no knob 'x'"),
+        ],
+    )
+    def test_is_told(self, mistakes, name, message):
+        assert mistakes[name].code == 2, mistakes[name].err
+        (line,) = mistakes[name].err.splitlines()
+        assert line.startswith("surgagg: ") and message in line
+
+    def test_makes_nothing(self, mistakes, surgagg):
+        assert not (surgagg.home / "mistake").exists()
+        assert not list(surgagg.home.glob("cache/phantom*"))
+
+    def test_removes_a_runs_folder_and_nothing_else(self, mistakes, surgagg):
+        for folder in ("mine", "new-sites"):
+            assert (surgagg.home / folder / "thesis.txt").read_text() == "all of it"
+        assert not (surgagg.home / "old").exists()
+
+
+def test_version_is_the_packages(surgagg):
+    from surgical_aggregation import __version__
+
+    call = surgagg("--version")
+    assert (call.code, call.out) == (0, f"{__version__}\n")
+
+
+def test_a_job_that_fails_is_exit_code_1(monkeypatch, capsys):
+    from cxr_study import cli
+
+    def fail():
+        raise cli.SimulationError("the job failed: [nih] no images\nThe log is x.log")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 1
+    said = capsys.readouterr().err
+    assert said == "surgagg: the job failed: [nih] no images\nThe log is x.log\n"

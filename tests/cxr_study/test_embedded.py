@@ -1,0 +1,102 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cxr_study import embedded
+from cxr_study.site_file import load_table, read_site_file
+
+ASK = """
+from cxr_study import embedded
+embedded.IMAGES_PER_SITE, embedded.IMAGE_SIZE = 60, 16
+print(embedded.embedded_study().sites)
+"""
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embedded, "IMAGES_PER_SITE", 60)
+    monkeypatch.setattr(embedded, "IMAGE_SIZE", 16)
+
+
+@pytest.fixture
+def pretraining(monkeypatch, tmp_path):
+    """Put a program in the place of pre-training; it may write the file that it is given."""
+
+    def put(program):
+        (tmp_path / "cxr_study").mkdir()
+        (tmp_path / "cxr_study/__init__.py").touch()
+        (tmp_path / "cxr_study/pretrain.py").write_text(f"import sys, pathlib\n{program}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return put
+
+
+class TestStudy:
+    def test_both_sites_can_be_read(self):
+        study = embedded.embedded_study()
+        tables = [
+            load_table(read_site_file(study.sites / f"{s}.yaml")) for s in ("nih", "chexpert")
+        ]
+        assert [len(table) for table in tables] == [60, 60]
+
+    def test_it_is_written_once_and_says_where(self, capsys):
+        study = embedded.embedded_study()
+        assert f"writing the phantom study to {study.root}" in capsys.readouterr().err
+        written = (study.sites / "nih.yaml").stat().st_mtime_ns
+        assert embedded.embedded_study() == study
+        assert capsys.readouterr().err == ""
+        assert (study.sites / "nih.yaml").stat().st_mtime_ns == written
+
+    def test_it_lies_in_the_cache(self, tmp_path):
+        assert embedded.embedded_study().root.parent == tmp_path / "cache"
+
+    def test_two_processes_that_ask_at_once_get_one_study(self, tmp_path):
+        asking = [
+            subprocess.Popen(
+                [sys.executable, "-c", ASK],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+            for _ in range(2)
+        ]
+        said = [process.communicate(timeout=60) for process in asking]
+        assert [process.returncode for process in asking] == [0, 0], said
+        assert said[0][0] == said[1][0]
+        assert sum("writing the phantom" in notice for _, notice in said) == 1
+
+
+class TestInitialBody:
+    def test_it_is_trained_once_in_a_process_of_its_own(self, pretraining, capfd):
+        pretraining("pathlib.Path(sys.argv[1]).write_text('body'); print('epoch 1', flush=True)")
+        path = embedded.embedded_initial_body()
+        assert path.read_text() == "body"
+        said = capfd.readouterr().err
+        assert f"source pictures to {path}" in said and "epoch 1" in said
+        path.write_text("kept")
+        assert embedded.embedded_initial_body().read_text() == "kept"
+        assert capfd.readouterr().err == ""
+
+    def test_it_needs_no_phantom(self, pretraining):
+        pretraining("pathlib.Path(sys.argv[1]).write_text('body')")
+        embedded.embedded_initial_body()
+        assert not embedded._study().root.exists()
+
+    def test_failed_training_is_told_with_its_last_lines(self, pretraining):
+        pretraining("print('early', *range(9), sep='\\n'); sys.exit('no space left')")
+        with pytest.raises(embedded.EmbeddedStudyError) as error:
+            embedded.embedded_initial_body()
+        message = str(error.value)
+        assert message.startswith("pre-training the initial body failed (exit code 1);")
+        assert "surgagg init" in message and message.endswith("\n8\nno space left")
+        assert "early" not in message
+
+    def test_failed_training_leaves_nothing_that_would_pass_for_a_body(self, pretraining):
+        pretraining("sys.exit(3)")
+        for _ in range(2):
+            with pytest.raises(embedded.EmbeddedStudyError, match="exit code 3"):
+                embedded.embedded_initial_body()

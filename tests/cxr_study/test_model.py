@@ -1,0 +1,117 @@
+import re
+
+import numpy as np
+import pytest
+
+from cxr_study.model import ModelError, build, initial_body
+from surgical_aggregation.checkpoint import digest
+
+pytestmark = pytest.mark.keras
+
+
+def body_paths(model):
+    return [v.path for v in model.weights if not v.path.startswith("head/")]
+
+
+@pytest.fixture(scope="module", params=["small_densenet", "densenet121"])
+def builds(request):
+    """The same backbone twice, for 2 and for 20 classes."""
+    return [build(request.param, classes, image_size=32) for classes in (2, 20)]
+
+
+def test_paths_of_the_body_are_unique_and_the_same_in_every_build(builds):
+    few, many = builds
+    assert len(set(body_paths(few))) == len(body_paths(few))
+    assert body_paths(few) == body_paths(many)
+    for model, classes in ((few, 2), (many, 20)):
+        assert model.layers[-1].name == "head"
+        assert model.output_shape == (None, classes)
+        assert [v.path for v in model.variables if v.path.startswith("head/")] == [
+            "head/kernel",
+            "head/bias",
+        ]
+
+
+def test_outputs_are_probabilities_of_square_images_of_three_channels():
+    model = build("small_densenet", 4, image_size=32)
+    assert model.input_shape == (None, 32, 32, 3)
+    images = 50 * np.random.default_rng(0).normal(size=(3, 32, 32, 3))
+    outputs = model.predict(images, verbose=0)
+    assert outputs.shape == (3, 4)
+    assert np.all((outputs >= 0) & (outputs <= 1))
+
+
+@pytest.mark.parametrize(
+    ("builds", "arrays", "numbers"),
+    [("small_densenet", 64, None), ("densenet121", 604, 7_037_504)],
+    indirect=["builds"],
+)
+def test_size_of_the_body(builds, arrays, numbers):
+    body = initial_body(builds[0]).variables
+    assert len(body) == arrays
+    assert numbers in (None, sum(value.size for value in body.values()))
+
+
+def test_hidden_layer_is_there_only_when_asked_for():
+    plain = build("small_densenet", 3, image_size=32)
+    hidden = build("small_densenet", 3, image_size=32, hidden=256)
+    assert set(body_paths(hidden)) - set(body_paths(plain)) == {"hidden/kernel", "hidden/bias"}
+    assert hidden.get_layer("head").kernel.shape == (256, 3)
+    assert hidden.get_layer("hidden_dropout").rate == 0.3
+    assert len(plain.layers) == len(hidden.layers) - 2
+
+
+def test_weights_come_from_a_file_of_the_body(tmp_path):
+    import keras
+
+    model = build("small_densenet", 3, image_size=32)
+    body = keras.Model(model.inputs, model.get_layer("head").input)
+    body.save_weights(tmp_path / "body.weights.h5")
+    loaded = build("small_densenet", 5, image_size=32, weights=str(tmp_path / "body.weights.h5"))
+    assert digest(initial_body(loaded).variables) == digest(initial_body(model).variables)
+    fresh = build("small_densenet", 5, image_size=32)
+    assert digest(initial_body(fresh).variables) != digest(initial_body(model).variables)
+
+
+def test_initial_body_leaves_the_head_out_and_says_what_it_is():
+    model = build("small_densenet", 3, image_size=32)
+    checkpoint = initial_body(model, backbone="small_densenet", seed=4)
+    assert list(checkpoint.variables) == body_paths(model)
+    for path, value in checkpoint.variables.items():
+        np.testing.assert_array_equal(value, next(v for v in model.variables if v.path == path))
+    assert checkpoint.manifest == {
+        "head_features": model.get_layer("head").kernel.shape[0],
+        "initial_body_sha256": digest(checkpoint.variables),
+        "backbone": "small_densenet",
+        "seed": 4,
+    }
+
+
+def test_unknown_backbone_is_refused():
+    with pytest.raises(ModelError, match=r"one of \('densenet121', 'small_densenet'\); got 'vgg'"):
+        build("vgg", 2, image_size=32)
+
+
+@pytest.mark.parametrize("backbone", ["small_densenet", "densenet121"])
+@pytest.mark.parametrize("name", ["none.weights.h5", "text.weights.h5"])
+def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, name):
+    (tmp_path / "text.weights.h5").write_text("no weights")
+    path = str(tmp_path / name)
+    with pytest.raises(ModelError, match=rf"weights '{re.escape(path)}' cannot be built: .* path"):
+        build(backbone, 2, image_size=32, weights=path)
+
+
+def test_imagenet_weights_that_cannot_be_downloaded_say_what_to_do(monkeypatch):
+    import keras
+
+    def offline(*args, **kwargs):
+        raise Exception("URL fetch failure on https://example.org")  # as Keras does
+
+    monkeypatch.setattr(keras.src.applications.densenet.file_utils, "get_file", offline)
+    with pytest.raises(ModelError, match=r"URL fetch failure .* cannot download, fetch them else"):
+        build("densenet121", 2, image_size=32, weights="imagenet")
+
+
+def test_imagenet_weights_are_of_densenet121_only():
+    with pytest.raises(ModelError, match="small_densenet at 32 pixels with weights 'imagenet'"):
+        build("small_densenet", 2, image_size=32, weights="imagenet")

@@ -1,0 +1,96 @@
+import json
+
+import pytest
+
+from cxr_study import results
+from cxr_study.report.summary import Refusal
+from cxr_study.results import ResultsError
+from cxr_study.simulation import server_folder
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A run of two rounds: site b is not in round 1, and the final model was measured at both."""
+    server = server_folder(tmp_path)
+    for folder in ("metrics", "cross_site_val", "models"):
+        (server / folder).mkdir(parents=True)
+    rounds = [
+        {
+            "round": 0,
+            "sites": [site("b", bce=0.6, auroc=0.5, train_seconds=4.0), site("a", bce=0.4)],
+        },
+        {"round": 1, "sites": [site("a", bce=0.3, validate_seconds=1.0)]},
+    ]
+    write_lines(server / "metrics" / "round_metrics.jsonl", rounds)
+    (server / "cross_site_val" / "cross_val_results.json").write_text(
+        json.dumps(
+            {
+                "a": {"SRV_last": {"bce": 0.25, "bce/Edema": 0.25}, "SRV_best": {"bce": 9.0}},
+                "b": {"SRV_last": {"bce": 0.75, "auroc": 0.9}},
+            }
+        )
+    )
+    events = [
+        {"event": "started"},
+        {"event": "refused", "site": "b", "round": 1, "reason": "NaN"},
+        {"event": "round", "round": 0, "seconds": 3},
+        {"event": "ended", "seconds": 12.5},
+    ]
+    write_lines(server / "run_record.jsonl", events)
+    return tmp_path
+
+
+def site(name, **metrics):
+    return {"name": name, "metrics": [{"name": k, "value": v} for k, v in metrics.items()]}
+
+
+def write_lines(path, entries):
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+class TestRounds:
+    def test_every_round_and_then_the_final_model(self, workspace):
+        assert [entry.round for entry in results.rounds(workspace)] == [0, 1, 2]
+
+    def test_mean_loss_is_over_the_sites_that_took_part(self, workspace):
+        means = [entry.mean_validation_bce for entry in results.rounds(workspace)]
+        assert means == pytest.approx([0.5, 0.3, 0.5])
+
+    def test_sites_by_name_with_what_was_measured(self, workspace):
+        first, second, final = results.rounds(workspace)
+        assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
+        b = first.sites["b"]
+        assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
+        assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
+        assert final.sites["b"].validation_auroc == 0.9
+        assert final.sites["b"].train_seconds is None
+
+    def test_a_round_without_measurement_has_no_mean(self, workspace):
+        path = server_folder(workspace) / "metrics" / "round_metrics.jsonl"
+        write_lines(path, [{"round": 0, "sites": [site("a")]}])
+        first, _ = results.rounds(workspace)
+        assert first.mean_validation_bce is None and first.sites["a"].validation_bce is None
+
+    def test_where_nobody_measured_the_final_model_it_is_left_out(self, workspace):
+        (server_folder(workspace) / "cross_site_val" / "cross_val_results.json").unlink()
+        assert [entry.round for entry in results.rounds(workspace)] == [0, 1]
+
+    def test_a_run_that_has_not_finished_is_refused(self, tmp_path):
+        with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
+            results.rounds(tmp_path)
+
+
+def test_refusals_are_those_on_record(workspace):
+    assert results.refusals(workspace) == (Refusal(round=1, site="b", reason="NaN"),)
+
+
+def test_wall_time_is_the_jobs(workspace):
+    assert results.wall_seconds(workspace) == 12.5
+
+
+def test_best_checkpoint_is_the_servers(workspace):
+    with pytest.raises(ResultsError, match=r"best\.npz does not exist; has the run"):
+        results.best_checkpoint(workspace)
+    path = server_folder(workspace) / "models" / "best.npz"
+    path.touch()
+    assert results.best_checkpoint(workspace) == path

@@ -1,0 +1,234 @@
+"""Jobs that end well are in tests/simulator; here are those that do not."""
+
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import tiny_job
+from cxr_study import simulation
+from cxr_study.phantom import write_phantom
+from cxr_study.simulation import SimulationError, read_record, server_folder, simulate
+from tiny_job import JOBS
+
+SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
+
+
+def processes(folder):
+    """Processes of FLARE's simulator that work in a folder."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]
+
+
+@pytest.fixture
+def pretend(tmp_path, monkeypatch):
+    """Run a program in the simulator's place; `record` writes a line of the run's record."""
+
+    def put(program):
+        script = tmp_path / "simulator.py"
+        preamble = f"""\
+            import json, os, subprocess, sys, time
+            from pathlib import Path
+            workspace = Path(sys.argv[sys.argv.index("-w") + 1])
+            def record(event, **facts):
+                path = workspace / "{server_folder(Path()) / simulation.RECORD_FILE}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a") as file:
+                    file.write(json.dumps({{"event": event, **facts}}) + "\\n")
+            """
+        script.write_text(textwrap.dedent(preamble) + textwrap.dedent(program))
+        python = tmp_path / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(simulation.sys, "executable", str(python))
+
+    return put
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(**arguments):
+        job = tmp_path / "job"
+        if not job.exists():
+            tiny_job.job_folder.copy(
+                JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2}
+            )
+        simulate(job, tmp_path / "runs" / "workspace", list(SITES), **arguments)
+
+    return run
+
+
+GOOD = 'for number in range(2): record("round", round=number)\n'
+
+
+class TestReadRecord:
+    def test_before_the_run_there_is_none(self, tmp_path):
+        assert read_record(tmp_path) == []
+
+    def test_a_line_that_is_being_written_is_left_for_the_next_time(self, tmp_path):
+        server_folder(tmp_path).mkdir(parents=True)
+        path = server_folder(tmp_path) / simulation.RECORD_FILE
+        path.write_text('{"event": "started"}\n{"event": "rou')
+        assert read_record(tmp_path) == [{"event": "started"}]
+
+
+class TestSimulate:
+    def test_flare_is_given_the_job_and_a_thread_for_every_site(self, pretend, run, tmp_path):
+        pretend(GOOD + 'print(*sys.argv[1:], os.environ["CXR_SITES"])\n')
+        run(environment={"CXR_SITES": "/my/sites"})
+        log = (tmp_path / "runs/workspace-simulator.log").read_text()
+        assert log == (
+            f"-m nvflare.private.fed.app.simulator.simulator {tmp_path}/job "
+            f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
+        )
+
+    def test_the_watcher_sees_every_event_in_the_end(self, pretend, run):
+        seen = []
+        pretend(GOOD)
+        run(watch=seen.append)
+        assert [event["round"] for event in seen[-1]] == [0, 1]
+
+    def test_a_failure_on_record_is_the_reason(self, pretend, run, tmp_path):
+        pretend(GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n')
+        log = tmp_path / "runs/workspace-simulator.log"
+        with pytest.raises(SimulationError, match=rf"^the job failed: no body\nThe log is {log}$"):
+            run()
+
+    def test_the_server_that_gave_up_is_not_waited_for(self, pretend, run):
+        pretend('record("failed", reason="no body"); time.sleep(60)')
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="no body"):
+            run()
+        assert time.monotonic() - began < 20
+
+    def test_what_a_site_said_of_itself_is_the_reason(self, pretend, run):
+        line = "2026-01-01 10:00:00,000 - KerasExecutor - ERROR - "
+        pretend(f"""
+            (workspace / "south").mkdir(parents=True)
+            (workspace / "south/error_log.txt").write_text(
+                "{line}other\\n{line}this site cannot take part in the run: no csv, first:"
+                "\\na.png\\n{line}more\\n"
+            )
+            record("failed", reason="a site answered with an error")
+        """)
+        with pytest.raises(
+            SimulationError, match=r"failed: south: no csv, first:\na\.png\nThe log"
+        ):
+            run()
+
+    def test_a_site_that_the_run_went_on_without_is_no_failure(self, pretend, run):
+        said = "this site cannot take part in the run: no csv"
+        pretend(
+            GOOD + '(workspace / "south").mkdir(parents=True)\n'
+            f'(workspace / "south/error_log.txt").write_text("{said}\\n")\n'
+        )
+        run()
+
+    def test_a_job_that_ends_before_its_last_round_failed(self, pretend, run):
+        pretend("""
+            record("round", round=0)
+            print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")
+        """)
+        with pytest.raises(
+            SimulationError, match=r"failed: 10:01 - ERROR - out of memory\nThe log"
+        ):
+            run()
+
+    def test_a_simulator_that_crashes_failed(self, pretend, run):
+        pretend(GOOD + "sys.exit('kaboom')\n")
+        with pytest.raises(SimulationError, match=r"failed: kaboom\n"):
+            run()
+
+    def test_a_simulator_that_says_nothing_failed(self, pretend, run):
+        pretend("")
+        with pytest.raises(SimulationError, match=r"failed: it printed nothing\n"):
+            run()
+
+    def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(
+        self, pretend, run, tmp_path
+    ):
+        pretend("""
+            deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+            child = subprocess.Popen(
+                [sys.executable, "-c", deaf + "; time.sleep(60)", str(workspace)],
+                start_new_session=True, stdout=subprocess.PIPE,
+            )
+            child.stdout.readline()
+            record("started")
+            time.sleep(60)
+        """)
+        calls = []
+
+        def watch(events):
+            calls.append(events)
+            if events:
+                assert len(processes(tmp_path / "runs")) == 2
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(watch=watch)
+        assert processes(tmp_path / "runs") == []
+
+
+@pytest.fixture(scope="module")
+def initial_body(tmp_path_factory):
+    return tiny_job.initial_body(tmp_path_factory.mktemp("initial") / "body.npz")
+
+
+@pytest.mark.simulator
+@pytest.mark.keras
+class TestFlare:
+    """FLARE's own simulator."""
+
+    def test_a_site_without_its_site_file_ends_the_job(self, tmp_path, monkeypatch, initial_body):
+        monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+        write_phantom(tmp_path / "phantom", images_per_site=60, size=16)
+        missing = tmp_path / "phantom/sites/chexpert.yaml"
+        missing.unlink()
+        environment = {"CXR_SITES": str(missing.parent), "CXR_INITIAL_BODY": str(initial_body)}
+        began = time.monotonic()
+        with pytest.raises(SimulationError) as error:
+            simulate(
+                JOBS / "surgical", tmp_path / "run", ["nih", "chexpert"], environment=environment
+            )
+        assert time.monotonic() - began < 40
+        reason, log = str(error.value).splitlines()
+        assert reason.startswith(f"the job failed: chexpert: site file {missing} does not exist")
+        assert Path(log.removeprefix("The log is ")).read_text()
+        assert processes(tmp_path) == []
+
+    def test_an_initial_body_that_is_not_there_ends_the_job(self, tmp_path):
+        job = tiny_job.make(tmp_path, SITES)
+        began = time.monotonic()
+        with pytest.raises(
+            SimulationError, match=r"failed: checkpoint '.*none\.npz' does not exist"
+        ):
+            simulate(
+                job, tmp_path / "run", list(SITES),
+                environment={"CXR_INITIAL_BODY": str(tmp_path / "none.npz")},
+            )  # fmt: skip
+        assert time.monotonic() - began < 30
+        assert processes(tmp_path) == []
+
+    def test_an_interrupt_ends_every_process(self, tmp_path, initial_body):
+        job = tiny_job.make(tmp_path, SITES)
+        workers = []
+
+        def interrupt(events):
+            workers[:] = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]
+            if len(workers) == len(SITES):
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            simulate(
+                job, tmp_path / "run", list(SITES), watch=interrupt,
+                environment={"CXR_INITIAL_BODY": str(initial_body)},
+            )  # fmt: skip
+        assert processes(tmp_path) == []
+        assert read_record(tmp_path / "run")[0]["event"] == "started"

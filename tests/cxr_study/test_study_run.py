@@ -1,0 +1,133 @@
+"""The order of a run's steps; whole runs in FLARE's simulator are in test_cli."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cxr_study import job_folder, study_run
+from cxr_study.simulation import SimulationError
+from cxr_study.study_run import RunFolderError, StudyRun, run
+
+JOB = Path(__file__).parents[2] / "jobs" / "surgical"
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """Calls to the simulator, which runs nothing."""
+    calls = []
+
+    def simulate(job, workspace, sites, *, environment, watch):
+        calls.append((job, workspace, tuple(sites), environment))
+        watch([{"event": "round"}, {"event": "best", "value": 0.5}])
+
+    monkeypatch.setattr(study_run, "simulate", simulate)
+    return calls
+
+
+@pytest.fixture(autouse=True)
+def embedded(monkeypatch):
+    """Names of what was asked of the embedded study."""
+    asked = []
+    for name in ("embedded_study", "embedded_initial_body"):
+        monkeypatch.setattr(study_run, name, lambda name=name: asked.append(name))
+    return asked
+
+
+@pytest.fixture
+def study(tmp_path):
+    def make(**changes):
+        values = {
+            "job": JOB,
+            "folder": tmp_path / "run",
+            "sites": ("nih", "chexpert"),
+            "site_files": tmp_path / "sites",
+            "initial_body": tmp_path / "body.npz",
+            "settings": {"num_rounds": 2, "learning_rate": 0.5},
+        }
+        return StudyRun(**{**values, **changes})
+
+    return make
+
+
+def go(study, own=False):
+    run(study, own=own, console=Console(quiet=True))
+
+
+class TestRun:
+    def test_the_job_is_a_copy_with_the_settings(self, study, simulated, tmp_path):
+        go(study())
+        ((job, workspace, sites, environment),) = simulated
+        assert (job, workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
+        assert sites == job_folder.sites(job) == ("nih", "chexpert")
+        knobs = job_folder.knobs(job)
+        assert (knobs["num_rounds"], knobs["learning_rate"], knobs["min_clients"]) == (2, 0.5, 2)
+        assert environment == {
+            "CXR_SITES": str(tmp_path / "sites"),
+            "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
+        }
+
+    def test_alone_a_site_runs_the_same_job_without_waiting_for_another(self, study, simulated):
+        go(study(), own=True)
+        alone = {sites: job for job, _, sites, _ in simulated[1:]}
+        assert set(alone) == {("nih",), ("chexpert",)}
+        federated = job_folder.knobs(simulated[0][0])
+        for sites, job in alone.items():
+            knobs = job_folder.knobs(job)
+            assert job_folder.sites(job) == sites
+            assert knobs["min_clients"] == 1 and knobs["threads"] >= 1
+            assert {**knobs, "min_clients": 2, "threads": 0} == federated
+
+    def test_relative_paths_hold_wherever_a_site_works(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.chdir(tmp_path)
+        go(study(site_files=Path("here"), initial_body=None), own=False)
+        assert simulated[0][3] == {"CXR_SITES": str(tmp_path / "here")}
+
+    def test_only_what_is_not_given_is_made(self, study, simulated, embedded, tmp_path):
+        go(study())
+        assert embedded == []
+        go(study(folder=tmp_path / "two", initial_body=None))
+        assert embedded == ["embedded_initial_body"]
+        go(study(folder=tmp_path / "three", site_files=None))
+        assert embedded[1:] == ["embedded_study"]
+
+    def test_a_folder_that_exists_is_left_alone(self, study, simulated, embedded, tmp_path):
+        (tmp_path / "run").mkdir()
+        with pytest.raises(RunFolderError, match=r"a run needs a new folder; .*/run exists"):
+            go(study(site_files=None))
+        assert simulated == [] and embedded == []
+
+    def test_a_path_that_flare_cannot_work_in_is_refused(self, study, simulated, tmp_path):
+        with pytest.raises(RunFolderError, match=r"without spaces in its path; got '.*/my run'"):
+            go(study(folder=tmp_path / "my run"))
+        assert simulated == [] and not (tmp_path / "my run").exists()
+
+    def test_a_wrong_knob_is_told_before_anything_is_made(
+        self, study, simulated, embedded, tmp_path
+    ):
+        with pytest.raises(job_folder.JobError):
+            go(study(settings={"rounds": 2}, site_files=None))
+        assert not (tmp_path / "run").exists() and embedded == []
+
+    def test_a_site_alone_that_fails_stops_the_others(self, study, monkeypatch):
+        begun = threading.Barrier(2, timeout=10)
+
+        def simulate(job, workspace, sites, *, environment, watch):
+            if len(sites) == 2:
+                return
+            begun.wait()
+            if sites == ("nih",):
+                raise SimulationError("no disk")
+            for _ in range(100):
+                watch([])
+                time.sleep(0.1)
+
+        monkeypatch.setattr(study_run, "simulate", simulate)
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="no disk"):
+            go(study(), own=True)
+        assert time.monotonic() - began < 5

@@ -1,0 +1,87 @@
+"""What an installed copy must have: one version, pinned dependencies, a command, a whole wheel."""
+
+import importlib.metadata
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from shutil import copy, copytree
+
+import pytest
+import typer
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cxr_study import cli
+from surgical_aggregation import __version__
+
+ROOT = Path(__file__).parents[1]
+PROJECT = "surgical-aggregation"
+COMMANDS = sorted(typer.main.get_command(cli.app).commands)
+PINS = [
+    Requirement(line)
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+def surgagg(*arguments):
+    """Run the installed command as a user without a terminal does."""
+    command = Path(sysconfig.get_path("scripts")) / "surgagg"
+    return subprocess.run([command, *arguments], capture_output=True, text=True, check=False)
+
+
+def pins(python):
+    """Versions that the constraints set for a Python, by package."""
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    held = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(environment)]
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in held}
+
+
+def test_version_is_said_alike_by_package_metadata_citation_and_command():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert importlib.metadata.version(PROJECT) == __version__
+    assert citation["version"] == __version__
+    assert surgagg("--version").stdout.strip() == __version__
+
+
+def test_every_pin_is_one_exact_version_from_no_particular_place():
+    for pin in PINS:
+        assert pin.url is None
+        assert [exact.operator for exact in pin.specifier] == ["=="], pin
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12"])
+def test_every_dependency_is_pinned_within_its_range(python):
+    pinned = pins(python)
+    for text in importlib.metadata.requires(PROJECT):
+        requirement = Requirement(text)
+        version = pinned[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), f"{requirement}, pinned to {version}"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_shows_an_example(command):
+    done = surgagg(*command.split(), "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"Example:  surgagg {command}" in done.stdout
+
+
+def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path):
+    source = tmp_path / "source"  # a copy: building leaves files beside the sources
+    for folder in ("components", "custom", "tests"):
+        copytree(ROOT / folder, source / folder)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        copy(ROOT / name, source)
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", source]
+    subprocess.run([*build, "--wheel-dir", tmp_path], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    modules = {
+        path.relative_to(ROOT / folder).as_posix()
+        for folder in ("components", "custom")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert names == modules | {"cxr_study/report/template.html.j2"}
