@@ -1,0 +1,59 @@
+# Needs make and Python 3.10, 3.11 or 3.12 with its venv module, nothing else.
+# Another Python than the newest found:  make clean, then  make test PYTHON=/path/to/python3.11
+
+SUITS := -c "import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))"
+PYTHON ?= $(shell for python in python3.12 python3.11 python3.10 python3; do \
+	$$python $(SUITS) 2>/dev/null && echo $$python && break; done)
+INSTALL = .venv/bin/pip install --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help
+help: ## Say what there is
+	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: .venv/installed ## Train on the phantom study and write a report, in runs/demo
+	.venv/bin/surgagg demo --out runs/demo --force
+
+.PHONY: real
+real: nih .venv/installed ## The same on real NIH images, in runs/real: make real NIH=<folder>
+	.venv/bin/surgagg real "$(NIH)" --out runs/real --force
+
+.PHONY: nih
+nih:
+	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
+		"images; got none. Say e.g. make real NIH=data/nih" >&2; exit 2; }
+
+.PHONY: test
+test: .venv/installed-dev ## Run all tests; some of them: make test PYTEST_ARGS=tests/cxr_study
+	.venv/bin/pytest $(PYTEST_ARGS)
+
+.PHONY: check
+check: .venv/installed-dev ## Lint, format and types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+.PHONY: pins
+pins: .venv/installed ## Resolve constraints.txt anew, for every Python that is supported
+	.venv/bin/pip install --disable-pip-version-check --upgrade uv
+	.venv/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 \
+		--no-python-downloads --upgrade --no-annotate --custom-compile-command "make pins" \
+		--output-file constraints.txt
+
+.PHONY: clean
+clean: ## Remove the environment, the runs and the caches
+	rm -rf .venv runs build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/installed: pyproject.toml constraints.txt
+	@"$(PYTHON)" $(SUITS) 2>/dev/null || { echo "Python 3.10, 3.11 or 3.12 with its venv module is" \
+		"needed; got '$(PYTHON)'. Install one (Debian: apt install python3-venv), or say where" \
+		"it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	"$(PYTHON)" -m venv .venv
+	$(INSTALL) --no-compile --editable .
+	.venv/bin/python -m compileall -q -j 0 .venv/lib # pip would compile on one core
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	$(INSTALL) --editable ".[dev]"
+	@touch $@
