@@ -141,14 +141,19 @@ def _simulate(
 ) -> None:
     total = int(str(job_folder.knobs(job)["num_rounds"]))
     task = progress.add_task(title, total=total, now="starting")
+    told = -1
 
     def watch(events: list[dict]) -> None:
+        nonlocal told
         if stop.is_set():
             raise SimulationError(f"{title} was stopped, because another run was.")
         done = sum(event["event"] == "round" for event in events)
         best = [event for event in events if event["event"] == "best"]
         loss = f", best validation BCE {best[-1]['value']:.4f}" if best else ""
         progress.update(task, completed=done, now=f"round {done}/{total}{loss}")
+        if done > told and not progress.console.is_terminal:  # where a bar cannot be drawn
+            told = done
+            progress.console.print(f"{title}: round {done}/{total}{loss}", highlight=False)
 
     simulate(job, workspace, sites, environment=study.environment(), watch=watch)
 

@@ -1,5 +1,6 @@
 """The order of a run's steps; whole runs in FLARE's simulator are in test_cli."""
 
+import io
 import threading
 import time
 from pathlib import Path
@@ -79,6 +80,12 @@ class TestRun:
             assert job_folder.sites(job) == sites
             assert knobs["min_clients"] == 1 and knobs["threads"] >= 1
             assert {**knobs, "min_clients": 2, "threads": 0} == federated
+
+    def test_without_a_terminal_every_round_is_a_line(self, study, simulated):
+        text = io.StringIO()
+        run(study(), own=False, console=Console(file=text, width=120))
+        lines = text.getvalue().splitlines()
+        assert lines[0] == "federated run: round 1/2, best validation BCE 0.5000"
 
     def test_relative_paths_hold_wherever_a_site_works(
         self, study, simulated, monkeypatch, tmp_path
