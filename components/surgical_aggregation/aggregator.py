@@ -71,6 +71,7 @@ class SurgicalAggregator(Aggregator):
         self._lock = threading.Lock()
         self._accepted: dict[str, Contribution] = {}
         self._refused: list[Refusal] = []
+        self._closed = False
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
         """Take one site's result into the round.
@@ -100,6 +101,8 @@ class SurgicalAggregator(Aggregator):
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
         if sent_in != current:
             return f"it belongs to round {sent_in}, and round {current} is running"
+        if self._closed:
+            return f"round {current} has been averaged already"
         if site in self._accepted:
             return "the site has already given its result of this round"
         contribution = _read(shareable)
@@ -124,14 +127,16 @@ class SurgicalAggregator(Aggregator):
                 on with an empty round.
         """
         with self._lock:
+            self._closed = True
             accepted = dict(sorted(self._accepted.items()))
             refused = list(self._refused)
         if len(accepted) < max(1, self.min_sites):
-            reasons = "; ".join(f"{r.site}: {r.reason}" for r in refused) or "no results came"
+            reasons = "; ".join(f"{r.site}: {r.reason}" for r in refused)
             raise WeightingError(
-                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs {self.min_sites} "
-                f"accepted results; got {len(accepted)} ({reasons}). The last global model is on "
-                "disk; mend the sites and continue from it."
+                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs accepted results of "
+                f"{self.min_sites} sites; got {len(accepted)} (accepted: "
+                f"{', '.join(accepted) or 'none'}; refused: {reasons or 'none'}). Mend the sites, "
+                "or lower min_clients."
             )
         contributions = list(accepted.values())
         features = current_global_model(fl_ctx).features
@@ -155,6 +160,7 @@ class SurgicalAggregator(Aggregator):
         with self._lock:
             self._accepted = {}
             self._refused = []
+            self._closed = False
 
 
 def _read(shareable: Shareable) -> Contribution:

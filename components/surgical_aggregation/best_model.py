@@ -31,7 +31,8 @@ class BestModelSelector(FLComponent):
 
     A model is a candidate only when it has a column for every class of every site that measured it
     (in a fresh run, the model of round 0 has none) and when no site is missing that measured
-    an earlier candidate; else a loss over fewer classes or sites would win.
+    an earlier candidate; else a loss over fewer classes or sites would win. When a further site
+    comes in, the first model that it measures too is the best so far.
 
     Args:
         metric: Name of the loss in the sites' metrics. Default "bce".
@@ -75,7 +76,7 @@ class BestModelSelector(FLComponent):
     def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
         site = peer_name(fl_ctx)
         loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
-        if not isinstance(loss, float) or not math.isfinite(loss):
+        if not isinstance(loss, float) or not 0 <= loss < math.inf:
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {loss!r}")
             return
         self._losses[site] = loss
@@ -87,10 +88,12 @@ class BestModelSelector(FLComponent):
             why = (
                 f"it has no columns yet for all classes of {sorted(self._incomplete)}"
                 if self._incomplete
-                else f"{sorted(self._sites - self._losses.keys()) or 'no site'} did not measure it"
+                else f"not measured by {sorted(self._sites - self._losses.keys()) or 'any site'}"
             )
             self.log_info(fl_ctx, f"the model of round {round_} cannot be the best: {why}")
             return
+        if self._losses.keys() - self._sites:  # measured by more sites: not to be compared
+            self._best = None
         self._sites |= self._losses.keys()
         loss = sum(self._losses[site] for site in sorted(self._losses)) / len(self._losses)
         if self._best is not None and loss >= self._best:

@@ -10,7 +10,7 @@ from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.declaration import declared_classes, peer_name, permitted_classes
 from surgical_aggregation.refusal import Refusal, announce
 
 
@@ -39,23 +39,23 @@ class CheckResult(Filter):
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         site = peer_name(fl_ctx)
-        reason = self._reason(site, shareable, fl_ctx)
+        reason = self._reason(shareable, fl_ctx)
         if reason is None:
             return shareable
         announce(self, Refusal(site, fl_ctx.get_prop(AppConstants.CURRENT_ROUND), reason), fl_ctx)
         return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
-    def _reason(self, site: str, shareable: Shareable, fl_ctx: FLContext) -> str | None:
+    def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
         try:
             sent = set(wire.classes_of(wire.weights(shareable).data))
-        except wire.WireError as error:
-            return str(error).rstrip(".")
+        except Exception as error:  # whatever a site sends
+            return f"it could not be read ({type(error).__name__}: {error})"
         declared = set(declared_classes(fl_ctx))
         if sent != declared:
             return (
                 f"it must hold the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
-        if self.permitted is not None and (beyond := sent - set(self.permitted.get(site, ()))):
+        if beyond := sent - set(permitted_classes(fl_ctx, self.permitted)):
             return f"the site is not permitted to teach {sorted(beyond)}"
         return None

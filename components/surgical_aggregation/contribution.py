@@ -45,6 +45,11 @@ class Expected:
     features: int
     unsent: str | None = None
 
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Of the columns: the body's."""
+        return np.result_type(*self.body.values())
+
     def sent(self) -> set[str]:
         """Paths of the body variables that a site must send."""
         if self.unsent is None:
@@ -61,10 +66,12 @@ def _some(names: Collection[str]) -> str:
     return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
-def _array_fault(name: str, value: object, shape: tuple[int, ...]) -> str | None:
-    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+def _array_fault(
+    name: str, value: object, shape: tuple[int, ...], dtype: np.dtype[np.floating]
+) -> str | None:
+    if not isinstance(value, np.ndarray) or value.dtype != dtype:
         got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
-        return f"{name!r} must be a floating array; got {got}"
+        return f"{name!r} must be an array of {dtype}; got {got}"
     if value.shape != shape:
         return f"{name!r} must have shape {shape}; got {value.shape}"
     if not np.isfinite(value).all():
@@ -75,7 +82,8 @@ def _array_fault(name: str, value: object, shape: tuple[int, ...]) -> str | None
 
 
 def _weight_fault(what: str, weight: float) -> str | None:
-    if not isinstance(weight, (int, float)) or not math.isfinite(weight) or weight <= 0:
+    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if not number or not 0 < weight < math.inf:
         return f"{what} must be a number > 0; got {weight!r}"
     return None
 
@@ -83,8 +91,8 @@ def _weight_fault(what: str, weight: float) -> str | None:
 def fault(contribution: Contribution, expected: Expected) -> str | None:
     """Why a contribution must be refused; None when it may be averaged.
 
-    Refused are: a body variable unknown, missing, not meant to be sent, of another shape, not
-    floating or not finite; no column at all; a class name that cannot be printed; two classes alike
+    Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
+    dtype or not finite; no column at all; a class name that cannot be printed; two classes alike
     but for case or Unicode form; a column likewise malformed; a reported weight that is not a
     number above 0.
 
@@ -98,12 +106,16 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     if missing := sent - set(contribution.body):
         return f"body variables {_some(missing)} are missing"
     for path, value in contribution.body.items():
-        if found := _array_fault(path, value, expected.body[path].shape):
+        if found := _array_fault(path, value, *_form(expected.body[path])):
             return found
-    return _head_fault(contribution, expected.features) or _weights_fault(contribution)
+    return _head_fault(contribution, expected) or _weights_fault(contribution)
 
 
-def _head_fault(contribution: Contribution, features: int) -> str | None:
+def _form(array: Array) -> tuple[tuple[int, ...], np.dtype[np.floating]]:
+    return array.shape, array.dtype
+
+
+def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
     if not contribution.columns:
         return "the head is empty: a site must hold at least one class"
     seen: dict[str, str] = {}
@@ -112,9 +124,9 @@ def _head_fault(contribution: Contribution, features: int) -> str | None:
             return f"a class name must be printable text without outer spaces; got {name!r}"
         if (twin := seen.setdefault(_fold(name), name)) != name:
             return f"classes {twin!r} and {name!r} are one class spelt twice"
-        found = _array_fault(f"kernel of {name}", kernel, (features,)) or _array_fault(
-            f"bias of {name}", bias, (1,)
-        )
+        found = _array_fault(
+            f"kernel of {name}", kernel, (expected.features,), expected.dtype
+        ) or _array_fault(f"bias of {name}", bias, (1,), expected.dtype)
         if found:
             return found
     return None
@@ -126,8 +138,10 @@ def _weights_fault(contribution: Contribution) -> str | None:
     ):
         return found
     if contribution.positives is not None:
+        if not isinstance(contribution.positives, Mapping):
+            return f"positives must be given by class; got {contribution.positives!r}"
         for name in contribution.columns:
-            weight = contribution.positives.get(name, 0)
-            if found := _weight_fault(f"number of positives of {name!r}", weight):
-                return found
+            count = contribution.positives.get(name)
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                return f"number of positives of {name!r} must be a count; got {count!r}"
     return None

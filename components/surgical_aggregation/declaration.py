@@ -1,5 +1,7 @@
 """How a site tells the server which classes it holds, and nobody else."""
 
+from collections.abc import Mapping, Sequence
+
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
@@ -49,6 +51,23 @@ def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
     if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
         return ()
     return tuple(classes)
+
+
+def permitted_classes(
+    fl_ctx: FLContext, permitted: Mapping[str, Sequence[str]] | None
+) -> tuple[str, ...]:
+    """Classes that the peer has declared and that the server's table lets it hold.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+        permitted: Site -> classes; None lets every site hold what it declares. With a table, a site
+            that is not in it may hold nothing.
+    """
+    declared = declared_classes(fl_ctx)
+    if permitted is None:
+        return declared
+    allowed = permitted.get(peer_name(fl_ctx), ())
+    return tuple(name for name in declared if name in allowed)
 
 
 def peer_name(fl_ctx: FLContext) -> str:

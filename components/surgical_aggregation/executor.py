@@ -44,8 +44,9 @@ class KerasExecutor(Executor):
         validate    in   as above; out  metrics of the validation split
         test        in   as above; out  metrics of the test split
 
-    Classes that the server has no column for yet are warmed up on the received body first. An abort
-    is obeyed after the running batch.
+    Classes that the server has no column for yet are warmed up on the received body before they are
+    measured and trained; an evaluation leaves them out. An abort during training is obeyed after
+    the running batch.
 
     A site whose data or model is unusable says why in its own log when the run starts, and answers
     every task with EXECUTION_EXCEPTION: the run goes on while `min_clients` can be reached without
@@ -100,7 +101,7 @@ class KerasExecutor(Executor):
             return
         try:
             self._start(fl_ctx)
-        except ValueError as error:
+        except (ValueError, OSError, MemoryError) as error:
             self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
 
     def _start(self, fl_ctx: FLContext) -> None:
@@ -109,7 +110,7 @@ class KerasExecutor(Executor):
         from surgical_aggregation.local_model import LocalModel
 
         self._site = find_site(self.site_id, fl_ctx)
-        self._model = LocalModel(
+        model = LocalModel(
             self._site.model(),
             tuple(self._site.classes),
             learning_rate=self.learning_rate,
@@ -125,7 +126,8 @@ class KerasExecutor(Executor):
         self._images = sum(len(labels) for labels in batches)
         positives = sum((labels == 1).sum(axis=0) for labels in batches)
         self._positives = dict(zip(self._site.classes, map(int, positives), strict=True))
-        self.log_info(fl_ctx, f"ready: {len(self._site.classes)} classes, {threads} CPU threads")
+        self._model = model  # now that nothing can fail any more
+        self._log(fl_ctx, f"ready: {len(self._site.classes)} classes, {threads} CPU threads")
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
@@ -144,8 +146,8 @@ class KerasExecutor(Executor):
         self._model.set_columns(columns)
         self._check_start(shareable.get_header(INITIAL_BODY), body)
         if task_name in EVALUATION_TASKS:
-            values = self._model.evaluate(self._data[EVALUATION_TASKS[task_name], False])
-            self.log_info(fl_ctx, f"{task_name}: {_summary(values)}")
+            values = self._model.evaluate(self._data[EVALUATION_TASKS[task_name], False], columns)
+            self._log(fl_ctx, f"{task_name}: {_summary(values)}")
             return DXO(DataKind.METRICS, data=values).to_shareable()
         return self._train(
             self._model,
@@ -154,6 +156,10 @@ class KerasExecutor(Executor):
             fl_ctx,
             abort_signal,
         )
+
+    def _log(self, fl_ctx: FLContext, text: str) -> None:
+        """Log with the site's name, which the simulator's console leaves out."""
+        self.log_info(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}")
 
     def _check_start(self, initial: str | None, body: Variables) -> None:
         if initial is not None and digest(body) != initial:
@@ -178,20 +184,19 @@ class KerasExecutor(Executor):
                 epochs=self.warmup_epochs,
                 learning_rate=self.warmup_learning_rate,
             )
-            self.log_info(fl_ctx, f"warmed up the columns of {len(new)} classes")
+            self._log(fl_ctx, f"warmed up the columns of {len(new)} classes")
         began = time.monotonic()
-        values = model.evaluate(self._data["validation", False])
+        values = model.evaluate(self._data["validation", False], model.classes)
         validated = time.monotonic()
         loss = model.train(
             self._data["train", True], epochs=self.epochs, stop=lambda: abort_signal.triggered
         )
         if loss is None:
             return make_reply(ReturnCode.TASK_ABORTED)
+        values["warmed_up"] = float(len(new))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
-        self.log_info(
-            fl_ctx, f"round {round_}: received {_summary(values)}; training loss {loss:.4f}"
-        )
+        self._log(fl_ctx, f"round {round_}: received {_summary(values)}; training loss {loss:.4f}")
         meta = {
             MetaKey.INITIAL_METRICS: values,
             MetaKey.NUM_STEPS_CURRENT_ROUND: self._images * self.epochs,

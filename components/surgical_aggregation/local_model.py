@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import keras
 import numpy as np
@@ -43,7 +43,7 @@ class LocalModel:
         self.classes = classes
         self._head = _head_layer(model, classes)
         if freeze_batch_norm:
-            for layer in model.layers:
+            for layer in _all_layers(model):
                 if isinstance(layer, keras.layers.BatchNormalization):
                     layer.trainable = False
         model.compile(optimizer=keras.optimizers.Adam(learning_rate), loss=labelled_bce)
@@ -88,10 +88,13 @@ class LocalModel:
         """A copy of the head."""
         return LabelledHead(self.classes, self._head.kernel.numpy(), self._head.bias.numpy())
 
-    def evaluate(self, data: tf.data.Dataset) -> dict[str, float]:
-        """Metrics of a split in its own order; see `metrics.named`."""
+    def evaluate(self, data: tf.data.Dataset, classes: Iterable[str]) -> dict[str, float]:
+        """Metrics of a split in its own order, for some of the classes; see `metrics.named`."""
+        index = [self.classes.index(name) for name in classes]
         labels = np.concatenate([batch for _, batch in data.as_numpy_iterator()])
-        return metrics.named(self.classes, labels, self.model.predict(data, verbose=0))
+        probabilities = self.model.predict(data, verbose=0)
+        names = tuple(self.classes[i] for i in index)
+        return metrics.named(names, labels[:, index], probabilities[:, index])
 
     def warm_up(
         self, classes: tuple[str, ...], data: tf.data.Dataset, *, epochs: int, learning_rate: float
@@ -150,6 +153,13 @@ class _StopWhen(keras.callbacks.Callback):
         if self._stop():
             self.stopped = True
             self.model.stop_training = True
+
+
+def _all_layers(layer: keras.Layer) -> Iterator[keras.Layer]:
+    """A layer and those inside it, however deep: a backbone may stand in a model as one layer."""
+    yield layer
+    for inner in getattr(layer, "layers", ()):
+        yield from _all_layers(inner)
 
 
 def _head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:

@@ -19,13 +19,13 @@ def bce(labels: Floats, probabilities: Floats) -> Floats:
         probabilities: In [0, 1], same shape.
 
     Returns:
-        Shape (classes,); NaN for a class without a label.
+        Shape (classes,); NaN for a class without a label, or with a probability that is NaN.
     """
     p = np.clip(probabilities.astype(np.float64), _EPSILON, 1 - _EPSILON)
     loss = -(labels * np.log(p) + (1 - labels) * np.log1p(-p))
-    labelled = np.sum(~np.isnan(labels), axis=0)
+    labelled = ~np.isnan(labels)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(loss, axis=0) / labelled)
+        return np.asarray(np.where(labelled, loss, 0.0).sum(axis=0) / labelled.sum(axis=0))
 
 
 def auroc(labels: Floats, scores: Floats) -> Floats:

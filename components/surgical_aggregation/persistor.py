@@ -64,6 +64,7 @@ class CheckpointPersistor(ModelPersistor):
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
         manifest = {**checkpoint.manifest, "job": fl_ctx.get_job_id()}
+        manifest.pop("best", None)  # was the best of another run
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,

@@ -49,12 +49,12 @@ class RunSummary(FLComponent):
             self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
-        if self._best is None:
-            return ["  no model was measured, so there is no best one"]
-        lines = [
-            f"  best model: round {self._best['round']}, mean validation {self._best['metric']} "
-            f"{self._best['value']:.4f}"
-        ]
+        lines = ["  no model was measured at all sites, so there is no best one"]
+        if self._best is not None:
+            lines = [
+                f"  best model: round {self._best['round']}, mean validation "
+                f"{self._best['metric']} {self._best['value']:.4f}"
+            ]
         for site, metrics in sorted(self._tests.items()):
             classes = sum(name.startswith("auroc/") for name in metrics)
             auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"

@@ -1,12 +1,16 @@
 """Server-side task-data filter: a site gets the body and its own columns, nothing else."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.declaration import peer_name, permitted_classes
 
 
 class SelectHead(Filter):
@@ -22,7 +26,15 @@ class SelectHead(Filter):
     not go out. A site that has declared no classes gets the body alone, and data that is not a
     model is withheld; the server's log says so. Never raises: that would end the round for every
     site.
+
+    Args:
+        permitted: Site -> classes that it may hold. Default None: a site is believed what it
+            declares. Give the same table as to `CheckResult` where sites are not trusted that far.
     """
+
+    def __init__(self, permitted: Mapping[str, Sequence[str]] | None = None):
+        super().__init__()
+        self.permitted = permitted
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Cut the task's model down to what the receiving site may see."""
@@ -32,11 +44,11 @@ class SelectHead(Filter):
         except wire.WireError as error:
             self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
             return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
-        held = declared_classes(fl_ctx)
+        held = permitted_classes(fl_ctx, self.permitted)
         if not held:
             self.log_error(
                 fl_ctx,
-                f"{site} has declared no classes, so it gets the body alone. "
+                f"{site} has declared no permitted classes, so it gets the body alone. "
                 "Is DeclareClasses among the components of its client configuration?",
             )
         own = {name: columns[name] for name in held if name in columns}

@@ -35,13 +35,20 @@ def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
         contribution: The site's result.
 
     Raises:
-        WeightingError: The site did not report the count that the weighting needs.
+        WeightingError: The site did not report the count that the weighting needs, or it is 0.
     """
     if weighting == "positives":
         if contribution.positives is None:
             raise WeightingError(
                 "head_weighting 'positives' needs every site's positives per class; none came. "
                 "Set report_positives on the site's executor, or weigh by 'mean' or 'samples'."
+            )
+        none = sorted(name for name in contribution.columns if not contribution.positives[name])
+        if none:
+            raise WeightingError(
+                f"a site without a positive of {none} has nothing to teach of it under "
+                "head_weighting 'positives'. Take the class out of its site file, or weigh by "
+                "'mean'."
             )
         return {name: contribution.positives[name] for name in contribution.columns}
     weight = 1.0 if weighting == "mean" else _samples(contribution)

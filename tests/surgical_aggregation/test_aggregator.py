@@ -32,13 +32,13 @@ def train(value, classes, **facts):
     return result(body, {name: column(value) for name in classes}, **facts)
 
 
-def run(aggregator, results, current_round=0):
+def run(aggregator, results, current_round=0, model=MODEL):
     """Accept results in the order given; return what was accepted and the aggregate's DXO."""
     accepted = [
-        aggregator.accept(shareable, context(site, current_round=current_round, model=MODEL))
+        aggregator.accept(shareable, context(site, current_round=current_round, model=model))
         for site, shareable in results
     ]
-    aggregate = aggregator.aggregate(context(current_round=current_round, model=MODEL))
+    aggregate = aggregator.aggregate(context(current_round=current_round, model=model))
     return accepted, from_shareable(aggregate)
 
 
@@ -76,9 +76,11 @@ class TestAggregate:
             columns = {"Edema": (np.full(2, value), np.array([value]))}
             return name, result({"conv/kernel": np.full(2, value)}, columns)
 
+        model = global_model({"conv/kernel": np.zeros(2)})
         results = [site("a", 1e16), site("b", 1.0), site("c", -1e16)]
-        _, forwards = run(SurgicalAggregator(), results)
-        _, backwards = run(SurgicalAggregator(), [results[0], results[2], results[1]])
+        _, forwards = run(SurgicalAggregator(), results, model=model)
+        shuffled = [results[0], results[2], results[1]]
+        _, backwards = run(SurgicalAggregator(), shuffled, model=model)
         for name, value in forwards.data.items():
             assert value.tobytes() == backwards.data[name].tobytes()
 
@@ -91,12 +93,14 @@ class TestAggregate:
         assert values(dxo) == (15.5, {"Edema": 15.5})
 
     def test_raises_when_nothing_was_accepted(self):
-        with pytest.raises(WeightingError, match="got 0 \\(no results came\\)"):
+        with pytest.raises(WeightingError, match=r"got 0 \(accepted: none; refused: none\)"):
             SurgicalAggregator().aggregate(context(model=MODEL))
 
     def test_raises_with_the_reasons_when_too_few_were_accepted(self):
         aggregator = SurgicalAggregator(min_sites=2)
-        with pytest.raises(WeightingError, match=r"needs 2 accepted results; got 1 \(b: .*NaN"):
+        with pytest.raises(
+            WeightingError, match=r"of 2 sites; got 1 \(accepted: a; refused: b: .*NaN"
+        ):
             run(aggregator, [("a", train(1, ["Edema"])), ("b", train(np.nan, ["Edema"]))])
 
 
@@ -177,6 +181,17 @@ class TestAccept:
             train(1, ["Edema"]), context("a", model=MODEL)
         )
         assert accepted is False
+
+    def test_a_site_without_positives_has_nothing_to_teach_when_they_are_the_weight(self):
+        shareable = train(1, ["Edema"], positives={"Edema": 0})
+        fl_ctx = context("a", model=MODEL)
+        assert SurgicalAggregator(head_weighting="positives").accept(shareable, fl_ctx) is False
+        assert SurgicalAggregator(head_weighting="mean").accept(shareable, fl_ctx) is True
+
+    def test_after_the_average_a_result_is_too_late(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["Edema"]))])
+        assert aggregator.accept(train(1, ["Edema"]), context("b", model=MODEL)) is False
 
     def test_reset_forgets_the_round(self):
         aggregator = SurgicalAggregator()

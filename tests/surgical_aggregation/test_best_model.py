@@ -118,13 +118,21 @@ def test_a_loss_over_fewer_sites_does_not_win():
     assert run.announced == [(0, 0.5)]
 
 
+def test_a_site_that_comes_in_later_starts_the_comparison_anew():
+    run = Run()
+    run.round(0, {"a": 0.2})
+    run.round(1, {"a": 0.1, "b": 0.5})
+    run.round(2, {"a": 0.1, "b": 0.25})
+    assert run.announced == [(0, 0.2), (1, 0.3), (2, 0.175)]
+
+
 def test_refused_results_do_not_count():
     run = Run()
     run.round(0, {"a": 0.1}, accepted=False)
     assert run.announced == []
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf, "0.1", None])
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -0.1, "0.1", None])
 def test_a_loss_that_is_no_number_does_not_count(loss):
     run = Run()
     run.round(0, {"a": loss})

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 
 from flare import Engine, context, result
@@ -48,8 +49,11 @@ def test_a_site_that_is_not_in_the_table_may_teach_nothing():
     assert checked(["Edema"], ["Edema"], {"b": ["Edema"]})[0] == ReturnCode.EXECUTION_RESULT_ERROR
 
 
-def test_rubbish_is_refused_and_not_raised():
-    reply = CheckResult().process(Shareable(), context("a", classes=["Edema"]))
+@pytest.mark.parametrize(
+    "rubbish", [Shareable(), DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable()]
+)
+def test_rubbish_is_refused_and_not_raised(rubbish):
+    reply = CheckResult().process(rubbish, context("a", classes=["Edema"]))
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
 
 

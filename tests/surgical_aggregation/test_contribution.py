@@ -26,6 +26,10 @@ def test_a_good_one_passes():
     assert fault(GOOD, EXPECTED) is None
 
 
+def test_a_class_may_have_no_positives():
+    assert fault(changed(positives={"Edema": 0}), EXPECTED) is None
+
+
 def test_counts_need_not_be_reported():
     assert fault(changed(samples=None, positives=None), EXPECTED) is None
 
@@ -51,8 +55,19 @@ BAD = {
         changed(columns={"Edema": (COLUMN[0], np.zeros(2, np.float32))}),
         "bias of Edema",
     ),
-    "integers": (changed(body={**BODY, "bn/gamma": np.ones(2, int)}), "floating array; got int64"),
-    "no array": (changed(body={**BODY, "bn/gamma": [1, 2]}), "floating array; got list"),
+    "integers": (
+        changed(body={**BODY, "bn/gamma": np.ones(2, int)}),
+        "array of float32; got int64",
+    ),
+    "another precision": (
+        changed(body={**BODY, "bn/gamma": np.ones(2, np.float16)}),
+        "array of float32; got float16",
+    ),
+    "a column of another precision": (
+        changed(columns={"Edema": (np.zeros(3), np.zeros(1))}),
+        "kernel of Edema' must be an array of float32; got float64",
+    ),
+    "no array": (changed(body={**BODY, "bn/gamma": [1, 2]}), "array of float32; got list"),
     "unknown body variable": (changed(body={**BODY, "x": BODY["bn/gamma"]}), "'x' are not among"),
     "missing body variable": (changed(body=without(BODY, "bn/gamma")), "'bn/gamma' are missing"),
     "duplicate class": (
@@ -70,7 +85,9 @@ BAD = {
     "negative samples": (changed(samples=-1), "got -1"),
     "samples that are no number": (changed(samples="many"), "got 'many'"),
     "NaN samples": (changed(samples=float("nan")), "got nan"),
-    "no positives of a class": (changed(positives={"Edema": 0}), "positives of 'Edema'"),
+    "negative positives": (changed(positives={"Edema": -1}), "positives of 'Edema'"),
+    "positives that are no table": (changed(positives=[1]), "positives must be given by class"),
+    "samples beyond any number": (changed(samples=True), "got True"),
     "positives of a class not reported": (changed(positives={}), "positives of 'Edema'"),
 }
 

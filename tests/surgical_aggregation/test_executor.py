@@ -120,6 +120,11 @@ class TestEvaluation:
         assert all(isinstance(value, float) for value in dxo.data.values())
         assert "bce" in dxo.data
 
+    def test_a_class_that_the_server_has_no_column_for_is_left_out(self, start, body):
+        dxo = from_shareable(carried_out(start, "test", task(body, {"Edema": column(1)})))
+        assert "bce/Edema" in dxo.data
+        assert "bce/Nodule/Mass" not in dxo.data
+
     def test_splits_differ(self, start, body):
         validated = carried_out(start, "validate", task(body, COLUMNS))
         tested = carried_out(start, "test", task(body, COLUMNS))
@@ -138,13 +143,14 @@ class TestInitialBody:
 
 
 class TestStart:
+    @pytest.mark.parametrize("part", ["model", "data"])
     def test_a_site_that_cannot_start_says_why_and_answers_with_an_error(
-        self, start, site, body, monkeypatch, caplog
+        self, start, site, body, monkeypatch, caplog, part
     ):
-        def broken():
+        def broken(*args, **options):
             raise SiteError("the images of north are missing.")
 
-        monkeypatch.setattr(site, "model", broken)
+        monkeypatch.setattr(site, part, broken)
         reply = carried_out(start, "train", task(body, COLUMNS))
         assert f"{CANNOT_TAKE_PART}the images of north are missing" in caplog.text
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION

@@ -40,9 +40,9 @@ def never():
 class TestTrain:
     def test_learns(self, data):
         model = local_model()
-        before = model.evaluate(data)
+        before = model.evaluate(data, CLASSES)
         model.train(data, epochs=5, stop=never)
-        assert model.evaluate(data)["bce"] < 0.8 * before["bce"]
+        assert model.evaluate(data, CLASSES)["bce"] < 0.8 * before["bce"]
 
     def test_frozen_batch_norm_keeps_every_bit(self, data):
         model = local_model(freeze_batch_norm=True)
@@ -53,6 +53,26 @@ class TestTrain:
         for name in BATCH_NORM:
             assert after[name].tobytes() == given[name].tobytes()
         assert not np.array_equal(after["dense/kernel"], given["dense/kernel"])
+
+    def test_batch_norm_inside_a_nested_backbone_is_frozen_too(self, data):
+        backbone = keras.Sequential(
+            [keras.Input((3,)), keras.layers.Dense(FEATURES), keras.layers.BatchNormalization()],
+            name="backbone",
+        )
+        inputs = keras.Input((3,))
+        head = keras.layers.Dense(2, activation="sigmoid", name="head")
+        model = LocalModel(
+            keras.Model(inputs, head(backbone(inputs))),
+            CLASSES,
+            learning_rate=0.05,
+            freeze_batch_norm=True,
+        )
+        before = body(model)
+        model.train(data, epochs=1, stop=never)
+        same = {name for name, v in body(model).items() if v.tobytes() == before[name].tobytes()}
+        assert {name.rpartition("/")[2] for name in same} == {
+            "gamma", "beta", "moving_mean", "moving_variance",
+        }  # fmt: skip
 
     def test_batch_norm_that_is_not_frozen_trains(self, data):
         model = local_model(freeze_batch_norm=False)
@@ -75,7 +95,7 @@ class TestTrain:
     def test_nothing_is_traced_again_in_later_rounds(self, data):
         model = local_model()
         model.train(data, epochs=1, stop=never)
-        model.evaluate(data)
+        model.evaluate(data, CLASSES)
         step = model.model.train_function
         model.set_body(body(model))
         model.train(data, epochs=1, stop=never)
@@ -101,9 +121,9 @@ class TestWarmUp:
 
     def test_lowers_the_loss_of_its_class(self, data):
         model = local_model()
-        before = model.evaluate(data)["bce/Nodule/Mass"]
+        before = model.evaluate(data, CLASSES)["bce/Nodule/Mass"]
         model.warm_up(("Nodule/Mass",), data, epochs=10, learning_rate=0.05)
-        assert model.evaluate(data)["bce/Nodule/Mass"] < before
+        assert model.evaluate(data, CLASSES)["bce/Nodule/Mass"] < before
 
 
 class TestSetColumns:

@@ -51,6 +51,9 @@ class TestBce:
             else:
                 assert np.isnan(value)
 
+    def test_a_probability_that_is_nan_is_no_perfect_prediction(self):
+        assert np.isnan(bce(np.array([[1.0], [0.0]]), np.array([[NAN], [0.1]]))).all()
+
     def test_certain_and_wrong_is_finite(self):
         assert np.isfinite(bce(np.array([[1.0]]), np.array([[0.0]]))).all()
 

@@ -38,7 +38,12 @@ def persistor_context(folder, initial_body=None):
 class TestLoad:
     def test_starts_from_the_checkpoint_and_records_its_digest(self, tmp_path, panics):
         path = tmp_path / "start.npz"
-        save(Checkpoint(wire.join(BODY, {"Edema": COLUMN}), {"head_features": 2}), path)
+        save(
+            Checkpoint(
+                wire.join(BODY, {"Edema": COLUMN}), {"head_features": 2, "best": {"round": 9}}
+            ),
+            path,
+        )
         learnable = CheckpointPersistor().load(persistor_context(tmp_path, str(path)))
         assert sorted(learnable[ModelLearnableKey.WEIGHTS]) == [
             "conv/kernel", "head/Edema/bias", "head/Edema/kernel",
@@ -46,6 +51,7 @@ class TestLoad:
         manifest = learnable[ModelLearnableKey.META]
         assert manifest["initial_body_sha256"] == digest(BODY)
         assert manifest["job"] == "job"
+        assert "best" not in manifest
         assert not panics
 
     @pytest.mark.parametrize(

@@ -58,3 +58,16 @@ def test_what_is_no_model_is_withheld():
 def test_a_malformed_declaration_counts_as_none(task):
     fl_ctx = context("a", classes=[["Edema"]])
     assert list(from_shareable(SelectHead().process(task, fl_ctx)).data) == ["conv/kernel"]
+
+
+def test_a_class_that_the_site_may_not_hold_is_withheld_whatever_it_declares(task):
+    select = SelectHead({"a": ["Edema"], "b": ["Mass"]})
+    dxo = from_shareable(select.process(task, context("a", classes=["Edema", "Mass"])))
+    assert wire.classes_of(dxo.data) == ("Edema",)
+
+
+def test_a_site_that_is_not_in_the_table_gets_the_body_alone(task):
+    dxo = from_shareable(
+        SelectHead({"b": ["Edema"]}).process(task, context("a", classes=["Edema"]))
+    )
+    assert list(dxo.data) == ["conv/kernel"]
