@@ -93,8 +93,8 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
 
     Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
     dtype or not finite; no column at all; a class name that cannot be printed; two classes alike
-    but for case or Unicode form; a column likewise malformed; a reported weight that is not a
-    number above 0.
+    but for case or Unicode form; a column likewise malformed; a reported number of samples
+    that is not above 0, or of positives that is no count.
 
     Returns:
         The first fault found, in words that name the variable and what came; never raises for

@@ -97,7 +97,7 @@ def real(
     """
     _make_room(out, force)
     data = out.with_name(f"{out.name}-sites")
-    _make_room(data, True, "sites/nih-1.yaml")
+    _make_room(data, force, "sites/nih-1.yaml")
     written = write_nih_study(nih, data, seed=seed)
     names = tuple(path.stem for path in written)
     study = StudyRun(job, out, names, written[0].parent, initial_body, _parse(settings))

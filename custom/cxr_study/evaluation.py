@@ -62,19 +62,12 @@ def load_test_split(site_file: Path, union: Sequence[str], size: int) -> TestSpl
     Raises:
         ValueError: The site file or what it names is unusable.
     """
-    site = read_site_file(site_file)
-    table = load_table(site)
+    table, truth = read_labels(site_file)
     test = table[table["split"] == "test"].reset_index(drop=True)
     labels = test.reindex(columns=list(union)).to_numpy(float)
     held = frozenset(class_columns(table))
-    if site.truth is not None:
-        truth = pd.read_csv(site.truth)
-        if "image" not in truth:
-            raise SiteFileError(
-                f"{site.path}: key 'truth': {site.truth} needs a column 'image'; has "
-                f"{', '.join(map(str, truth.columns))}."
-            )
-        complete = truth.set_index("image").reindex(test["image"])
+    if truth is not None:
+        complete = truth.reindex(test["image"])
         lacked = [i for i, name in enumerate(union) if name not in held]
         labels[:, lacked] = complete.reindex(columns=[union[i] for i in lacked]).to_numpy(float)
     with progress.bar(f"{site_file.stem}: decoding images") as report:
@@ -88,6 +81,36 @@ def load_test_split(site_file: Path, union: Sequence[str], size: int) -> TestSpl
         labels,
         held,
     )
+
+
+def read_labels(site_file: Path) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Read and check everything that a site file names, images apart.
+
+    Returns:
+        The label table with splits (see `site_file.load_table`), and the labels kept for evaluation
+        only, by image; None where there are none.
+
+    Raises:
+        ValueError: The site file or what it names is unusable.
+    """
+    site = read_site_file(site_file)
+    table = load_table(site)
+    if site.truth is None:
+        return table, None
+    truth = pd.read_csv(site.truth)
+    if "image" not in truth:
+        raise SiteFileError(
+            f"{site.path}: key 'truth': {site.truth} needs a column 'image'; has "
+            f"{', '.join(map(str, truth.columns))}."
+        )
+    truth = truth.set_index("image")
+    strange = [str(name) for name in truth if not truth[name].dropna().isin((0, 1)).all()]
+    if strange:
+        raise SiteFileError(
+            f"{site.path}: key 'truth': labels in {site.truth} need to be 0, 1 or blank; the "
+            f"column '{strange[0]}' has others."
+        )
+    return table, truth
 
 
 def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.DataFrame:

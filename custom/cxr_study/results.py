@@ -16,6 +16,8 @@ class ResultsError(ValueError):
 def rounds(workspace: Path) -> tuple[Round, ...]:
     """The global model that started each round, measured at the sites; the final model last.
 
+    Where a site had to warm columns up first, it measured a model of its own: no value is given.
+
     From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val.
     """
     server = server_folder(workspace)
@@ -43,6 +45,7 @@ def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
 
 
 def _round(number: int, sites: dict[str, dict[str, float]]) -> Round:
+    sites = {name: _of_global_model(metrics) for name, metrics in sites.items()}
     losses = [metrics["bce"] for metrics in sites.values() if "bce" in metrics]
     return Round(
         round=number,
@@ -57,6 +60,12 @@ def _round(number: int, sites: dict[str, dict[str, float]]) -> Round:
             for name, metrics in sorted(sites.items())
         },
     )
+
+
+def _of_global_model(metrics: dict[str, float]) -> dict[str, float]:
+    if not metrics.get("warmed_up"):
+        return metrics
+    return {name: value for name, value in metrics.items() if name.endswith("_seconds")}
 
 
 def refusals(workspace: Path) -> tuple[Refusal, ...]:

@@ -78,20 +78,54 @@ def simulate(
             start_new_session=True,  # an interrupt in the terminal is for the process that asked
         )
         family: set[psutil.Process] = set()
+        workers: dict[psutil.Process, str] = {}
         try:
             while process.poll() is None and not _failed(events := read_record(workspace)):
-                family |= _descendants(process)
+                for member in _descendants(process) - family:
+                    family.add(member)
+                    if site := _worker_site(member):
+                        workers[member] = site
                 watch(events)
+                if not _done(events, job) and (gone := _gone(workers)):
+                    raise SimulationError(
+                        f"the job failed: the process of {', '.join(gone)} is gone. Was it killed, "
+                        f"or out of memory?\nThe log is {log}"
+                    )
                 time.sleep(0.5)
         finally:
             _stop(process, family)
     events = read_record(workspace)
     watch(events)
-    done = sum(event["event"] == "round" for event in events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
-    if process.returncode or _failed(events) or done < job_folder.knobs(job)["num_rounds"]:
+    if process.returncode or _failed(events) or not _done(events, job):
         reason = _reason(workspace, sites) or _last_errors(log)
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+
+
+def _done(events: list[dict], job: Path) -> bool:
+    """Whether all rounds are over."""
+    rounds = sum(event["event"] == "round" for event in events)
+    return rounds >= job_folder.knobs(job)["num_rounds"]
+
+
+def _gone(workers: dict[psutil.Process, str]) -> list[str]:
+    """Sites whose process has ended; the server would wait for them for ever."""
+    return sorted(site for process, site in workers.items() if not _alive(process))
+
+
+def _alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def _worker_site(process: psutil.Process) -> str | None:
+    """Name of the site that a simulator worker works for; None for another process."""
+    try:
+        command = process.cmdline()
+    except psutil.Error:
+        return None
+    if any("simulator_worker" in word for word in command) and "--client" in command:
+        return command[command.index("--client") + 1]
+    return None
 
 
 def _failed(events: list[dict]) -> list[str]:

@@ -76,7 +76,8 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
 
     Raises:
         RunFolderError: The run's folder exists, or has a space in its path.
-        JobError: The job folder or a knob is unusable.
+        JobError: The job folder or a knob is unusable, or there are too few sites.
+        SiteFileError: A site file, or what it names, is unusable.
         SimulationError: A job failed.
     """
     if study.folder.exists():
@@ -88,6 +89,15 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
             f"FLARE's simulator needs a folder without spaces in its path; got "
             f"{str(study.folder.absolute())!r}. Give another --out."
         )
+    needed = {**job_folder.knobs(study.job), **study.settings}["min_clients"]
+    if int(str(needed)) > len(study.sites):
+        raise job_folder.JobError(
+            f"a round of this job needs the results of {needed} sites; got "
+            f"{', '.join(study.sites)}. Add sites, or --set min_clients={len(study.sites)}."
+        )
+    if study.site_files is not None:
+        for site in study.sites:
+            evaluation.read_labels(study.site_files / f"{site}.yaml")
     job = study.folder / "job"
     job_folder.copy(study.job, job, sites=study.sites, settings=study.settings)
     if study.site_files is None:

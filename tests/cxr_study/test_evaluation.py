@@ -144,6 +144,12 @@ class TestLoadTestSplit:
         with pytest.raises(SiteFileError, match=r"mayo\.yaml: key 'truth': .* has file, Hernia"):
             load_test_split(site(), UNION, size=2)
 
+    @pytest.mark.parametrize("value", ["-1", "2", "yes"])
+    def test_a_truth_that_is_not_0_or_1_is_refused(self, site, tmp_path, value):
+        (tmp_path / "truth.csv").write_text(f"image,Hernia\nb.png,{value}\n")
+        with pytest.raises(SiteFileError, match=r"need to be 0, 1 or blank; the column 'Hernia'"):
+            load_test_split(site(), UNION, size=2)
+
 
 @pytest.mark.keras
 def test_predictions_are_the_networks_in_the_checkpoints_class_order():

@@ -56,6 +56,16 @@ class TestRounds:
         means = [entry.mean_validation_bce for entry in results.rounds(workspace)]
         assert means == pytest.approx([0.5, 0.3, 0.5])
 
+    def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(self, workspace):
+        path = server_folder(workspace) / "metrics" / "round_metrics.jsonl"
+        own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
+        write_lines(path, [{"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]}])
+        first = results.rounds(workspace)[0]
+        assert first.mean_validation_bce == 0.5
+        assert first.sites["a"].validation_bce is None
+        assert first.sites["a"].validation_auroc is None
+        assert first.sites["a"].train_seconds == 4.0
+
     def test_sites_by_name_with_what_was_measured(self, workspace):
         first, second, final = results.rounds(workspace)
         assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]

@@ -150,6 +150,17 @@ class TestSimulate:
         with pytest.raises(SimulationError, match=r"failed: it printed nothing\n"):
             run()
 
+    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
+        pretend("""
+            command = [sys.executable, "-c", "import time; time.sleep(2)", "simulator_worker"]
+            child = subprocess.Popen([*command, "--client", "south"])
+            time.sleep(60)
+        """)
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="the process of south is gone"):
+            run()
+        assert time.monotonic() - began < 20
+
     def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(
         self, pretend, run, tmp_path
     ):

@@ -9,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from cxr_study import job_folder, study_run
+from cxr_study.evaluation import read_labels
 from cxr_study.simulation import SimulationError
+from cxr_study.site_file import SiteFileError
 from cxr_study.study_run import RunFolderError, StudyRun, run
 
 JOB = Path(__file__).parents[2] / "jobs" / "surgical"
@@ -32,6 +34,7 @@ def simulated(monkeypatch):
 def embedded(monkeypatch):
     """Names of what was asked of the embedded study."""
     asked = []
+    monkeypatch.setattr(study_run.evaluation, "read_labels", lambda site_file: None)
     for name in ("embedded_study", "embedded_initial_body"):
         monkeypatch.setattr(study_run, name, lambda name=name: asked.append(name))
     return asked
@@ -112,6 +115,20 @@ class TestRun:
         with pytest.raises(RunFolderError, match=r"without spaces in its path; got '.*/my run'"):
             go(study(folder=tmp_path / "my run"))
         assert simulated == [] and not (tmp_path / "my run").exists()
+
+    def test_an_unusable_site_file_is_told_before_anything_is_made(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr(study_run.evaluation, "read_labels", read_labels)
+        with pytest.raises(SiteFileError, match=r"sites/nih\.yaml does not exist"):
+            go(study())
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_too_few_sites_are_told_before_anything_is_made(self, study, simulated, tmp_path):
+        with pytest.raises(job_folder.JobError, match=r"results of 2 sites; got nih\."):
+            go(study(sites=("nih",)))
+        assert simulated == [] and not (tmp_path / "run").exists()
+        go(study(sites=("nih",), settings={"min_clients": 1}))
 
     def test_a_wrong_knob_is_told_before_anything_is_made(
         self, study, simulated, embedded, tmp_path
