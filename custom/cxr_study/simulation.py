@@ -87,10 +87,9 @@ def simulate(
                         workers[member] = site
                 watch(events)
                 if not _done(events, job) and (gone := _gone(workers)):
-                    raise SimulationError(
-                        f"the job failed: the process of {', '.join(gone)} is gone. Was it killed, "
-                        f"or out of memory?\nThe log is {log}"
-                    )
+                    killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
+                    reason = _reason(workspace, sites) or killed
+                    raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                 time.sleep(0.5)
         finally:
             _stop(process, family)
