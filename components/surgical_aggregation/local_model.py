@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
-from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.loss import labelled_bce
 from surgical_aggregation.site import SiteError
 
@@ -83,10 +82,6 @@ class LocalModel:
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the head's among them."""
         return {v.path: v.numpy() for v in self.model.weights}
-
-    def head(self) -> LabelledHead:
-        """A copy of the head."""
-        return LabelledHead(self.classes, self._head.kernel.numpy(), self._head.bias.numpy())
 
     def evaluate(self, data: tf.data.Dataset, classes: Iterable[str]) -> dict[str, float]:
         """Metrics of a split in its own order, for some of the classes; see `metrics.named`."""

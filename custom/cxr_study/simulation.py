@@ -55,13 +55,14 @@ def simulate(
 
     Args:
         job: Job folder.
-        workspace: New folder for FLARE; the log goes to <workspace>.log beside it.
+        workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
         sites: Names of the sites.
         environment: Variables for the job, beside those of this process.
         watch: Called about twice a second with the run's events so far.
 
     Raises:
-        SimulationError: The job failed, or it ended without all its rounds.
+        SimulationError: The job failed, a site's process ended before its last round, or the job
+            ended without all its rounds.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     workspace.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,10 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 
 
 def _alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _worker_site(process: psutil.Process) -> str | None:

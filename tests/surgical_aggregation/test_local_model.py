@@ -129,12 +129,12 @@ class TestWarmUp:
 class TestSetColumns:
     def test_puts_columns_where_the_class_stands_and_leaves_the_others(self):
         model = local_model()
-        before = model.head()
+        before = model.variables()
         model.set_columns({"Nodule/Mass": (np.full(FEATURES, 7, np.float32), np.float32([8]))})
-        after = model.head()
-        np.testing.assert_array_equal(after.kernel[:, 1], 7)
-        assert after.bias[1] == 8
-        np.testing.assert_array_equal(after.kernel[:, 0], before.kernel[:, 0])
+        after = model.variables()
+        np.testing.assert_array_equal(after["head/kernel"][:, 1], 7)
+        assert after["head/bias"][1] == 8
+        np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
 
     def test_refuses_a_foreign_class(self):
         with pytest.raises(SiteError, match="'Hernia'"):
