@@ -10,7 +10,8 @@ def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     Without missing labels this is Keras's binary cross-entropy.
 
     Args:
-        labels: 1, 0 or NaN (not labelled: neither loss nor gradient), shape (batch, classes).
+        labels: 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
+            shape (batch, classes).
         probabilities: Sigmoid outputs, same shape.
 
     Returns:

@@ -15,7 +15,7 @@ def bce(labels: Floats, probabilities: Floats) -> Floats:
     """Mean binary cross-entropy of each class, in nats, over its labelled images.
 
     Args:
-        labels: 1, 0 or NaN (not labelled), shape (images, classes).
+        labels: 1, 0, a number between (smoothed) or NaN (not labelled), shape (images, classes).
         probabilities: In [0, 1], same shape.
 
     Returns:
@@ -34,18 +34,19 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
     By ranks (Mann-Whitney), ties counting half; all classes at once.
 
     Args:
-        labels: 1, 0 or NaN (not labelled), shape (images, classes).
+        labels: 1, 0 or NaN (not labelled), shape (images, classes). A number between (smoothed) is
+            no ground truth, and left out as well.
         scores: Any monotone score, same shape.
 
     Returns:
         Shape (classes,); NaN, "not defined", for a class without positives or without negatives,
         or with a score that is NaN.
     """
+    positive, negative = labels == 1, labels == 0
     # Images without the label rank above all others, and so leave the others' ranks alone.
-    ranks = rankdata(np.where(np.isnan(labels), np.inf, scores), axis=0)
-    positive = labels == 1
+    ranks = rankdata(np.where(positive | negative, scores, np.inf), axis=0)
     positives = positive.sum(axis=0)
-    negatives = (labels == 0).sum(axis=0)
+    negatives = negative.sum(axis=0)
     rank_sum = np.where(positive, ranks, 0.0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))

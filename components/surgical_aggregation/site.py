@@ -49,7 +49,8 @@ class Site(FLComponent, ABC):
 
         Returns:
             Images as the model takes them; labels float32 of shape (batch, classes): 1 present,
-            0 absent, NaN not labelled (left out of loss and metrics).
+            0 absent, NaN not labelled (left out of loss and metrics), or a number between, a
+            smoothed label (left out of AUROC).
         """
 
 

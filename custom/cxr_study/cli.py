@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cxr_study import job_folder
+from cxr_study import cli_data, job_folder
 from cxr_study.real_study import write_nih_study
 from cxr_study.report.console import print_summary
 from cxr_study.simulation import SimulationError
@@ -27,6 +27,8 @@ app = typer.Typer(
     help="Train one chest X-ray model with hospitals that label different findings.",
     epilog="Example:  surgagg demo      Exit codes: 0 done, 1 a job failed, 2 wrong use.",
 )
+app.add_typer(cli_data.app, name="data")
+app.command(epilog="Example:  surgagg classes sites/*.yaml")(cli_data.classes)
 console = Console()
 
 Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study import images, progress
+from cxr_study import label_policy, progress
 from cxr_study.bootstrap import bootstrap_auroc, mean_defined
 from cxr_study.label_table import classes as class_columns
 from cxr_study.report.summary import ClassAuroc, Group, MeanAuroc, Model
-from cxr_study.site_file import SiteFileError, load_table, read_site_file
+from cxr_study.site_data import SiteLabels, load_images, load_labels
+from cxr_study.site_file import SiteFile, SiteFileError, read_site_file
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint
 from surgical_aggregation.metrics import auroc
@@ -62,55 +63,56 @@ def load_test_split(site_file: Path, union: Sequence[str], size: int) -> TestSpl
     Raises:
         ValueError: The site file or what it names is unusable.
     """
-    table, truth = read_labels(site_file)
-    test = table[table["split"] == "test"].reset_index(drop=True)
-    labels = test.reindex(columns=list(union)).to_numpy(float)
-    held = frozenset(class_columns(table))
+    labels, truth = read_labels(site_file)
+    with progress.bar(f"{labels.site.site}: decoding images") as report:
+        images = load_images(labels, size, progress=report)
+    chosen = np.flatnonzero(images.table["split"] == "test")
+    test = images.table.iloc[chosen].reset_index(drop=True)
+    held = frozenset(class_columns(test))
+    known = label_policy.certain(test.reindex(columns=list(union))).to_numpy(float)
     if truth is not None:
         complete = truth.reindex(test["image"])
         lacked = [i for i, name in enumerate(union) if name not in held]
-        labels[:, lacked] = complete.reindex(columns=[union[i] for i in lacked]).to_numpy(float)
-    with progress.bar(f"{site_file.stem}: decoding images") as report:
-        # All of the site's, as when it trained, so that they come from the cache.
-        pixels = images.load_images(list(table["file"]), size, progress=report)
+        known[:, lacked] = complete.reindex(columns=[union[i] for i in lacked]).to_numpy(float)
     return TestSplit(
-        site_file.stem,
-        table,
-        pixels[np.flatnonzero(table["split"] == "test")],
+        labels.site.site,
+        images.table,
+        images.pixels[images.rows[chosen]],
         test["patient"].to_numpy(),
-        labels,
+        known,
         held,
     )
 
 
-def read_labels(site_file: Path) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
     """Read and check everything that a site file names, images apart.
 
     Returns:
-        The label table with splits (see `site_file.load_table`), and the labels kept for evaluation
-        only, by image; None where there are none.
+        The site's labels, and those kept for evaluation only, by image; None where there are none.
 
     Raises:
         ValueError: The site file or what it names is unusable.
     """
     site = read_site_file(site_file)
-    table = load_table(site)
-    if site.truth is None:
-        return table, None
-    truth = pd.read_csv(site.truth)
+    labels = load_labels(site)
+    return labels, None if site.truth is None else _read_truth(site, site.truth)
+
+
+def _read_truth(site: SiteFile, csv: Path) -> pd.DataFrame:
+    truth = pd.read_csv(csv, dtype={"image": str})
     if "image" not in truth:
         raise SiteFileError(
-            f"{site.path}: key 'truth': {site.truth} needs a column 'image'; has "
+            f"{site.path}: key 'truth': {csv} needs a column 'image'; has "
             f"{', '.join(map(str, truth.columns))}."
         )
     truth = truth.set_index("image")
     strange = [str(name) for name in truth if not truth[name].dropna().isin((0, 1)).all()]
     if strange:
         raise SiteFileError(
-            f"{site.path}: key 'truth': labels in {site.truth} need to be 0, 1 or blank; the "
+            f"{site.path}: key 'truth': labels in {csv} need to be 0, 1 or blank; the "
             f"column '{strange[0]}' has others."
         )
-    return table, truth
+    return truth
 
 
 def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.DataFrame:

@@ -18,6 +18,7 @@ def dataset(
     labels: np.ndarray,
     *,
     batch_size: int,
+    rows: np.ndarray | None = None,
     shuffle_seed: int | None = None,
     augment: bool = False,
     seed: int = 0,
@@ -35,9 +36,11 @@ def dataset(
     Two datasets made with the same arguments give the same batches, bit for bit, epoch by epoch.
 
     Args:
-        images: uint8, shape (n, side, side); may be memory-mapped.
+        images: uint8, shape (n, side, side), or (m, side, side) with `rows`; may be memory-mapped.
         labels: float32, shape (n, classes); NaN goes through unchanged.
         batch_size: Images per batch; the last batch may be smaller.
+        rows: Row of `images` for each row of `labels`, shape (n,), so that a few of many images
+            need not be copied; omitted, image i belongs to row i of the labels.
         shuffle_seed: Every epoch in a new order that follows from this seed; None keeps the order.
         augment: Whether to augment, anew in every epoch.
         seed: Seed of the augmentation.
@@ -46,34 +49,42 @@ def dataset(
         Batches of (float32 (b, side, side, 3), float32 (b, classes)).
 
     Raises:
-        ValueError: Images and labels differ in number, or the images are not uint8 squares.
+        ValueError: Images and labels differ in number, the images are not uint8 squares, or `rows`
+            points outside of them.
     """
     labels = np.asarray(labels, dtype=np.float32)
     if images.dtype != np.uint8 or images.ndim != 3 or images.shape[1] != images.shape[2]:
         raise ValueError(
             f"images need to be uint8 (n, side, side); got {images.dtype} {images.shape}."
         )
-    if labels.ndim != 2 or len(labels) != len(images):
+    if rows is None:
+        rows = np.arange(len(images))
+    elif len(rows) and not 0 <= np.min(rows) <= np.max(rows) < len(images):
         raise ValueError(
-            f"labels need shape ({len(images)}, classes), one row per image; got {labels.shape}."
+            f"rows need to be from 0 to {len(images) - 1}, one image each; got {np.min(rows)} to "
+            f"{np.max(rows)}."
+        )
+    if labels.ndim != 2 or len(labels) != len(rows):
+        raise ValueError(
+            f"labels need shape ({len(rows)}, classes), one row per image; got {labels.shape}."
         )
     side, classes = images.shape[1], labels.shape[1]
 
-    def gather(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return images[rows], labels[rows]
+    def gather(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return images[rows[chosen]], labels[chosen]
 
-    def batch(rows: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        pixels, truth = tf.numpy_function(gather, [rows], (tf.uint8, tf.float32), stateful=False)
+    def batch(chosen: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        pixels, truth = tf.numpy_function(gather, [chosen], (tf.uint8, tf.float32), stateful=False)
         pixels = tf.ensure_shape(pixels, (None, side, side))
         if augment:
             pixels = _augment(pixels, noise)
         return _normalise(pixels), tf.ensure_shape(truth, (None, classes))
 
-    rows = tf.data.Dataset.range(len(images))
+    order = tf.data.Dataset.range(len(rows))
     if shuffle_seed is not None:
-        rows = rows.shuffle(max(len(images), 1), seed=shuffle_seed, reshuffle_each_iteration=True)
+        order = order.shuffle(max(len(rows), 1), seed=shuffle_seed, reshuffle_each_iteration=True)
     noise = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True).batch(2)
-    batches = tf.data.Dataset.zip((rows.batch(batch_size), noise))
+    batches = tf.data.Dataset.zip((order.batch(batch_size), noise))
     return batches.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 

@@ -4,10 +4,20 @@ One row per image and these columns, in this order:
 
     image     str, path relative to the site's images folder, forward slashes
     patient   str
-    view      "PA", "AP" or "" when unknown
+    view      "PA", "AP", "frontal" (one of the two), "lateral", "other", "" when unknown
     sex       "F", "M" or "" when unknown
     age       float, years; NaN when unknown
-    <class>   float, one column per class: 1.0 present, 0.0 absent, NaN not labelled
+    <class>   float, one column per class
+
+A reader interprets nothing: in the table *as read* a label is one of
+
+    POSITIVE    1   present
+    NEGATIVE    0   said to be absent
+    UNCERTAIN  -1   said to be uncertain
+    BLANK      -2   not mentioned by the report, or an empty cell of a hospital's own table
+    NaN             not labelled: nobody looked
+
+After `label_policy.apply` it is a number in [0, 1], or NaN for not labelled.
 """
 
 from collections.abc import Mapping
@@ -16,7 +26,11 @@ import numpy as np
 import pandas as pd
 
 DESCRIPTORS = ("image", "patient", "view", "sex", "age")
-LOADED = ("split", "file")  # what `site_file.load_table` adds behind the classes
+LOADED = ("split", "file")  # what `site_data` adds behind the classes
+FRONTAL = ("PA", "AP", "frontal")
+VIEWS = (*FRONTAL, "lateral", "other", "")
+
+POSITIVE, NEGATIVE, UNCERTAIN, BLANK = 1.0, 0.0, -1.0, -2.0
 
 
 def assemble(
@@ -26,7 +40,7 @@ def assemble(
 
     Args:
         descriptors: One array of shape (n,) for each of `DESCRIPTORS`.
-        labels: One array of shape (n,) per class; its key is the canonical class name.
+        labels: One array of shape (n,) per class; its key is the name of the class.
 
     Returns:
         The label table, with a RangeIndex.

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
-from cxr_study import images, progress
+from cxr_study import progress
 from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes as class_columns
-from cxr_study.site_file import load_table, read_site_file
+from cxr_study.site_data import SiteImages, SiteLabels, load_images, load_labels
+from cxr_study.site_file import read_site_file
 from cxr_study.vocabulary import UNION_CLASSES
 from surgical_aggregation.site import Site, SiteError, Split
 
@@ -64,7 +64,17 @@ class ChestXraySite(Site):
     @property
     def classes(self) -> tuple[str, ...]:
         """Classes of the site file, or of the union."""
-        return UNION_CLASSES if self.union_head else tuple(class_columns(self._table))
+        held = tuple(class_columns(self._labels.table))
+        if not self.union_head:
+            return held
+        strange = [name for name in held if name not in UNION_CLASSES]
+        if strange:
+            raise SiteError(
+                f"{self._file}: a union head predicts the {len(UNION_CLASSES)} classes of NIH and "
+                f"CheXpert; the site also labels {', '.join(strange)}. Name the classes to use "
+                "with the key 'classes'."
+            )
+        return UNION_CLASSES
 
     def model(self) -> keras.Model:
         """The network, with a unit for each class."""
@@ -78,16 +88,18 @@ class ChestXraySite(Site):
         """Batches of a split, decoded once and kept; see `Site.data`."""
         from cxr_study.input_pipeline import dataset
 
-        rows = np.flatnonzero(self._table["split"] == split)
-        if not rows.size:
+        table = self._images.table
+        chosen = np.flatnonzero(table["split"] == split)
+        if not chosen.size:
             raise SiteError(
                 f"{self._file}: the {split} split needs at least one image; it has none. "
-                "Make the split file anew."
+                f"Make the split file anew: surgagg data split {self._file}"
             )
-        labels = self._table.iloc[rows].reindex(columns=list(self.classes), fill_value=0.0)
+        labels = table.iloc[chosen].reindex(columns=list(self.classes), fill_value=0.0)
         return dataset(
-            self._pixels[rows],
+            self._images.pixels,
             labels.to_numpy(np.float32),
+            rows=self._images.rows[chosen],
             batch_size=self.batch_size,
             shuffle_seed=self.seed if training else None,
             augment=self.augment and training,
@@ -109,10 +121,10 @@ class ChestXraySite(Site):
         return file
 
     @cached_property
-    def _table(self) -> pd.DataFrame:
-        return load_table(read_site_file(self._file))
+    def _labels(self) -> SiteLabels:
+        return load_labels(read_site_file(self._file))
 
     @cached_property
-    def _pixels(self) -> np.ndarray:
+    def _images(self) -> SiteImages:
         with progress.bar(f"{self.site}: decoding images") as report:
-            return images.load_images(list(self._table["file"]), self.image_size, progress=report)
+            return load_images(self._labels, self.image_size, progress=report)

@@ -1,31 +1,50 @@
-"""The site file: which data a site has, and which classes it labels.
+"""The site file: which data a site has, which classes it labels and what it decided about them.
 
-A YAML file that stays at the site; paths are relative to the file itself:
+A YAML file that stays at the site; its name is the site's, and paths are relative to it:
 
-    dataset: nih                                   # nih | chexpert
-    labels: ../nih/Data_Entry_2017_v2020.csv
-    images: ../nih/images
-    split: nih_split.csv                           # columns patient,split
-    classes: [Atelectasis, Cardiomegaly]           # default: all of the dataset's
-    truth: ../truth/nih.csv                        # optional: more labels of the same images
+    dataset: chexpert                # nih, chexpert, mimic, cxr-lt, vindr, padchest or table
+    labels: ../chexpert/train.csv    # or a list of csv files
+    images: ../chexpert
+    split: chexpert_split.csv        # see split_file
+    metadata: ../mimic/mimic-cxr-2.0.0-metadata.csv.gz   # mimic only
+
+    # All of these may be left out:
+    classes: [Atelectasis, Edema]    # default: all of the data set's
+    views: frontal                   # frontal (default) or all
+    merges: {Fracture: [Clavicle fracture, Rib fracture]}   # see merges
+    distinct: [Effusion]             # names that resemble another class and are none
+    uncertain: {default: zeros, Edema: ones}     # or one word; see label_policy
+    blank: negative                  # or: not labelled; to be said where dataset is table
+    bad_images: 1%                   # unusable images to go on without: a number or a share
+    truth: ../truth/chexpert.csv     # more labels of the same images, for evaluation only
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 
-from cxr_study import readers, split
-from cxr_study.images import locate
-from cxr_study.label_table import DESCRIPTORS
-from cxr_study.vocabulary import VocabularyError, canonical, nearest
+from cxr_study.label_policy import BLANK_POLICIES, UNCERTAIN_POLICIES, LabelPolicy
+from cxr_study.readers import DATASETS
+from cxr_study.vocabulary import class_name, nearest
 
+VIEW_CHOICES = ("frontal", "all")
 _REQUIRED = ("dataset", "labels", "images", "split")
-_KEYS = (*_REQUIRED, "classes", "truth")
+_KEYS = (
+    *_REQUIRED,
+    "metadata",
+    "classes",
+    "views",
+    "merges",
+    "distinct",
+    "uncertain",
+    "blank",
+    "bad_images",
+    "truth",
+)
 
 
 class SiteFileError(ValueError):
@@ -38,30 +57,48 @@ class SiteFile:
 
     Attributes:
         path: The site file.
-        dataset: A key of `cxr_study.readers.CLASSES`.
-        labels: The dataset's official csv.
+        dataset: A key of `cxr_study.readers.DATASETS`.
+        labels: The dataset's csv files.
+        metadata: MIMIC's metadata csv; None for the others.
         images: Folder the label table's `image` is relative to.
-        split: Csv with the columns `patient` and `split`.
-        classes: Canonical names of the classes the site labels, in the file's order.
+        split: The split file, which may not exist yet.
+        classes: Names of the classes the site labels, in the file's order; None for all of the
+            dataset's.
+        views: "frontal" or "all".
+        merges: Class -> columns of the dataset that make it up.
+        distinct: Names that resemble another class and are none.
+        policy: What uncertain and blank labels count as.
+        bad_images: Unusable images to go on without: a number, or a share such as "1%".
         truth: Csv with the column `image` and one column per class, for evaluation only; or None.
     """
 
     path: Path
     dataset: str
-    labels: Path
+    labels: tuple[Path, ...]
+    metadata: Path | None
     images: Path
     split: Path
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] | None
+    views: str
+    merges: Mapping[str, tuple[str, ...]]
+    distinct: tuple[str, ...]
+    policy: LabelPolicy
+    bad_images: int | str
     truth: Path | None
+
+    @property
+    def site(self) -> str:
+        """Name of the site."""
+        return self.path.stem
 
 
 def read_site_file(path: Path) -> SiteFile:
     """Read and check a site file.
 
     Raises:
-        SiteFileError: The file does not exist or is not YAML, a key is missing or unknown, a path
-            does not exist, or a class is unknown, listed twice or not one the dataset labels;
-            names the file and the key.
+        SiteFileError: The file does not exist or is not YAML, a key is missing, unknown or not
+            what it should be, a path does not exist, or a class is unknown or listed twice; names
+            the file and the key.
     """
     path = Path(path).absolute()
     keys = _mapping(path)
@@ -71,16 +108,23 @@ def read_site_file(path: Path) -> SiteFile:
     for key in _REQUIRED:
         if key not in keys:
             raise SiteFileError(f"{path}: needs key '{key}'; has {', '.join(keys) or 'none'}.")
-    dataset = keys["dataset"]
-    if dataset not in tuple(readers.CLASSES):
-        raise _need(path, "dataset", " or ".join(readers.CLASSES), dataset)
+    dataset = _choice(path, "dataset", keys["dataset"], tuple(DATASETS))
+    if DATASETS[dataset].metadata != ("metadata" in keys):
+        need = "needs" if DATASETS[dataset].metadata else "has no use for"
+        raise SiteFileError(f"{path}: dataset '{dataset}' {need} the key 'metadata'.")
     return SiteFile(
         path=path,
         dataset=dataset,
-        labels=_file(path, "labels", keys["labels"]),
+        labels=tuple(_file(path, "labels", csv) for csv in _list(path, "labels", keys["labels"])),
+        metadata=_file(path, "metadata", keys["metadata"]) if "metadata" in keys else None,
         images=_folder(path, "images", keys["images"]),
-        split=_file(path, "split", keys["split"]),
-        classes=_classes(path, dataset, keys.get("classes", list(readers.CLASSES[dataset]))),
+        split=_target(path, "split", keys["split"]),
+        classes=_classes(path, dataset, keys["classes"]) if "classes" in keys else None,
+        views=_choice(path, "views", keys.get("views", "frontal"), VIEW_CHOICES),
+        merges=_merges(path, dataset, keys.get("merges", {})),
+        distinct=tuple(map(str, _list(path, "distinct", keys.get("distinct", [])))),
+        policy=_policy(path, dataset, keys.get("uncertain", "zeros"), keys.get("blank")),
+        bad_images=_bad_images(path, keys.get("bad_images", 0)),
         truth=_file(path, "truth", keys["truth"]) if "truth" in keys else None,
     )
 
@@ -89,67 +133,43 @@ def write_site_file(
     path: Path,
     *,
     dataset: str,
-    labels: Path,
+    labels: Path | Sequence[Path],
     images: Path,
     split: Path,
-    classes: Sequence[str] | None = None,
+    metadata: Path | None = None,
     truth: Path | None = None,
+    **decisions: object,
 ) -> None:
     """Write a site file; its folder exists already.
 
     Args:
         path: The site file.
-        dataset: A key of `cxr_study.readers.CLASSES`.
-        labels: The dataset's official csv; this and the other paths relative to the working
+        dataset: A key of `cxr_study.readers.DATASETS`.
+        labels: The dataset's csv, or several; this and the other paths relative to the working
             directory or absolute, and relative to the site file in what is written.
         images: Folder of the images.
         split: The split file.
-        classes: Classes the site labels; all of the dataset's when omitted.
+        metadata: MIMIC's metadata csv.
         truth: Csv of more labels of the same images, for evaluation only.
+        decisions: The other keys, such as `classes`, as they are to stand in the file; None to
+            leave a key out.
     """
-    paths = {"labels": labels, "images": images, "split": split, "truth": truth}
-    keys: dict[str, str | list[str]] = {"dataset": dataset}
-    for key, target in paths.items():
+
+    def relative(target: Path) -> str:
+        return Path(os.path.relpath(target, Path(path).parent)).as_posix()
+
+    several = [labels] if isinstance(labels, Path) else list(labels)
+    keys: dict[str, object] = {
+        "dataset": dataset,
+        "labels": relative(several[0]) if len(several) == 1 else list(map(relative, several)),
+    }
+    for key, target in {"metadata": metadata, "images": images, "split": split}.items():
         if target is not None:
-            keys[key] = Path(os.path.relpath(target, Path(path).parent)).as_posix()
-    if classes is not None:
-        keys["classes"] = list(classes)
+            keys[key] = relative(target)
+    keys |= {key: value for key, value in decisions.items() if value is not None}
+    if truth is not None:
+        keys["truth"] = relative(truth)
     Path(path).write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
-
-
-def load_table(site_file: SiteFile) -> pd.DataFrame:
-    """Read the labels of a site, put every image in its split and find its file.
-
-    Args:
-        site_file: What `read_site_file` returns.
-
-    Returns:
-        The label table (see `cxr_study.label_table`) with the site's classes in the site's order,
-        and behind them `split` (train, validation or test) and `file` (absolute path, str).
-
-    Raises:
-        TableError: The labels or the split file do not hold what their format promises.
-        SplitError: A patient has no split, or two.
-        SiteFileError: Image files are missing.
-    """
-    table = readers.read(site_file.dataset, site_file.labels)
-    table = table[[*DESCRIPTORS, *site_file.classes]].copy()
-    assignment = split.read_split(site_file.split)
-    try:
-        split.check(table, assignment)
-    except split.SplitError as error:
-        raise split.SplitError(f"{site_file.split}: {error}") from None
-    table["split"] = table["patient"].map(assignment.set_index("patient")["split"])
-    files = locate(site_file.images, table["image"])
-    missing = [image for image, file in zip(table["image"], files, strict=True) if file is None]
-    if missing:
-        raise SiteFileError(
-            f"{site_file.path}: key 'images': {len(missing)} of {len(files)} image files are "
-            f"missing below {site_file.images}, first {', '.join(missing[:3])}. Point the key at "
-            f"the folder these names start from, or take their rows out of {site_file.labels}."
-        )
-    table["file"] = [str(file) for file in files]
-    return table
 
 
 def _mapping(path: Path) -> dict[str, Any]:
@@ -166,6 +186,20 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 def _need(path: Path, key: str, need: str, got: object) -> SiteFileError:
     return SiteFileError(f"{path}: key '{key}' needs {need}; got {got!r}.")
+
+
+def _choice(path: Path, key: str, value: object, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise _need(path, key, f"{', '.join(choices[:-1])} or {choices[-1]}", value)
+    return str(value)
+
+
+def _list(path: Path, key: str, value: object) -> list[Any]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or (not value and key != "distinct"):
+        raise _need(path, key, "one entry or a list of them", value)
+    return value
 
 
 def _file(path: Path, key: str, value: object) -> Path:
@@ -185,21 +219,57 @@ def _folder(path: Path, key: str, value: object) -> Path:
 def _target(path: Path, key: str, value: object) -> Path:
     if not isinstance(value, str):
         raise _need(path, key, "a path", value)
-    return Path(os.path.normpath(path.parent / value))
+    return Path(os.path.normpath(path.parent / Path(value).expanduser()))
 
 
 def _classes(path: Path, dataset: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise _need(path, "classes", "a list of at least one class", value)
-    names: list[str] = []
-    for spelling in value:
-        try:
-            name = canonical(str(spelling))
-        except VocabularyError as error:
-            raise SiteFileError(f"{path}: key 'classes': {error}.") from None
-        if name not in readers.CLASSES[dataset]:
-            raise _need(path, "classes", f"classes that dataset '{dataset}' labels", spelling)
-        if name in names:
-            raise _need(path, "classes", "each class once", spelling)
-        names.append(name)
+    names = [class_name(str(spelling), dataset) for spelling in value]
+    twice = [spelling for i, spelling in enumerate(value) if names[i] in names[:i]]
+    if twice:
+        raise _need(path, "classes", "each class once", twice[0])
     return tuple(names)
+
+
+def _merges(path: Path, dataset: str, value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise _need(path, "merges", "lines 'class: [names it is made of]'", value)
+    merges: dict[str, tuple[str, ...]] = {}
+    for target, sources in value.items():
+        name = class_name(str(target), dataset)
+        if name in merges:
+            raise _need(path, "merges", "each class once", target)
+        merges[name] = tuple(map(str, _list(path, "merges", sources)))
+    return merges
+
+
+def _policy(path: Path, dataset: str, uncertain: Any, blank: Any) -> LabelPolicy:
+    by_class = dict(uncertain) if isinstance(uncertain, dict) else {"default": uncertain}
+    for policy in by_class.values():
+        _choice(path, "uncertain", policy, UNCERTAIN_POLICIES)
+    if blank is not None:
+        _choice(path, "blank", blank, BLANK_POLICIES)
+    elif dataset != "table":
+        blank = "negative"  # of a hospital's own table only the hospital knows
+    return LabelPolicy(
+        uncertain=by_class.pop("default", "zeros"),
+        by_class={class_name(str(name), dataset): policy for name, policy in by_class.items()},
+        blank=blank,
+    )
+
+
+def _bad_images(path: Path, value: object) -> int | str:
+    share = isinstance(value, str) and value.endswith("%")
+    try:
+        number = float(str(value).removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if (
+        isinstance(value, bool)
+        or number < 0
+        or (share and number > 100)
+        or not (share or isinstance(value, int))
+    ):
+        raise _need(path, "bad_images", "a number of images, or a share such as 1%", value)
+    return value  # type: ignore[return-value]

@@ -1,15 +1,21 @@
-"""Splits by patient: no patient's images stand in two of train, validation and test."""
+"""Patients into splits and sites: no patient stands in two splits or at two sites.
 
-from collections.abc import Sequence
-from pathlib import Path
+Pure functions from a label table to an assignment, a data frame with one row per patient, sorted by
+patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and, where the patients
+are cut into sites, `site`. Stratified by "the patient has any positive label"; the order of the
+table's rows does not matter. `split_file` keeps assignments.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from cxr_study.csv_columns import read_columns
-from cxr_study.label_table import classes
+from cxr_study.label_table import POSITIVE, classes
 
 SPLITS = ("train", "validation", "test")
+UNUSED = "unused"  # left out on purpose, to study less data
+FRACTIONS = (0.7, 0.1, 0.2)
 
 
 class SplitError(ValueError):
@@ -17,19 +23,17 @@ class SplitError(ValueError):
 
 
 def split_patients(
-    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = (0.7, 0.1, 0.2)
+    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS
 ) -> pd.DataFrame:
-    """Put every patient in one split, stratified by "patient has any positive label".
-
-    The row order of the table does not matter.
+    """Put every patient in one split.
 
     Args:
-        table: Label table.
+        table: Label table, as read.
         seed: Another seed, another split.
         fractions: Share of the patients in train, validation and test; they sum to 1.
 
     Returns:
-        Columns `patient` and `split` (one of `SPLITS`), sorted by patient.
+        The assignment.
 
     Raises:
         SplitError: There are too few patients to give each split one.
@@ -40,109 +44,176 @@ def split_patients(
     """
     if len(fractions) != 3 or min(fractions) <= 0 or not np.isclose(sum(fractions), 1):
         raise ValueError(f"fractions need three positive numbers that sum to 1; got {fractions}.")
-    parts = _cut(table, fractions, seed)
-    for name, part in zip(SPLITS, parts, strict=True):
-        if not len(part):
-            raise SplitError(
-                f"split '{name}' got none of the {table['patient'].nunique()} patients; needs more "
-                "patients or a larger fraction."
-            )
-    frame = pd.DataFrame(
-        {"patient": np.concatenate(parts), "split": np.repeat(SPLITS, [len(p) for p in parts])}
-    )
-    return frame.sort_values("patient", ignore_index=True)
+    return _assignment("split", SPLITS, _cut(_queue(table, seed), fractions))
 
 
-def split_sites(table: pd.DataFrame, k: int, *, seed: int) -> list[pd.DataFrame]:
-    """Cut a label table into K sites with equally many patients each, stratified likewise.
+def split_sites(
+    table: pd.DataFrame,
+    sites: Sequence[str],
+    *,
+    seed: int,
+    fractions: Sequence[float] = FRACTIONS,
+) -> pd.DataFrame:
+    """Cut the patients into sites alike, with equally many patients, and each site into splits.
 
     Args:
-        table: Label table.
-        k: Number of sites.
+        table: Label table, as read.
+        sites: Names of the sites.
         seed: Another seed, another cut.
+        fractions: As for `split_patients`.
 
     Returns:
-        K label tables; no patient stands in two, and every row stands in one.
+        The assignment, with the column `site`.
 
     Raises:
-        SplitError: There are fewer patients than sites.
+        SplitError: There are too few patients to give each split of each site one.
+        ValueError: As for `split_patients`.
     """
-    if table["patient"].nunique() < k:
-        raise SplitError(f"{k} sites need {k} patients; got {table['patient'].nunique()}.")
-    return [
-        table[table["patient"].isin(part)].reset_index(drop=True)
-        for part in _cut(table, [1 / k] * k, seed)
-    ]
+    parts = _cut(_queue(table, seed), [1 / len(sites)] * len(sites))
+    cut = []
+    for name, patients in zip(sites, parts, strict=True):
+        own = table[table["patient"].isin(patients)]
+        try:
+            cut.append(split_patients(own, seed=seed, fractions=fractions).assign(site=name))
+        except SplitError as error:
+            raise SplitError(f"site '{name}': {error}") from None
+    whole = pd.concat(cut).sort_values("patient", ignore_index=True)
+    return whole[["patient", "site", "split"]]
 
 
-def _cut(table: pd.DataFrame, fractions: Sequence[float], seed: int) -> list[np.ndarray]:
-    """Cut the patients into parts of these sizes.
+def split_by_lists(
+    table: pd.DataFrame, parts: Mapping[str, str], *, seed: int, validation: float = 1 / 8
+) -> pd.DataFrame:
+    """Follow official lists of images, such as NIH's `train_val_list.txt` and `test_list.txt`.
 
-    The patients of either stratum, in random order, are spread evenly over one queue. Wherever the
-    queue is cut, both strata are cut at the same fraction, to one patient.
-    """
-    positive = (table[classes(table)] == 1).any(axis=1).groupby(table["patient"]).any()
-    rng = np.random.default_rng(seed)
-    patients, places = [], []
-    for stratum in (positive.index[positive], positive.index[~positive]):
-        patients.append(rng.permutation(stratum.to_numpy(dtype=object)))
-        places.append((np.arange(len(stratum)) + 0.5) / max(len(stratum), 1))
-    queue = np.concatenate(patients)[np.argsort(np.concatenate(places), kind="stable")]
-    ends = np.rint(np.cumsum(fractions) * len(queue)).astype(int)
-    return np.split(queue, ends[:-1])
+    NIH has no official validation split; it is cut from train_val, by patient.
 
-
-def write_split(frame: pd.DataFrame, csv: Path) -> None:
-    """Write a split file: a csv with the columns `patient` and `split`."""
-    frame[["patient", "split"]].to_csv(csv, index=False, lineterminator="\n")
-
-
-def read_split(csv: Path) -> pd.DataFrame:
-    """Read a split file.
+    Args:
+        table: Label table, as read.
+        parts: Image -> "train_val" or "test"; may know more images.
+        seed: Of the validation split.
+        validation: Share of train_val's patients that validate. Default 1/8, which makes about
+            70/10/20.
 
     Returns:
-        Columns `patient` and `split`, in the file's order.
+        The assignment.
 
     Raises:
-        TableError: A column is missing, or a split is none of `SPLITS`; names file and line.
+        SplitError: An image is in no list, or a patient's images are in both.
     """
-    columns = read_columns(csv, ["patient", "split"])
-    columns.decode("split", _known)
-    return columns.cells.reset_index(drop=True)
+    part = table["image"].map(parts)
+    unlisted = table["image"][part.isna()].tolist()
+    if unlisted:
+        raise SplitError(
+            f"every image needs to be in one of the lists; {len(unlisted)} of {len(table)} are in "
+            f"none: {_first(unlisted)}. Are these the lists of this data set?"
+        )
+    torn = part.groupby(table["patient"]).nunique()
+    if (torn > 1).any():
+        patients = torn.index[torn > 1].tolist()
+        raise SplitError(
+            f"a patient's images need to be in one list; those of {len(patients)} patients are in "
+            f"both: {_first(patients)}. Training on one list would leak into the other."
+        )
+    train_val = table[part == "train_val"]
+    kept, held_out = _cut(_queue(train_val, seed), (1 - validation, validation))
+    test = table["patient"][part == "test"].unique()
+    return _assignment("split", SPLITS, [kept, held_out, test])
 
 
-def _known(text: str) -> str:
-    if text not in SPLITS:
-        raise ValueError(f"needs {', '.join(SPLITS[:-1])} or {SPLITS[-1]}; got '{text}'.")
-    return text
+def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: int) -> pd.DataFrame:
+    """Leave a part of the training patients out, at each site alike.
+
+    With the same seed a smaller share is a part of a larger one.
+
+    Args:
+        assignment: Of the patients of `table`.
+        table: Label table, as read.
+        share: Of the training patients, to be kept; above 0, at most 1.
+        seed: Another seed, other patients.
+
+    Returns:
+        The assignment, with the others' split `UNUSED`.
+
+    Raises:
+        ValueError: The share is not above 0 and at most 1.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"a share of the training patients is above 0, at most 1; got {share}.")
+    thinned = assignment.copy()
+    training = assignment[assignment["split"] == "train"]
+    groups = [training] if "site" not in training else [g for _, g in training.groupby("site")]
+    for group in groups:
+        queue = _queue(table[table["patient"].isin(group["patient"])], seed)
+        kept = queue[: max(1, round(share * len(queue)))]
+        left_out = group["patient"][~group["patient"].isin(kept)]
+        thinned.loc[left_out.index, "split"] = UNUSED
+    return thinned
 
 
-def check(table: pd.DataFrame, split: pd.DataFrame) -> None:
-    """Refuse a split that leaves a patient of the table out or puts one in two splits.
+def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
+    """Refuse an assignment that leaves a patient of the table out or has one twice.
 
-    Patients that only the split knows are fine.
+    Patients that only the assignment knows are fine.
 
     Args:
         table: Label table.
-        split: Columns `patient` and `split`.
+        assignment: Columns `patient` and `split`, and perhaps `site`.
 
     Raises:
         SplitError: Names how many patients are affected and the first three.
     """
-    twice = split["patient"][split["patient"].duplicated()].unique().tolist()
+    twice = assignment["patient"][assignment["patient"].duplicated()].unique().tolist()
     if twice:
         raise SplitError(
-            f"a patient stands in one split, once; {len(twice)} stand in the split file more than "
+            f"a patient stands in one split of one site, once; {len(twice)} stand here more than "
             f"once: {_first(twice)}. Keep one line for each."
         )
-    known = set(split["patient"])
+    known = set(assignment["patient"])
     missing = [patient for patient in table["patient"].unique() if patient not in known]
     if missing:
         raise SplitError(
-            f"every patient needs a split; {len(missing)} of {table['patient'].nunique()} are not "
-            f"in the split file: {_first(missing)}. Add them, or make the split anew."
+            f"every patient needs a split; {len(missing)} of {table['patient'].nunique()} have "
+            f"none: {_first(missing)}. Add them, or make the split anew."
         )
 
 
-def _first(patients: list[str]) -> str:
-    return ", ".join(patients[:3]) + (", ..." if len(patients) > 3 else "")
+def positive_patients(table: pd.DataFrame) -> pd.Series:
+    """Whether a patient has any positive label; indexed by patient, sorted."""
+    return (table[classes(table)] == POSITIVE).any(axis=1).groupby(table["patient"]).any()
+
+
+def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
+    """All patients in random order, both strata spread evenly.
+
+    Wherever the queue is cut, both strata are cut at the same fraction, to one patient.
+    """
+    positive = positive_patients(table)
+    rng = np.random.default_rng(seed)
+    patients, places = [], []
+    for stratum in (positive.index[positive], positive.index[~positive]):
+        patients.append(rng.permutation(np.array(stratum, dtype=object)))
+        places.append((np.arange(len(stratum)) + 0.5) / max(len(stratum), 1))
+    return np.concatenate(patients)[np.argsort(np.concatenate(places), kind="stable")]
+
+
+def _cut(queue: np.ndarray, fractions: Sequence[float]) -> list[np.ndarray]:
+    ends = np.rint(np.cumsum(fractions) * len(queue)).astype(int)
+    return np.split(queue, ends[:-1])
+
+
+def _assignment(column: str, names: Sequence[str], parts: Sequence[np.ndarray]) -> pd.DataFrame:
+    for name, part in zip(names, parts, strict=True):
+        if not len(part):
+            raise SplitError(
+                f"{column} '{name}' got none of the {sum(map(len, parts))} patients; needs more "
+                "patients or a larger fraction."
+            )
+    frame = pd.DataFrame(
+        {"patient": np.concatenate(parts), column: np.repeat(names, [len(part) for part in parts])}
+    )
+    return frame.sort_values("patient", ignore_index=True)
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

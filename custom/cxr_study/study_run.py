@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from cxr_study import evaluation, examples, job_folder, results
 from cxr_study.embedded import embedded_initial_body, embedded_study
+from cxr_study.progress import bar
 from cxr_study.report.render import write_report
 from cxr_study.report.summary import (
     Best,
@@ -24,6 +25,7 @@ from cxr_study.report.summary import (
     Summary,
 )
 from cxr_study.simulation import SimulationError, simulate
+from cxr_study.site_data import check_disjoint, load_images
 from surgical_aggregation import __version__, tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
 
@@ -89,15 +91,21 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
             f"FLARE's simulator needs a folder without spaces in its path; got "
             f"{str(study.folder.absolute())!r}. Give another --out."
         )
-    needed = {**job_folder.knobs(study.job), **study.settings}["min_clients"]
+    knobs = {**job_folder.knobs(study.job), **study.settings}
+    if "num_rounds" not in knobs:
+        raise job_folder.JobError(
+            f"job {study.job.name!r} trains nothing, so there is nothing to report; run it with "
+            f"nvflare simulator {study.job} -w <folder> -c {','.join(study.sites)} "
+            f"-t {len(study.sites)}"
+        )
+    needed = knobs["min_clients"]
     if int(str(needed)) > len(study.sites):
         raise job_folder.JobError(
             f"a round of this job needs the results of {needed} sites; got "
             f"{', '.join(study.sites)}. Add sites, or --set min_clients={len(study.sites)}."
         )
     if study.site_files is not None:
-        for site in study.sites:
-            evaluation.read_labels(study.site_files / f"{site}.yaml")
+        _prepare(study.site_files, study.sites, int(str(knobs["image_size"])))
     job = study.folder / "job"
     job_folder.copy(study.job, job, sites=study.sites, settings=study.settings)
     if study.site_files is None:
@@ -138,6 +146,15 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
                 except BaseException:  # an interrupt too: the pool would wait for the other sites
                     stop.set()
                     raise
+
+
+def _prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
+    """Find out what is wrong with the sites' data before anything starts, and decode it once."""
+    checked = [evaluation.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
+    check_disjoint(checked)
+    for labels in checked:
+        with bar(f"{labels.site.site}: decoding images") as report:
+            load_images(labels, size, progress=report)
 
 
 def _simulate(

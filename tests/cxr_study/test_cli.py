@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
-from cxr_study.class_sets import PUBLISHED_CLIENTS
+from cxr_study.class_sets import published
 from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
 from cxr_study.simulation import server_folder
+from cxr_study.split_file import read_split
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "jobs" / "surgical"
@@ -144,17 +144,15 @@ class TestReal:
     def test_two_sites_with_the_published_classes(self, runs):
         sites = runs.real.summary.sites
         assert list(sites) == ["nih-1", "nih-2"]
-        for site, classes in zip(sites.values(), PUBLISHED_CLIENTS[2], strict=True):
+        for site, classes in zip(sites.values(), published(2), strict=True):
             assert site.classes == tuple(sorted(classes))
         assert sum(site.images.total for site in sites.values()) == 1000
 
     def test_no_patient_is_at_both_sites_or_in_two_splits(self, runs):
-        folder = runs.real.folder.with_name("real-sites") / "sites"
-        tables = [pd.read_csv(folder / f"{site}_split.csv") for site in ("nih-1", "nih-2")]
-        for table, site in zip(tables, runs.real.summary.sites.values(), strict=True):
-            assert table["patient"].is_unique
-            assert len(table) == site.patients.total
-        assert not set(tables[0]["patient"]) & set(tables[1]["patient"])
+        split = read_split(runs.real.folder.with_name("real-sites") / "sites/split.csv").assignment
+        assert split["patient"].is_unique
+        for site, summary in runs.real.summary.sites.items():
+            assert (split["site"] == site).sum() == summary.patients.total
 
     def test_classes_without_positives_are_not_defined_and_the_report_says_so(self, runs):
         rows = [row for row in runs.real.summary.test if row.model == "global"]

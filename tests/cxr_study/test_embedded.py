@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from cxr_study import embedded
-from cxr_study.site_file import load_table, read_site_file
+from cxr_study.site_data import load_labels
+from cxr_study.site_file import read_site_file
 
 ASK = """
 from cxr_study import embedded
@@ -38,7 +39,8 @@ class TestStudy:
     def test_both_sites_can_be_read(self):
         study = embedded.embedded_study()
         tables = [
-            load_table(read_site_file(study.sites / f"{s}.yaml")) for s in ("nih", "chexpert")
+            load_labels(read_site_file(study.sites / f"{site}.yaml")).table
+            for site in ("nih", "chexpert")
         ]
         assert [len(table) for table in tables] == [60, 60]
 

@@ -89,7 +89,8 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     (tmp_path / "images").mkdir()
     for number, name in enumerate(["a.png", "b.png", "c.png", "d.png"]):
-        Image.fromarray(np.full((2, 2), number, np.uint8)).save(tmp_path / "images" / name)
+        pixels = np.array([[number, 255], [255, 255]], np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / name)
     (tmp_path / "labels.csv").write_text(
         "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position\n"
         "a.png,No Finding,1,50,F,PA\n"
@@ -123,16 +124,16 @@ class TestLoadTestSplit:
         labels = load_test_split(site(), UNION, size=2).labels
         np.testing.assert_array_equal(labels, [[1, np.nan, 0, 0], [0, np.nan, 1, 0]])
 
-    def test_own_labels_stand_even_where_they_are_missing(self, site, monkeypatch):
+    def test_own_labels_stand_even_where_they_are_missing_or_smoothed(self, site, monkeypatch):
         from cxr_study import evaluation
 
         def load(site_file):
-            table = original(site_file)
-            table["Edema"] = np.nan
-            return table
+            labels = original(site_file)
+            labels.table["Edema"] = [0.7, np.nan, np.nan, 0.7]
+            return labels
 
-        original = evaluation.load_table
-        monkeypatch.setattr(evaluation, "load_table", load)
+        original = evaluation.load_labels
+        monkeypatch.setattr(evaluation, "load_labels", load)
         assert np.isnan(load_test_split(site(), UNION, size=2).labels[:, 0]).all()
 
     def test_without_truth_they_are_not_known(self, site):

@@ -50,6 +50,34 @@ def test_without_shuffling_the_order_is_kept():
     assert order(dataset(*flat(7), batch_size=3)) == list(range(7))
 
 
+def test_rows_choose_among_more_images():
+    images, labels = flat(9)
+    rows = np.array([7, 2, 2, 5])
+    chosen = dataset(images, labels[rows], rows=rows, batch_size=3, shuffle_seed=1, augment=True)
+    copied = dataset(images[rows], labels[rows], batch_size=3, shuffle_seed=1, augment=True)
+    for _ in range(2):
+        for ours, theirs in zip(chosen, copied, strict=True):
+            np.testing.assert_array_equal(ours[0], theirs[0])
+            np.testing.assert_array_equal(ours[1], theirs[1])
+    assert order(dataset(images, labels[rows], rows=rows, batch_size=3)) == [7, 2, 2, 5]
+    assert chosen.cardinality() == 2
+
+
+def test_images_stay_where_they_are_mapped(tmp_path):
+    np.full((3, 4, 4), 9, np.uint8).tofile(tmp_path / "pixels")
+    images = np.memmap(tmp_path / "pixels", np.uint8, shape=(3, 4, 4))
+    data = dataset(images, np.zeros((1, 1)), rows=np.array([1]), batch_size=1)
+    images[1] = 200  # a copy would not see this
+    np.testing.assert_allclose(pixel_values(epoch(data)), 200, atol=1e-3)
+
+
+@pytest.mark.parametrize("row", [-1, 2])
+def test_rows_outside_of_the_images_are_refused(row):
+    images, labels = flat(2)
+    with pytest.raises(ValueError, match=rf"rows need to be from 0 to 1.*; got {row} to {row}"):
+        dataset(images, labels[:1], rows=np.array([row]), batch_size=1)
+
+
 def test_missing_labels_go_through_unchanged():
     labels = np.array([[1, np.nan], [0, 1]], dtype=np.float32)
     (_, out), *_ = dataset(flat(2)[0], labels, batch_size=2)

@@ -35,7 +35,7 @@ def arrays(data):
 
 
 def expected(site, split):
-    table = site._table[site._table["split"] == split]
+    table = site._labels.table[site._labels.table["split"] == split]
     return table.reindex(columns=list(UNION_CLASSES), fill_value=0.0)
 
 
@@ -93,7 +93,7 @@ class TestData:
 
     def test_a_split_without_images_is_refused_by_site_file_and_split(self, site, monkeypatch):
         nih = site()
-        nih._table["split"] = nih._table["split"].replace("validation", "train")
+        nih._labels.table["split"] = nih._labels.table["split"].replace("validation", "train")
         with pytest.raises(SiteError, match=r"sites/nih\.yaml: the validation split needs .* none"):
             nih.data("validation")
 

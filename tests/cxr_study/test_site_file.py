@@ -5,9 +5,8 @@ import pytest
 import yaml
 from PIL import Image
 
-from cxr_study.readers import CLASSES
-from cxr_study.site_file import SiteFileError, load_table, read_site_file, write_site_file
-from cxr_study.split import SplitError
+from cxr_study.label_policy import LabelPolicy
+from cxr_study.site_file import SiteFileError, read_site_file, write_site_file
 
 KEYS = {
     "dataset": "nih",
@@ -44,12 +43,55 @@ class TestReadSiteFile:
         monkeypatch.chdir(site().parent)
         read = read_site_file(Path("nih.yaml"))
         assert (read.path, read.dataset, read.truth) == (tmp_path / "sites/nih.yaml", "nih", None)
-        assert read.labels == tmp_path / "nih/labels.csv"
+        assert read.site == "nih"
+        assert read.labels == (tmp_path / "nih/labels.csv",)
         assert read.images == tmp_path / "nih/images"
         assert read.split == tmp_path / "sites/split.csv"
 
-    def test_classes_default_to_all_of_the_dataset(self, site):
-        assert read_site_file(site()).classes == CLASSES["nih"]
+    def test_what_is_left_out_has_its_default(self, site):
+        read = read_site_file(site())
+        assert (read.classes, read.views, read.merges, read.distinct) == (None, "frontal", {}, ())
+        assert (read.policy, read.bad_images) == (LabelPolicy("zeros", {}, "negative"), 0)
+
+    def test_decisions_are_read(self, site):
+        read = read_site_file(
+            site(
+                views="all",
+                merges={"Effusion": ["Effusion", "fluid"]},
+                distinct=["Opacity"],
+                uncertain={"default": "ignore", "Effusion": "ones"},
+                blank="not labelled",
+                bad_images="1%",
+            )
+        )
+        assert read.merges == {"Pleural Effusion": ("Effusion", "fluid")}
+        assert (read.views, read.distinct, read.bad_images) == ("all", ("Opacity",), "1%")
+        assert read.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
+
+    def test_one_word_is_the_policy_of_all_classes(self, site):
+        assert read_site_file(site(uncertain="ones")).policy == LabelPolicy("ones")
+
+    def test_nobody_but_the_hospital_knows_what_its_blank_cells_mean(self, site):
+        assert read_site_file(site(dataset="table")).policy.blank is None
+        assert read_site_file(site(dataset="table", blank="negative")).policy.blank == "negative"
+
+    def test_labels_may_be_several_files(self, site, tmp_path):
+        both = ["../nih/labels.csv", "split.csv"]
+        assert read_site_file(site(labels=both)).labels == (
+            tmp_path / "nih/labels.csv",
+            tmp_path / "sites/split.csv",
+        )
+
+    def test_mimic_alone_needs_metadata(self, site, tmp_path):
+        with pytest.raises(SiteFileError, match="dataset 'mimic' needs the key 'metadata'"):
+            read_site_file(site(dataset="mimic"))
+        with pytest.raises(SiteFileError, match="dataset 'nih' has no use for the key 'metadata'"):
+            read_site_file(site(metadata="split.csv"))
+        read = read_site_file(site(dataset="mimic", metadata="split.csv"))
+        assert read.metadata == tmp_path / "sites/split.csv"
+
+    def test_the_split_may_be_made_later(self, site, tmp_path):
+        assert read_site_file(site(split="later.csv")).split == tmp_path / "sites/later.csv"
 
     def test_classes_are_canonical_in_the_order_of_the_file(self, site):
         assert read_site_file(site(classes=["mass", "Effusion"])).classes == (
@@ -60,8 +102,8 @@ class TestReadSiteFile:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
-            ({"dataset": "mimic"}, "key 'dataset' needs chexpert or nih; got 'mimic'"),
-            ({"dataset": ["nih"]}, r"key 'dataset' needs chexpert or nih; got \['nih'\]"),
+            ({"dataset": "nhi"}, "key 'dataset' needs nih, .* or table; got 'nhi'"),
+            ({"dataset": ["nih"]}, r"key 'dataset' needs .*; got \['nih'\]"),
             ({"labels": "no.csv"}, r"key 'labels' needs a file that exists .*; got 'no\.csv'"),
             ({"labels": "../nih"}, "key 'labels' needs a file that exists"),
             ({"images": "../none"}, "key 'images' needs a folder that exists"),
@@ -69,12 +111,17 @@ class TestReadSiteFile:
             ({"truth": "no.csv"}, "key 'truth' needs a file that exists"),
             ({"classes": "Mass"}, "key 'classes' needs a list of at least one class; got 'Mass'"),
             ({"classes": []}, "key 'classes' needs a list of at least one class"),
-            ({"classes": ["Masss"]}, "key 'classes': 'Masss' is not .*; nearest known: Mass"),
-            (
-                {"classes": ["Fracture"]},
-                "key 'classes' needs classes that dataset 'nih' labels; got 'Fracture'",
-            ),
             ({"classes": ["Mass", "MASS"]}, "key 'classes' needs each class once; got 'MASS'"),
+            ({"views": "PA"}, "key 'views' needs frontal or all; got 'PA'"),
+            ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
+            ({"merges": ["Mass"]}, "key 'merges' needs lines"),
+            ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
+            ({"uncertain": {"Mass": 1}}, "key 'uncertain' needs zeros, ones, .*; got 1"),
+            ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
+            ({"bad_images": -1}, "key 'bad_images' needs a number of images, or a share"),
+            ({"bad_images": "101%"}, "key 'bad_images' needs a number of images, or a share"),
+            ({"bad_images": True}, "key 'bad_images' needs a number of images, or a share"),
+            ({"labels": []}, "key 'labels' needs one entry or a list of them"),
             ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
         ],
     )
@@ -106,39 +153,14 @@ def test_what_is_written_is_read(site, tmp_path):
         "labels": tmp_path / "nih/labels.csv",
         "images": tmp_path / "nih/images",
         "split": tmp_path / "sites/split.csv",
-        "classes": ("Mass", "Edema"),
+        "metadata": None,
         "truth": tmp_path / "nih/labels.csv",
     }
     path = tmp_path / "sites/new.yaml"
-    write_site_file(path, **written)
+    write_site_file(path, classes=["Mass", "Edema"], views="all", blank=None, **written)
     assert "labels: ../nih/labels.csv" in path.read_text()
     read = read_site_file(path)
+    written["labels"] = (written["labels"],)
     assert {key: getattr(read, key) for key in written} == written
-
-
-class TestLoadTable:
-    def test_the_site_sees_its_own_classes_with_split_and_file(self, site, tmp_path):
-        table = load_table(read_site_file(site(classes=["Mass", "Edema"])))
-        assert list(table.columns[5:]) == ["Mass", "Edema", "split", "file"]
-        assert table[["image", "split"]].values.tolist() == [["b.png", "test"], ["a.png", "train"]]
-        assert table[["Mass", "Edema"]].values.tolist() == [[1, 0], [0, 1]]
-        assert table.loc[0, "file"] == str(tmp_path / "nih/images/b.png")
-
-    def test_images_may_lie_deeper(self, site, tmp_path):
-        deeper = tmp_path / "nih/images/images_001/images"
-        deeper.mkdir(parents=True)
-        (tmp_path / "nih/images/a.png").rename(deeper / "a.png")
-        assert load_table(read_site_file(site()))["file"].tolist() == [
-            str(tmp_path / "nih/images/b.png"),
-            str(deeper / "a.png"),
-        ]
-
-    def test_missing_images_are_counted_and_named(self, site, tmp_path):
-        (tmp_path / "nih/images/a.png").unlink()
-        with pytest.raises(SiteFileError, match=r"'images': 1 of 2 .* missing .*, first a\.png\."):
-            load_table(read_site_file(site()))
-
-    def test_a_patient_without_split_is_refused_by_the_split_file(self, site, tmp_path):
-        (tmp_path / "sites/split.csv").write_text("patient,split\n1,train\n")
-        with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 2"):
-            load_table(read_site_file(site()))
+    assert (read.classes, read.views) == (("Mass", "Edema"), "all")
+    assert "blank" not in path.read_text()

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 
 from cxr_study import split
-from cxr_study.csv_columns import TableError
 
 
 def table(positive, images=1):
@@ -69,32 +68,79 @@ class TestSplitPatients:
 
 
 class TestSplitSites:
-    def test_sites_are_disjoint_equal_and_stratified(self):
+    def test_sites_are_equal_stratified_and_split_alike(self):
         rows = table(HALF, images=2)
-        sites = split.split_sites(rows, 4, seed=0)
-        assert [site["patient"].nunique() for site in sites] == [50] * 4
-        assert [site["Mass"].sum() for site in sites] == [50] * 4
-        assert sorted(pd.concat(sites)["image"]) == sorted(rows["image"])
+        frame = split.split_sites(rows, ["a", "b"], seed=0)
+        assert frame["patient"].tolist() == sorted(set(rows["patient"]))
+        assert frame.value_counts(["site", "split"]).to_dict() == {
+            (site, name): number
+            for site in "ab"
+            for name, number in {"train": 70, "validation": 10, "test": 20}.items()
+        }
+        positive = frame[frame["patient"] < "p100"]
+        assert positive["site"].value_counts().to_dict() == {"a": 50, "b": 50}
 
-    def test_fewer_patients_than_sites_are_refused(self):
-        with pytest.raises(split.SplitError, match="3 sites need 3 patients; got 2"):
-            split.split_sites(table([1, 0]), 3, seed=0)
+    def test_too_few_patients_are_refused_with_the_site(self):
+        with pytest.raises(split.SplitError, match=r"site 'a': split '.*' got none of the 1"):
+            split.split_sites(table([1, 0]), ["a", "b"], seed=0)
 
 
-class TestSplitFile:
-    def test_what_is_written_is_read(self, tmp_path):
-        frame = split.split_patients(table(HALF), seed=0)
-        split.write_split(frame, tmp_path / "split.csv")
-        assert split.read_split(tmp_path / "split.csv").to_dict() == frame.to_dict()
+class TestSplitByLists:
+    def parts(self, rows, test):
+        return {image: "test" if image[:4] in test else "train_val" for image in rows["image"]}
 
-    def test_a_patient_number_stays_text(self, tmp_path):
-        (tmp_path / "split.csv").write_text("patient,split\n007,test\n")
-        assert split.read_split(tmp_path / "split.csv")["patient"].tolist() == ["007"]
+    def test_the_test_list_is_the_test_split_and_an_eighth_of_the_rest_validates(self):
+        rows = table(HALF, images=2)
+        test = {f"p{number:03}" for number in range(0, 200, 5)}
+        frame = split.split_by_lists(rows, self.parts(rows, test), seed=0)
+        assert set(frame["patient"][frame["split"] == "test"]) == test
+        assert frame["split"].value_counts().to_dict() == {
+            "train": 140, "validation": 20, "test": 40,
+        }  # fmt: skip
 
-    def test_an_unknown_split_is_refused_by_its_line(self, tmp_path):
-        (tmp_path / "split.csv").write_text("patient,split\n1,test\n2,val\n")
-        with pytest.raises(TableError, match=r"line 3, column 'split': needs train, .* got 'val'"):
-            split.read_split(tmp_path / "split.csv")
+    def test_an_image_in_no_list_is_refused(self):
+        with pytest.raises(split.SplitError, match=r"2 of 2 are in none: p000_0\.png, p001_0\.png"):
+            split.split_by_lists(table([1, 0]), {}, seed=0)
+
+    def test_a_patient_in_both_lists_is_refused(self):
+        rows = table([1, 0], images=2)
+        parts = self.parts(rows, {"p001"}) | {"p001_0.png": "train_val"}
+        with pytest.raises(split.SplitError, match="those of 1 patients are in both: p001"):
+            split.split_by_lists(rows, parts, seed=0)
+
+
+class TestThin:
+    def test_training_patients_alone_are_left_out_and_both_strata_alike(self):
+        rows = table(HALF)
+        whole = split.split_patients(rows, seed=0)
+        thinned = split.thin(whole, rows, 0.5, seed=0)
+        assert thinned["split"].value_counts().to_dict() == {
+            "train": 70, "unused": 70, "test": 40, "validation": 20,
+        }  # fmt: skip
+        assert (thinned["split"] == whole["split"])[whole["split"] != "train"].all()
+        kept = thinned["patient"][thinned["split"] == "train"]
+        assert (kept < "p100").sum() == 35
+
+    def test_a_smaller_share_is_a_part_of_a_larger_one(self):
+        rows = table(HALF)
+        whole = split.split_patients(rows, seed=0)
+        half, tenth = (
+            set(thin["patient"][thin["split"] == "train"])
+            for thin in (split.thin(whole, rows, share, seed=0) for share in (0.5, 0.1))
+        )
+        assert tenth < half
+
+    def test_every_site_is_thinned_alike(self):
+        rows = table(HALF)
+        cut = split.split_sites(rows, ["a", "b"], seed=0)
+        thinned = split.thin(cut, rows, 0.1, seed=0)
+        left = thinned[thinned["split"] == "train"]["site"].value_counts().to_dict()
+        assert left == {"a": 7, "b": 7}
+
+    @pytest.mark.parametrize("share", [0, 1.1])
+    def test_a_share_that_is_none_is_refused(self, share):
+        with pytest.raises(ValueError, match="above 0, at most 1"):
+            split.thin(pd.DataFrame(), table([1]), share, seed=0)
 
 
 class TestCheck:
@@ -105,12 +151,10 @@ class TestCheck:
         split.check(table([1]), self.frame(p000="train", p001="test"))
 
     def test_a_patient_without_split_is_refused(self):
-        with pytest.raises(split.SplitError, match=r"2 of 3 are not .*: p001, p002\. "):
+        with pytest.raises(split.SplitError, match=r"2 of 3 have none: p001, p002\. "):
             split.check(table([1, 1, 1]), self.frame(p000="train"))
 
     def test_a_patient_in_two_splits_is_refused(self):
         frame = pd.concat([self.frame(p000="train"), self.frame(p000="test")])
-        with pytest.raises(
-            split.SplitError, match=r"1 stand in the split file more than once: p000"
-        ):
+        with pytest.raises(split.SplitError, match=r"1 stand here more than once: p000"):
             split.check(table([1]), frame)

@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 
 from cxr_study import job_folder, study_run
-from cxr_study.evaluation import read_labels
 from cxr_study.simulation import SimulationError
 from cxr_study.site_file import SiteFileError
+from cxr_study.split import SplitError
 from cxr_study.study_run import RunFolderError, StudyRun, run
 
+PREPARE = study_run._prepare
 JOB = Path(__file__).parents[2] / "jobs" / "surgical"
 
 
@@ -34,7 +35,7 @@ def simulated(monkeypatch):
 def embedded(monkeypatch):
     """Names of what was asked of the embedded study."""
     asked = []
-    monkeypatch.setattr(study_run.evaluation, "read_labels", lambda site_file: None)
+    monkeypatch.setattr(study_run, "_prepare", lambda site_files, sites, size: None)
     for name in ("embedded_study", "embedded_initial_body"):
         monkeypatch.setattr(study_run, name, lambda name=name: asked.append(name))
     return asked
@@ -119,10 +120,32 @@ class TestRun:
     def test_an_unusable_site_file_is_told_before_anything_is_made(
         self, study, simulated, monkeypatch, tmp_path
     ):
-        monkeypatch.setattr(study_run.evaluation, "read_labels", read_labels)
+        monkeypatch.setattr(study_run, "_prepare", PREPARE)
         with pytest.raises(SiteFileError, match=r"sites/nih\.yaml does not exist"):
             go(study())
         assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_sites_that_share_patients_are_told_before_anything_is_made(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr(study_run, "_prepare", PREPARE)
+        (tmp_path / "sites").mkdir()
+        (tmp_path / "sites/labels.csv").write_text("image,patient,Mass\na.png,1,1\nb.png,2,0\n")
+        (tmp_path / "sites/split.csv").write_text("patient,split\n1,train\n2,test\n")
+        for site in ("nih", "chexpert"):
+            (tmp_path / f"sites/{site}.yaml").write_text(
+                "dataset: table\nlabels: labels.csv\nimages: .\nsplit: split.csv\n"
+            )
+        with pytest.raises(SplitError, match="a patient belongs to one site; 2 are at both"):
+            go(study())
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_a_job_that_trains_nothing_is_told_before_anything_is_made(self, study, tmp_path):
+        with pytest.raises(
+            job_folder.JobError, match=r"run it with nvflare simulator .*jobs/census -w"
+        ):
+            go(study(job=JOB.with_name("census"), settings={}))
+        assert not (tmp_path / "run").exists()
 
     def test_too_few_sites_are_told_before_anything_is_made(self, study, simulated, tmp_path):
         with pytest.raises(job_folder.JobError, match=r"results of 2 sites; got nih\."):

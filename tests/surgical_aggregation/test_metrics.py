@@ -33,6 +33,11 @@ class TestAuroc:
     def test_a_tie_counts_one_half(self):
         assert auroc(np.array([[0.0], [1], [1]]), np.array([[0.5], [0.5], [0.9]])) == [0.75]
 
+    def test_a_smoothed_label_is_left_out(self):
+        labels, scores = np.array([[1, 0, 0.7, NAN]]).T, np.array([[0.6, 0.4, 0.5, 0.5]]).T
+        assert auroc(labels, scores) == 1
+        assert auroc(labels, -scores) == 0
+
     def test_a_score_that_is_nan_makes_its_class_undefined(self):
         labels = np.array([[0.0, 0], [1, 1], [0, 0]])
         scores = np.array([[0.1, 0.1], [0.9, 0.9], [NAN, 0.2]])

@@ -1,158 +1,121 @@
-"""Patients, visits and which findings they have.
+"""Patients, their studies, the pictures of these, and which findings they show."""
 
-Share of a site's images that show a finding (labelled by that site or not):
-
-    finding                      nih  chexpert    finding                      nih  chexpert
-    Atelectasis                  18%       18%    Lung Lesion                  10%       10%
-    Cardiomegaly                 11%       15%    Lung Opacity                 16%       30%
-    Consolidation                12%       12%    Mass                         13%       10%
-    Edema                        10%       22%    Nodule                       14%       10%
-    Emphysema                    10%       10%    Pleural Effusion             20%       28%
-    Enlarged Cardiomediastinum   10%       11%    Pleural Other                10%       10%
-    Fibrosis                     10%       10%    Pleural Thickening           11%       10%
-    Fracture                     10%       10%    Pneumonia                    10%       10%
-    Hernia                       10%       10%    Pneumothorax                 13%       13%
-    Infiltration                 24%       12%    Support Devices              20%       35%
-
-The order is that of the real datasets; the rare findings are lifted to 10% so that a test split of
-400 images holds about 40 of each.
-"""
-
-from statistics import NormalDist
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
-from cxr_study.phantom.acquisition import choose_views
+from cxr_study.phantom.acquisition import SITES, choose_devices
+from cxr_study.phantom.co_occurrence import correlations
+from cxr_study.phantom.real_counts import FRONTALS_PER_PATIENT, LATERALS_PER_FRONTAL, label_shares
 from cxr_study.vocabulary import UNION_CLASSES
 
-PREVALENCE = {
-    "nih": {
-        "Atelectasis": 0.18,
-        "Cardiomegaly": 0.11,
-        "Consolidation": 0.12,
-        "Edema": 0.10,
-        "Emphysema": 0.10,
-        "Enlarged Cardiomediastinum": 0.10,
-        "Fibrosis": 0.10,
-        "Fracture": 0.10,
-        "Hernia": 0.10,
-        "Infiltration": 0.24,
-        "Lung Lesion": 0.10,
-        "Lung Opacity": 0.16,
-        "Mass": 0.13,
-        "Nodule": 0.14,
-        "Pleural Effusion": 0.20,
-        "Pleural Other": 0.10,
-        "Pleural Thickening": 0.11,
-        "Pneumonia": 0.10,
-        "Pneumothorax": 0.13,
-        "Support Devices": 0.20,
-    },
-    "chexpert": {
-        "Atelectasis": 0.18,
-        "Cardiomegaly": 0.15,
-        "Consolidation": 0.12,
-        "Edema": 0.22,
-        "Emphysema": 0.10,
-        "Enlarged Cardiomediastinum": 0.11,
-        "Fibrosis": 0.10,
-        "Fracture": 0.10,
-        "Hernia": 0.10,
-        "Infiltration": 0.12,
-        "Lung Lesion": 0.10,
-        "Lung Opacity": 0.30,
-        "Mass": 0.10,
-        "Nodule": 0.10,
-        "Pleural Effusion": 0.28,
-        "Pleural Other": 0.10,
-        "Pleural Thickening": 0.10,
-        "Pneumonia": 0.10,
-        "Pneumothorax": 0.13,
-        "Support Devices": 0.35,
-    },
-}
-HEALTHY = 0.3  # share of patients without any finding; a few more have none that their site labels
-PERSISTENCE = 0.7  # share of a finding's variance that all visits of a patient have in common
-MEAN_VISITS = 3
-SEVERITY = 0.3  # loading of every finding on how ill a patient is
-
-# What comes together: findings with a loading on the same cause.
-_CAUSES = {
-    "heart failure": {
-        "Edema": 0.6,
-        "Pleural Effusion": 0.5,
-        "Cardiomegaly": 0.5,
-        "Enlarged Cardiomediastinum": 0.3,
-        "Lung Opacity": 0.3,
-    },
-    "infection": {
-        "Consolidation": 0.6,
-        "Pneumonia": 0.6,
-        "Lung Opacity": 0.5,
-        "Infiltration": 0.3,
-    },
-    "intensive care": {"Support Devices": 0.5, "Atelectasis": 0.4, "Pneumothorax": 0.3},
-    "chronic lung disease": {"Emphysema": 0.4, "Fibrosis": 0.3, "Pleural Thickening": 0.3},
-    "tumour": {"Mass": 0.4, "Nodule": 0.4, "Lung Lesion": 0.3},
-}
+# Share of a finding's variance that all studies of a patient have in common: the median, over
+# NIH's findings, of the tetrachoric correlation between consecutive images of a patient.
+PERSISTENCE = 0.62
+_SECOND_FRONTAL = {"nih": 0.0, "chexpert": 0.02, "mimic": 0.1}  # share of the studies
+_WITH_LATERAL = 0.9  # of the PA studies; patients too ill to stand have a lateral less often
 
 
-def sample_cohort(site: str, images: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Draw the visits of a site: one image each.
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """The images of a site; patients in order, studies and images of a patient one after another.
+
+    Attributes:
+        images: One row per image: `person` (int from 0), `study` (int from 0, over all patients),
+            `visit` (the same within the patient), `number` (of the image in its study, from 0; the
+            frontal ones come first), `lateral` (bool), `device` (index into the site's devices),
+            `view` ("PA", "AP" or "lateral"), `sex` ("F" or "M"), `age` (int, years).
+        present: 1 where an image shows a finding of `UNION_CLASSES`, else 0; (n, 20), int. All
+            images of a study agree.
+        visibility: How plainly a finding that is present shows, from 0 to 1; (n, 20), float32.
+    """
+
+    images: pd.DataFrame
+    present: np.ndarray
+    visibility: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def sample_cohort(
+    site: str, frontals: int, rng: np.random.Generator, rare_at_least: float = 0.1
+) -> Cohort:
+    """Draw the images of a site.
 
     Args:
-        site: "nih" or "chexpert".
-        images: Number of images.
+        site: "nih", "chexpert" or "mimic".
+        frontals: Number of frontal images; laterals come on top.
         rng: Source of randomness.
+        rare_at_least: Share of the images that show even the rarest finding; 0 for real shares.
 
     Returns:
-        One row per image, patients in order and their visits one after another: `person` (int from
-        0), `visit` (int from 0), `view` ("PA" or "AP"), `sex` ("F" or "M"), `age` (int years), and
-        one 0/1 integer column per class of `UNION_CLASSES`.
+        The images and their findings.
     """
-    person, visit = _visits(images, rng)
-    people = person[-1] + 1
-    findings = _findings(site, person, rng)
-    severity = findings.sum(axis=1)
-    mean_severity = np.bincount(person, severity) / np.bincount(person)
-    age = np.clip(44 + 3 * mean_severity + 15 * rng.standard_normal(people), 18, 94).astype(int)
-    sex = np.where(rng.random(people) < 0.46, "F", "M")
-    cohort = {
-        "person": person,
-        "visit": visit,
-        "view": choose_views(site, images, rng),
-        "sex": sex[person],
-        "age": age[person],
-    }
-    return pd.DataFrame(cohort | dict(zip(UNION_CLASSES, findings.T, strict=True)))
+    person = _persons(FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site]), frontals, rng)
+    device = choose_devices(site, frontals, rng)
+    view = np.array([machine.view for machine in SITES[site]])[device]
+    shown = 1 + (rng.random(frontals) < _SECOND_FRONTAL[site])
+    lateral = rng.random(frontals) < _lateral_share(site, view)
+    before = np.cumsum(shown) - shown
+    studies = int(np.searchsorted(before, frontals))  # those that begin before all are there
+    shown[studies - 1] = frontals - before[studies - 1]
+    person, shown, lateral = person[:studies], shown[:studies], lateral[:studies]
 
-
-def _visits(images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Person and visit of each image; visits per person are geometric with mean `MEAN_VISITS`."""
-    counts = rng.geometric(1 / MEAN_VISITS, size=images)
-    person = np.repeat(np.arange(images), counts)[:images]
-    first = np.searchsorted(person, person)
-    return person, np.arange(images) - first
-
-
-def _findings(site: str, person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """0/1 of shape (images, classes): thresholds on correlated normals (a Gaussian copula)."""
-    images, people = len(person), person[-1] + 1
-    loadings = np.array(
-        [[cause.get(name, 0.0) for cause in _CAUSES.values()] for name in UNION_CLASSES]
+    tendency = _tendency(person, rng)
+    share = label_shares(site, rare_at_least)["present"].to_numpy()
+    present = tendency > 1 - share
+    age, sex = _people(person, present.sum(axis=1), rng)
+    study = np.repeat(np.arange(studies), shown + lateral)
+    number = np.arange(len(study)) - np.searchsorted(study, study)
+    is_lateral = number >= shown[study]
+    images = pd.DataFrame(
+        {
+            "person": person[study],
+            "study": study,
+            "visit": (np.arange(studies) - np.searchsorted(person, person))[study],
+            "number": number,
+            "lateral": is_lateral,
+            "device": device[study],
+            "view": np.where(is_lateral, "lateral", view[study]),
+            "sex": sex[person[study]],
+            "age": age[person[study]],
+        }
     )
-    loadings = np.column_stack([loadings, np.full(len(UNION_CLASSES), SEVERITY)])
-    own = np.sqrt(1 - np.square(loadings).sum(axis=1))
+    visibility = np.clip((tendency - (1 - share)) / share, 0, 1).astype(np.float32)
+    return Cohort(images, present[study].astype(int), visibility[study])
 
-    def lasting(width: int) -> np.ndarray:
-        constant = rng.standard_normal((people, width))[person]
-        passing = rng.standard_normal((images, width))
-        return np.sqrt(PERSISTENCE) * constant + np.sqrt(1 - PERSISTENCE) * passing
 
-    tendency = lasting(loadings.shape[1]) @ loadings.T + own * lasting(len(UNION_CLASSES))
-    threshold = [
-        NormalDist().inv_cdf(1 - PREVALENCE[site][name] / (1 - HEALTHY)) for name in UNION_CLASSES
-    ]
-    ill = rng.random(people) >= HEALTHY
-    return ((tendency > threshold) & ill[person, None]).astype(int)
+def _persons(mean: float, studies: int, rng: np.random.Generator) -> np.ndarray:
+    """Person of each study; studies per person are geometric with the given mean."""
+    counts = rng.geometric(1 / mean, size=studies)
+    return np.repeat(np.arange(studies), counts)[:studies]
+
+
+def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
+    """Probability that a study has a lateral, so that the site's share comes out."""
+    pa = np.average(view == "PA")
+    wanted = LATERALS_PER_FRONTAL[site] * (1 + _SECOND_FRONTAL[site])
+    of_pa = min(_WITH_LATERAL, wanted / max(pa, 1e-9))
+    return np.where(view == "PA", of_pa, (wanted - of_pa * pa) / max(1 - pa, 1e-9))
+
+
+def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """How far each study tends to each finding: a Gaussian copula, uniform on (0, 1)."""
+    mixing = np.linalg.cholesky(correlations())
+    lasting = rng.standard_normal((person[-1] + 1, len(UNION_CLASSES)))[person]
+    passing = rng.standard_normal((len(person), len(UNION_CLASSES)))
+    normal = np.sqrt(PERSISTENCE) * lasting + np.sqrt(1 - PERSISTENCE) * passing
+    return np.asarray(ndtr(normal @ mixing.T))
+
+
+def _people(
+    person: np.ndarray, findings: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Age and sex of each person; who has more findings is older."""
+    people = person[-1] + 1
+    burden = np.bincount(person, findings) / np.bincount(person)
+    age = np.clip(44 + 3 * burden + 15 * rng.standard_normal(people), 18, 94).astype(int)
+    return age, np.where(rng.random(people) < 0.46, "F", "M")

@@ -1,92 +1,86 @@
-"""CheXpert: train.csv, valid.csv and the files of other labellers with the same columns.
+"""CheXpert: train.csv, valid.csv, test.csv and the files of other labellers with these columns.
 
-The 14th observation, "No Finding", follows from the others and is dropped.
+Columns are found by name, because train_cheXbert.csv has the labels in another order. The 14th
+observation, "No Finding", follows from the others and is left out.
 """
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from cxr_study.csv_columns import CsvColumns, read_columns
+from cxr_study.csv_columns import CsvColumns, TableError, read_columns, read_header
 from cxr_study.label_table import assemble
+from cxr_study.readers import cells
 from cxr_study.vocabulary import CHEXPERT_CLASSES
 
-_IMAGE = re.compile(r"(?:.*/)?(patient\d+)/study\d+/view\d+_(?:frontal|lateral)\.\w+")
-_FRONTAL = {"Frontal": True, "Lateral": False}
-_SEX = {"Female": "F", "Male": "M"}  # one official row says Unknown
-_VIEW = {"AP": "AP", "PA": "PA"}  # a few official frontals say LL or RL
-_LABEL = {
-    "1": 1.0,
-    "1.0": 1.0,
-    "0": 0.0,
-    "0.0": 0.0,
-    "": 0.0,  # not mentioned
-    "-1": 0.0,  # uncertain: U-Zeros
-    "-1.0": 0.0,
-}
+_IMAGE = re.compile(r"(?:.*/)?(patient[0-9]+)/study[0-9]+/view[0-9]+_(frontal|lateral)\.\w+")
+_DESCRIPTORS = ("Sex", "Age", "Frontal/Lateral", "AP/PA")
+_FRONTAL = {"Frontal": "frontal", "Lateral": "lateral"}
+_PROJECTION = {"AP": "AP", "PA": "PA", "LL": "", "RL": "", "": ""}  # 17 frontals say LL or RL
+_SEX = {"Female": "F", "Male": "M", "Unknown": "", "": ""}
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the frontal images of a CheXpert label csv.
-
-    Uncertain (-1) and blank labels both count as negative: the U-Zeros policy of Irvin et al.
-    (AAAI 2019), which Kulkarni et al. (ML4H 2024) follow.
+    """Read a CheXpert label csv.
 
     Args:
-        csv: `train.csv` or another csv with its columns, in any order; also with `.gz`.
+        csv: `train.csv` or another csv with its columns, in any order; or the test set's, which
+            has `Path` and the labels only; also with `.gz`.
 
     Returns:
-        The label table of the 13 classes, laterals left out, every label 0.0 or 1.0. `image` is
-        the `Path` cell as it stands, so the images folder is the one that holds
-        `CheXpert-v1.0-small`; `patient` is the patient folder in it.
+        The label table of the 13 classes; 1, 0, -1 and blank are positive, negative, uncertain and
+        blank. `image` is the `Path` cell as it stands, `patient` the patient folder in it. The view
+        of a frontal is PA or AP where the file says so, else "frontal".
 
     Raises:
-        TableError: A column is missing, a path names no patient, an image stands twice, or a cell
-            holds a value the format does not know; names file, line and column.
+        TableError: A column is missing, a path names no patient, an image stands twice (under
+            whatever folder), or a cell holds a value the format does not know; names file, line
+            and column.
     """
-    columns = read_columns(
-        csv, ["Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", *CHEXPERT_CLASSES]
-    )
-    frontal = columns.decode("Frontal/Lateral", _needs("Frontal or Lateral", _FRONTAL))
-    if not frontal.any():
-        raise columns.error(
-            columns.cells.index[0], "Frontal/Lateral", "no row of the file says Frontal."
+    header = read_header(csv)
+    if "Path" not in header and "Study" in header:
+        raise TableError(
+            f"{csv}, line 1: needs a column 'Path'; has 'Study'. Labels of studies do not say "
+            "which images they are of; use the csv that has a line for every image."
         )
-    columns = CsvColumns(csv, columns.cells[frontal])
-    columns.require_unique("Path")
-    meaning = _needs("1, 0, -1 or a blank", _LABEL)
-    descriptors = {
+    described = any(name in header for name in _DESCRIPTORS)
+    wanted = ["Path", *(_DESCRIPTORS if described else ()), *CHEXPERT_CLASSES]
+    columns = read_columns(csv, wanted)
+    columns.require_unique("Path", lambda path: "/".join(path.split("/")[-3:]))
+    path = {
         "image": columns.cells["Path"].to_numpy(),
-        "patient": columns.decode("Path", _patient),
-        "view": columns.decode("AP/PA", lambda text: _VIEW.get(text, "")),
-        "sex": columns.decode("Sex", lambda text: _SEX.get(text, "")),
-        "age": columns.decode("Age", _age),
+        "patient": columns.decode("Path", lambda path: _image(path)[1]),
     }
-    return assemble(descriptors, {name: columns.decode(name, meaning) for name in CHEXPERT_CLASSES})
+    rest = _described(columns) if described else _from_path(columns)
+    labels = {name: columns.decode(name, cells.label) for name in CHEXPERT_CLASSES}
+    return assemble(path | rest, labels)
 
 
-def _needs(what: str, values: Mapping[str, float]) -> Callable[[str], float]:
-    def meaning(text: str) -> float:
-        if text not in values:
-            raise ValueError(f"needs {what}; got '{text}'.")
-        return values[text]
+def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
+    side = columns.decode("Frontal/Lateral", cells.one_of("Frontal or Lateral", _FRONTAL))
+    projection = columns.decode("AP/PA", cells.one_of("AP, PA, LL, RL or a blank", _PROJECTION))
+    sex = cells.one_of("Female, Male, Unknown or a blank", _SEX)
+    return {
+        "view": np.where((side == "frontal") & (projection != ""), projection, side),
+        "sex": columns.decode("Sex", sex),
+        "age": columns.decode("Age", cells.age),
+    }
 
-    return meaning
+
+def _from_path(columns: CsvColumns) -> dict[str, np.ndarray]:
+    return {
+        "view": columns.decode("Path", lambda path: _image(path)[2]),
+        "sex": np.full(len(columns.cells), "", dtype=object),
+        "age": np.full(len(columns.cells), np.nan),
+    }
 
 
-def _patient(path: str) -> str:
+def _image(path: str) -> re.Match[str]:
     image = _IMAGE.fullmatch(path)
     if image is None:
         raise ValueError(
             f"needs a path that ends like patient00001/study1/view1_frontal.jpg; got '{path}'."
         )
-    return image[1]
-
-
-def _age(text: str) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        raise ValueError(f"needs a number of years; got '{text}'.") from None
+    return image

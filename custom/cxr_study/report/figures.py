@@ -1,9 +1,6 @@
 """The figures of a run report, as SVG elements to be placed in an HTML page."""
 
-import html
-import io
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,58 +9,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
+from cxr_study.page.svg import (
+    FULL_WIDTH,
+    GLOBAL,
+    INK,
+    LACKED,
+    MUTED,
+    OWN,
+    STYLE,
+    WIDTH,
+    short,
+    site_styles,
+    svg,
+)
+
 from . import view
 from .summary import ClassAuroc, Summary
-
-# Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
-GLOBAL, LACKED, OWN = "#0072B2", "#AA3377", "#C45A00"
-INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
-SITES = (
-    ("#4B3B9E", "o"),
-    ("#A87400", "s"),
-    ("#00806A", "^"),
-    ("#C4566A", "D"),
-    ("#3D94C9", "v"),
-    ("#6E6E22", "P"),
-    ("#882255", "X"),
-    ("#117733", "<"),
-    ("#7A4B1E", ">"),
-    ("#777777", "p"),
-)
-"""Colour and marker of each site's line; none is the colour of a model."""
-
-WIDTH = 5.6
-"""Width of a figure in inches: half a page on screen, readable when it fills a sheet of A4."""
 
 HEADING = 1.35
 """Height of a group's heading, in rows."""
 
 FEWEST_BARS = 7
 """Rounds that a time axis has room for at least, so that few bars are not walls."""
-
-LONGEST_NAME = 28
-"""Characters of a class name that fit beside the axis."""
-
-STYLE: dict[Any, Any] = {
-    "font.size": 8.5,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": MUTED,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "hatch.linewidth": 0.6,
-    "xtick.color": RULE,
-    "xtick.labelcolor": MUTED,
-    "ytick.color": RULE,
-    "ytick.labelcolor": MUTED,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "cxr_study",
-}
 
 
 def validation_bce(summary: Summary) -> str:
@@ -97,7 +64,7 @@ def validation_bce(summary: Summary) -> str:
             fontweight="bold",
             annotation_clip=False,
         )
-        return _svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
+        return svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
 
 
 def validation_auroc(summary: Summary) -> str:
@@ -110,7 +77,7 @@ def validation_auroc(summary: Summary) -> str:
         figure, axes = _curves(summary, lines, mean)
         axes.set_ylabel("validation AUROC (higher is better)")
         axes.axvline(summary.best.round, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-        return _svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
+        return svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
 
 
 def class_aurocs(summary: Summary, site: str) -> str:
@@ -122,8 +89,8 @@ def class_aurocs(summary: Summary, site: str) -> str:
     rows = [row for row in summary.test if row.site == site]
     own = {row.class_name: row for row in rows if row.model == "own" and row.auroc is not None}
     headings = {
-        True: f"Labelled at {_short(site)}",
-        False: f"Not labelled at {_short(site)}: learned from other sites",
+        True: f"Labelled at {short(site)}",
+        False: f"Not labelled at {short(site)}: learned from other sites",
     }
     groups = {held: _ranked(rows, held) for held in headings}
     lines = sum(len(members) + HEADING for members in groups.values() if members)
@@ -143,7 +110,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
                 if mine is not None:
                     _draw(axes, y + 0.2, mine)
                 _beside(axes, 1.06, y, f"{row.positives:,}", ha="center", color=MUTED, fontsize=7.5)
-                names[y] = _short(row.class_name)
+                names[y] = short(row.class_name)
                 y += 1
             y += 0.25
         left = view.axis_start(summary)
@@ -156,7 +123,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
         name = f"aurocs-{list(summary.sites).index(site)}"
-        return _svg(figure, name, f"AUROC per class on the test split of {site}")
+        return svg(figure, name, f"AUROC per class on the test split of {site}")
 
 
 def round_times(summary: Summary) -> str:
@@ -165,7 +132,7 @@ def round_times(summary: Summary) -> str:
     times = view.slowest(summary)
     training, validation = [t for t, _ in times], [v for _, v in times]
     with mpl.rc_context(STYLE):
-        figure = Figure((1.6 * WIDTH, 2.0))
+        figure = Figure((FULL_WIDTH, 2.0))
         axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
         axes.bar(rounds, training, 0.75, color=GLOBAL)
         stripes: dict[str, Any] = {
@@ -182,7 +149,7 @@ def round_times(summary: Summary) -> str:
         axes.set_xlabel("round")
         axes.set_ylabel("seconds, slowest site")
         axes.tick_params(axis="x", length=0)
-        return _svg(figure, "round-times", "Seconds of training and validation per round")
+        return svg(figure, "round-times", "Seconds of training and validation per round")
 
 
 def _lines(summary: Summary, measure: str) -> dict[str, list[float]]:
@@ -203,7 +170,7 @@ def _curves(
     markers = len(rounds) <= 30
     ends = []
     for (site, values), (colour, marker) in zip(
-        lines.items(), _site_styles(len(lines)), strict=True
+        lines.items(), site_styles(len(lines)), strict=True
     ):
         axes.plot(
             rounds,
@@ -213,7 +180,7 @@ def _curves(
             marker=marker if markers else None,
             markersize=3.6,
         )
-        ends.append((_short(site, 16), values, colour, "normal"))
+        ends.append((short(site, 16), values, colour, "normal"))
     axes.plot(rounds, mean, color=INK, linewidth=2.4, marker="." if markers else None)
     ends.append(("mean", list(mean), INK, "bold"))
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
@@ -312,35 +279,5 @@ def _ranked(rows: Sequence[ClassAuroc], held: bool) -> list[ClassAuroc]:
     return sorted(chosen, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
 
 
-def _site_styles(number: int) -> list[tuple[str, str]]:
-    return [SITES[i % len(SITES)] for i in range(number)]
-
-
-def _short(name: str, longest: int = LONGEST_NAME) -> str:
-    return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _svg(figure: Figure, name: str, title: str) -> str:
-    """Write a figure as an SVG element that can stand in a page beside others.
-
-    `name` is put before every id that is referred to, since ids must be unique in a page.
-    """
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(
-        r"<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text, flags=re.DOTALL
-    )
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
-    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text)
-    text = re.sub(r"url\(#", f"url(#{name}-", text)
-    text = re.sub(r'(?:xlink:)?href="#', f'href="#{name}-', text)
-    (view_box,) = re.findall(r'viewBox="[^"]*"', text)
-    opening = f'<svg class="figure" {view_box} role="img" aria-label="{html.escape(title)}">'
-    return re.sub(r"\n\s*", "\n", re.sub(r"<svg[^>]*>", lambda _: opening, text, count=1)).strip()

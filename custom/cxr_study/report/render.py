@@ -1,28 +1,19 @@
 """Writes the report of a run: one HTML file that needs nothing else, and its `summary.json`."""
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined
-from PIL import Image
+
+from cxr_study.page.html import picture, replace, template
 
 from . import figures, view
 from .summary import Summary
 
 TOP_PREDICTIONS = 5
 """Predictions shown per example, besides the classes that are present."""
-
-CRISP_PIXELS = 128
-"""Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
-
-LARGEST_PIXELS = 256
-"""Larger pictures are reduced to this size, to keep the file small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +62,8 @@ def write_report(summary: Summary, examples: Sequence[Example], folder: Path) ->
     """
     text, page = summary.to_json(), render(summary, examples)
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(folder / "summary.json", text)
-    _replace(folder / "report.html", page)
+    replace(folder / "summary.json", text)
+    replace(folder / "report.html", page)
     return folder / "report.html"
 
 
@@ -82,23 +73,10 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
     Raises:
         ValueError: An example's image is not a square of 8-bit grey values.
     """
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "auroc": view.interval,
-        "counted": view.counted,
-        "duration": view.duration,
-        "listed": view.listed,
-        "percent": view.percent,
-    }
-    source = resources.files(__package__).joinpath("template.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source).render(
-        summary=summary,
-        view=view,
-        examples=[(example, _picture(example), predictions(example)) for example in examples],
-        crisp=CRISP_PIXELS,
-        figures=figures,
+    filters = {"auroc": view.interval, "duration": view.duration, "percent": view.percent}
+    shown = [(e, picture(e.image, e.site), predictions(e)) for e in examples]
+    return template(__package__, **filters).render(
+        summary=summary, view=view, examples=shown, figures=figures
     )
 
 
@@ -112,25 +90,3 @@ def predictions(example: Example) -> list[Prediction]:
         Prediction(name, example.predictions.get(name), name in example.truth, name in example.held)
         for name in shown
     ]
-
-
-def _picture(example: Example) -> str:
-    """Write an example's image as a `data:` address of a PNG."""
-    image = example.image
-    if image.ndim != 2 or image.shape[0] != image.shape[1] or image.dtype != np.uint8:
-        raise ValueError(
-            f"an example's image needs shape (s, s) and dtype uint8; got {image.shape}, "
-            f"{image.dtype} from site {example.site!r}. Convert it before the report."
-        )
-    picture = Image.fromarray(image)
-    picture.thumbnail((LARGEST_PIXELS, LARGEST_PIXELS))
-    buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -6,21 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .summary import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.page.words import FEW_IMAGES, Notice, counted, listed, shortened
 
-FEW_IMAGES = 30
-"""Below so many positive (or negative) test images an AUROC's interval is wide."""
+from .summary import ClassAuroc, Group, MeanAuroc, Model, Summary
 
 CHANCE = 0.5
 """AUROC of a model that guesses."""
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something the reader must know before believing a number."""
-
-    heading: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -58,16 +49,6 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join names as a sentence does: `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number with its noun: `1 class`, `2 classes`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
@@ -154,7 +135,7 @@ def notices(summary: Summary) -> list[Notice]:
     for site, missed in absent.items():
         if missed:
             word = "round" if len(missed) == 1 else "rounds"
-            text = f"{site} is not in {word} {_shortened(missed)}; those means are over the others."
+            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
             found.append(Notice("Missing site.", text))
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
@@ -299,12 +280,6 @@ def _small(small: Sequence[ClassAuroc], defined: int) -> str:
     row = max(wide, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
     images = f"{counted(row.positives, 'positive')}, {counted(row.negatives, 'negative')}"
     return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."
-
-
-def _shortened(names: Sequence[str], most: int = 6) -> str:
-    if len(names) <= most:
-        return listed(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def _sentence(text: str) -> str:

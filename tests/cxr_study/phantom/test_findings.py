@@ -1,23 +1,26 @@
 import numpy as np
 import pytest
 
-from cxr_study.phantom.anatomy import draw_chest, lung_border, sample_anatomy
+from cxr_study.phantom.anatomy import sample_anatomy
 from cxr_study.phantom.canvas import per_picture
-from cxr_study.phantom.findings import deform, paint
+from cxr_study.phantom.chest import draw_chest, lung_border
+from cxr_study.phantom.deformation import deform
+from cxr_study.phantom.findings import paint
 from cxr_study.vocabulary import UNION_CLASSES
 
 N, SIZE = 40, 64
 
 
-def draw(*names):
+def draw(*names, visibility=0.5):
     """The same 40 chests, all with the named findings."""
     streams = np.random.default_rng(0).spawn(2 + len(UNION_CLASSES))
     anatomy_rng, texture, *streams = streams
     rngs = dict(zip(UNION_CLASSES, streams, strict=True))
     present = {name: np.arange(N if name in names else 0) for name in UNION_CLASSES}
-    anatomy = deform(sample_anatomy(N, anatomy_rng), present, rngs)
+    shown = {name: np.full(len(rows), visibility) for name, rows in present.items()}
+    anatomy = deform(sample_anatomy(N, anatomy_rng), present, shown, rngs)
     chest = draw_chest(anatomy, SIZE, texture)
-    paint(chest, present, rngs)
+    paint(chest, present, shown, rngs)
     return chest
 
 
@@ -75,6 +78,13 @@ def test_finding_changes_its_region_and_little_else(name):
     assert change[region].sum() > 0.6 * change.sum()
 
 
+@pytest.mark.parametrize("name", UNION_CLASSES)
+def test_a_faint_finding_changes_less_than_a_plain_one(name):
+    healthy = draw().density
+    faint, plain = (np.abs(draw(name, visibility=v).density - healthy).sum() for v in (0.0, 1.0))
+    assert 0 < faint < 0.8 * plain
+
+
 def test_without_findings_nothing_is_painted():
     np.testing.assert_array_equal(draw().density, draw().density)
 
@@ -98,6 +108,12 @@ def test_effusion_fills_the_costophrenic_angle():
         return (chest.thorax > 0.9) & (chest.y > base - 0.1) & (chest.a > wall - 0.12)
 
     assert mean_change("Pleural Effusion", angle) > 0.3
+
+
+def test_what_hides_the_chest_does_not_outshine_it():
+    healthy, ill = draw().density, draw("Pleural Effusion", visibility=1.0).density
+    changed = np.abs(ill - healthy) > 0.1
+    assert ill[changed].max() < 1.76  # ABDOMEN_DENSITY
 
 
 def test_emphysema_lowers_and_flattens_the_diaphragm_and_darkens_the_lungs():

@@ -1,6 +1,7 @@
 import pytest
 
 from cxr_study.csv_columns import TableError
+from cxr_study.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from cxr_study.readers import chexpert
 from cxr_study.vocabulary import CHEXPERT_CLASSES
 
@@ -39,39 +40,53 @@ def test_an_official_row_becomes_a_row_of_the_label_table(read):
 
 
 @pytest.mark.parametrize(
-    ("text", "label"), [("1.0", 1), ("1", 1), ("0.0", 0), ("-1.0", 0), ("-1", 0), ("", 0)]
+    ("text", "label"),
+    [
+        ("1.0", POSITIVE),
+        ("1", POSITIVE),
+        ("0.0", NEGATIVE),
+        ("-1.0", UNCERTAIN),
+        ("-1", UNCERTAIN),
+        ("", BLANK),
+    ],
 )
-def test_only_a_mentioned_certain_finding_is_positive(read, text, label):
+def test_uncertain_and_blank_labels_are_returned_as_such(read, text, label):
     assert read({"Pneumonia": text})["Pneumonia"].tolist() == [label]
 
 
 def test_no_finding_is_no_class(read):
     table = read({"No Finding": "1.0"})
     assert "No Finding" not in table
-    assert (table[list(CHEXPERT_CLASSES)] == 0).all(axis=None)
+    assert (table[list(CHEXPERT_CLASSES)] == BLANK).all(axis=None)
 
 
-def test_laterals_are_left_out(read):
+def test_laterals_are_kept_with_their_view(read):
     lateral = IMAGE.replace("view1_frontal", "view2_lateral")
     table = read({"Path": lateral, "Frontal/Lateral": "Lateral", "AP/PA": ""}, {"Edema": "1"})
-    assert table["image"].tolist() == [IMAGE]
-    assert table.index.tolist() == [0]
+    assert table[["image", "view"]].to_numpy().tolist() == [[lateral, "lateral"], [IMAGE, "AP"]]
 
 
-def test_columns_in_another_order_are_found_by_name(read):
-    table = read({"Edema": "1", "Fracture": "0"}, header=HEADER[::-1])
-    assert [name for name in CHEXPERT_CLASSES if table.loc[0, name] == 1] == ["Edema"]
+def test_the_label_order_of_train_chexbert_does_not_matter(read):
+    labels = [*HEADER[6:], "No Finding"]
+    row = {"Edema": "1", "Fracture": "0", "No Finding": "-1"}
+    assert read(row, header=HEADER[:5] + labels).equals(read(row))
 
 
-@pytest.mark.parametrize("view", ["LL", "RL", ""])
-def test_a_frontal_of_another_projection_has_no_view(read, view):
-    assert read({"AP/PA": view})["view"].tolist() == [""]
+@pytest.mark.parametrize("projection", ["", "LL", "PA"])
+def test_a_lateral_is_lateral_whatever_its_projection(read, projection):
+    row = {"Frontal/Lateral": "Lateral", "AP/PA": projection}
+    assert read(row)["view"].tolist() == ["lateral"]
 
 
-def test_sex_unknown_is_blank(read):
-    assert read({"Sex": "Unknown"}, {"Path": IMAGE.replace("1_f", "3_f"), "Sex": "Male"})[
-        "sex"
-    ].tolist() == ["", "M"]
+@pytest.mark.parametrize("projection", ["LL", "RL", ""])
+def test_a_frontal_that_is_neither_ap_nor_pa_is_frontal(read, projection):
+    assert read({"AP/PA": projection})["view"].tolist() == ["frontal"]
+
+
+def test_sex_unknown_is_blank_and_age_zero_is_zero(read):
+    second = {"Path": IMAGE.replace("1_f", "3_f"), "Sex": "Male", "Age": "0"}
+    assert read({"Sex": "Unknown"}, second)["sex"].tolist() == ["", "M"]
+    assert read({}, second)["age"].tolist() == [68, 0]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +104,8 @@ def test_the_patient_is_found_in_every_layout(read, folder):
         ({"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
         ({"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient00001/"),
         ({"Path": IMAGE}, "column 'Path': .* stands in line 2 already"),
+        ({"AP/PA": "PPA"}, "column 'AP/PA': needs AP, PA, LL, RL or a blank; got 'PPA'"),
+        ({"Sex": "F"}, "column 'Sex': needs Female, Male, Unknown or a blank; got 'F'"),
         ({"Frontal/Lateral": ""}, "column 'Frontal/Lateral': needs Frontal or Lateral; got ''"),
         ({"Age": "old"}, "column 'Age': needs a number of years; got 'old'"),
     ],
@@ -99,20 +116,32 @@ def test_a_bad_cell_is_refused_by_file_line_and_column(read, bad, message):
         read({}, second | bad)
 
 
-def test_lines_are_counted_with_the_laterals(read):
-    lateral = {
-        "Path": IMAGE.replace("view1_frontal", "view2_lateral"),
-        "Frontal/Lateral": "Lateral",
-    }
-    with pytest.raises(TableError, match="line 3, column 'Edema'"):
-        read(lateral, {"Edema": "x"})
+def test_the_same_image_under_another_folder_stands_there_twice(read):
+    with pytest.raises(
+        TableError, match=r"'patient00001/study1/view1_frontal\.jpg' stands in line 2"
+    ):
+        read({}, {"Path": IMAGE.replace("-small", "")})
 
 
-def test_a_file_of_laterals_only_is_refused(read):
-    with pytest.raises(TableError, match="no row of the file says Frontal"):
-        read({"Frontal/Lateral": "Lateral"})
+def test_the_test_set_has_paths_and_labels_only(read):
+    header = ["Path", *HEADER[5:]]
+    frontal = "test/patient64741/study1/view1_frontal.jpg"
+    lateral = frontal.replace("view1_frontal", "view2_lateral")
+    table = read({"Path": frontal, "Edema": "1.0"}, {"Path": lateral}, header=header)
+    assert table["view"].tolist() == ["frontal", "lateral"]
+    assert table["patient"].tolist() == ["patient64741"] * 2
+    assert table["sex"].tolist() == ["", ""]
+    assert table["age"].isna().all()
+    assert table["Edema"].tolist() == [POSITIVE, BLANK]
 
 
-def test_the_test_set_without_view_columns_is_refused_by_the_missing_column(read):
+def test_a_file_that_lacks_only_some_descriptors_is_refused(read):
     with pytest.raises(TableError, match="line 1: needs a column 'Sex'"):
-        read({}, header=["Path", *HEADER[5:]])
+        read({}, header=[name for name in HEADER if name != "Sex"])
+
+
+def test_labels_of_studies_are_refused_because_they_name_no_image(read):
+    with pytest.raises(
+        TableError, match=r"has 'Study'\. Labels of studies do not say which images"
+    ):
+        read({}, header=["Study", *HEADER[5:]])

@@ -153,13 +153,6 @@ class TestExamples:
         assert 'class="crisp"' in render(summary, [example(Edema=0.5)])
         assert 'class="crisp"' not in render(summary, [example(large, Edema=0.5)])
 
-    @pytest.mark.parametrize(
-        "image", [np.zeros((8, 8)), np.zeros((8, 9), np.uint8), np.zeros((8, 8, 1), np.uint8)]
-    )
-    def test_a_picture_of_another_form_is_refused(self, summary, image):
-        with pytest.raises(ValueError, match=r"needs shape \(s, s\) and dtype uint8"):
-            render(summary, [example(image)])
-
 
 class TestWriteReport:
     def test_writes_the_page_and_an_equal_summary_and_nothing_else(self, summary, tmp_path):

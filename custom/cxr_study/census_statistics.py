@@ -1,0 +1,58 @@
+"""The census of a site as statistics of FLARE."""
+
+from functools import cached_property
+from pathlib import Path
+
+from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
+
+from cxr_study.audit.flare_job import DATASET, to_counts
+from cxr_study.audit.write import take_shared
+from cxr_study.embedded import embedded_study
+from cxr_study.site_data import load_labels
+from cxr_study.site_file import read_site_file
+
+LEAST_MIN_COUNT = 5
+"""What a site withholds at least, whatever a job asks for."""
+
+
+class CensusStatistics(Statistics):
+    """Counts of a site's data, those withheld that are too small to leave it.
+
+    Runs on the client, behind FLARE's `StatisticsExecutor`; `audit.flare_job` says which count is
+    which. Only what a site may share ever gets here, so no privacy filter of FLARE has anything to
+    remove (`MinCountCleanser` would keep every count, and look at none but a feature's total).
+
+    Args:
+        site: Name of the site; its site file is <sites>/<site>.yaml.
+        sites: Folder of site files, at the site. Default None: the embedded phantom study.
+        image_size: Side of the images that are looked at, pixels. Default 64.
+        min_count: Smallest number of patients behind a count. Default 10; never less than
+            `LEAST_MIN_COUNT`.
+    """
+
+    def __init__(
+        self, site: str, sites: str | None = None, image_size: int = 64, min_count: int = 10
+    ):
+        super().__init__()
+        self.site = site
+        self.sites = sites
+        self.image_size = image_size
+        self.min_count = min_count
+
+    def features(self) -> dict[str, list[Feature]]:
+        """Features of the one data set.
+
+        Raises:
+            ValueError: The site's files are not as they should be, or it has too few patients.
+        """
+        return {DATASET: [Feature(name, DataType.INT) for name in self._counts]}
+
+    def count(self, dataset_name: str, feature_name: str) -> int:
+        """One count."""
+        return self._counts[feature_name]
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        folder = Path(self.sites) if self.sites else embedded_study().sites
+        labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
+        return to_counts(take_shared(labels, self.image_size, max(self.min_count, LEAST_MIN_COUNT)))

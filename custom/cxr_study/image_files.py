@@ -1,0 +1,92 @@
+"""Find the files of images below a folder, however the data set was unpacked."""
+# ruff: noqa: PTH100, PTH113, PTH116, PTH118, PTH121, PTH206
+# pathlib takes several times as long over 400,000 files.
+
+import os
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+
+_SUFFIXES = ("png", "jpg", "jpeg", "dcm", "dicom")
+
+
+class ImageError(ValueError):
+    """Image files cannot be told apart, read, decoded or kept."""
+
+
+def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Path | None]:
+    """Find the files of images.
+
+    An image lies where its relative path says, or else wherever below the folder a file has the
+    same last `identifying` path components, suffix aside. So a table that says
+    `CheXpert-v1.0/train/patient00001/study1/view1_frontal.jpg` finds its images in the small
+    version and in the unpacked batches, and one that says `00000001_000.png` in
+    `images_001/images/` and among copies resized to `.jpg`.
+
+    The tree is walked at most once. Links are followed; hidden folders, folders that may not be
+    listed and files with a suffix that no image has are passed over. A file that is reached in two
+    ways, such as directly and through a link, is one file.
+
+    Args:
+        folder: The images folder.
+        images: Paths relative to it, with forward slashes; the suffix may be missing.
+        identifying: How many trailing path components identify an image.
+
+    Returns:
+        One path per image; None where there is no file.
+
+    Raises:
+        ImageError: Two files could be an image that does not lie where its path says.
+    """
+    images = list(images)
+    there = [os.path.join(folder, image) for image in images]
+    files = [path if os.path.isfile(path) else None for path in there]
+    tails = {
+        image: _tail(image.split("/"), identifying)
+        for image, file in zip(images, files, strict=True)
+        if file is None
+    }
+    if tails:
+        found = _search(os.path.abspath(folder), set(tails.values()), identifying)
+        files = [file or found.get(tails[image]) for image, file in zip(images, files, strict=True)]
+    return [None if file is None else Path(file) for file in files]
+
+
+def _tail(components: list[str], identifying: int) -> str:
+    """Say what identifies an image, such as `patient00001/study1/view1_frontal`."""
+    stem, dot, suffix = components[-1].rpartition(".")
+    name = stem if dot and suffix.lower() in _SUFFIXES else components[-1]
+    return "/".join([*components[-identifying:-1], name])
+
+
+def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, str]:
+    """Find the files with the given tails below a folder."""
+    found: dict[str, str] = {}
+    for parent, names in _walk(folder):
+        components = parent.split(os.sep)[-identifying:]
+        for name in names:
+            tail = _tail([*components, name], identifying)
+            if tail not in tails:
+                continue
+            path = os.path.join(parent, name)
+            if not os.path.isfile(path):
+                continue  # a link to nowhere
+            first = found.setdefault(tail, path)
+            if first != path and not os.path.samefile(first, path):
+                raise ImageError(
+                    f"one file needs to be {tail} below {folder}; both {first} and {path} could "
+                    "be. Point at the folder of one copy."
+                )
+    return found
+
+
+def _walk(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """List each folder of a tree once, hidden ones excepted, with the names of its files."""
+    seen = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        status = os.stat(parent)
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()  # a link led here before, or in a circle
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield parent, names

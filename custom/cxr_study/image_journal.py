@@ -1,0 +1,142 @@
+"""Decoded images on disk: rows of pixels, and lines of JSON that say what is in which row.
+
+Both files only grow. Pixels are on disk before the line that names them is written, so whatever a
+killed process left behind is whole rows nobody names, half a row or half a line; the first is
+harmless, and `repair` cuts off the others.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+OK = "ok"
+UNREADABLE = "unreadable"
+CONSTANT = "constant"
+
+_HEADER: tuple[str | int, ...] = (
+    "image",
+    "file",
+    "bytes",
+    "mtime_ns",
+    "status",
+    "detail",
+    "hash",
+    "row",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What became of one image file.
+
+    Attributes:
+        image: The image's name.
+        file: The file, relative to the images folder.
+        stamp: Length and time of change (ns) of the file when it was read.
+        status: OK, UNREADABLE or CONSTANT.
+        detail: Why it is unreadable.
+        hash: Of the pixels, "" unless OK.
+        pixels: uint8, shape (size, size); None unless OK.
+    """
+
+    image: str
+    file: str
+    stamp: tuple[int, int]
+    status: str
+    detail: str = ""
+    hash: str = ""
+    pixels: np.ndarray | None = None
+
+
+class Known(NamedTuple):
+    """What the journal says of one file: as in `Entry`, and the row of its pixels, -1 unless OK."""
+
+    stamp: tuple[int, int]
+    status: str
+    detail: str
+    hash: str
+    row: int
+
+
+@dataclass(frozen=True)
+class ImageJournal:
+    """The two files of a store, `pixels.u8` and `index.jsonl`.
+
+    Attributes:
+        folder: Where they lie; exists.
+        size: Side of the images, pixels.
+    """
+
+    folder: Path
+    size: int
+
+    def read(self) -> dict[str, Known]:
+        """Return what is known of each file; lines that are not whole are not believed."""
+        *lines, _ = self._index.read_bytes().split(b"\n") if self._index.exists() else [b""]
+        rows = self._whole_rows()
+        known = {}
+        for line in lines:
+            try:
+                _, file, length, changed, status, detail, digest, row = json.loads(line)
+            except (ValueError, TypeError):
+                continue  # what a crash of the machine left
+            if isinstance(row, int) and row < rows and (row >= 0) == (status == OK):
+                known[file] = Known((length, changed), status, detail, digest, row)
+        return known
+
+    def pixels(self) -> np.ndarray:
+        """Open the pixels.
+
+        Returns:
+            uint8 array of shape (rows, size, size), memory-mapped and read-only.
+        """
+        shape = (self._whole_rows(), self.size, self.size)
+        if not shape[0]:
+            return np.empty(shape, np.uint8)
+        return np.memmap(self._pixels, np.uint8, mode="r", shape=shape)
+
+    def repair(self) -> None:
+        """Cut off what a killed process left unfinished; only for who may write."""
+        if self._index.exists():
+            data = self._index.read_bytes()
+            os.truncate(self._index, data.rfind(b"\n") + 1)
+        if self._pixels.exists():
+            os.truncate(self._pixels, self._whole_rows() * self.size**2)
+
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Add what became of some files; only for who may write, after `repair`."""
+        lines = [] if self._index.exists() else [_HEADER]
+        row, pixels = self._whole_rows(), bytearray()
+        for entry in entries:
+            what = (entry.image, entry.file, *entry.stamp, entry.status, entry.detail, entry.hash)
+            if entry.pixels is None:
+                lines.append((*what, -1))
+            else:
+                lines.append((*what, row))
+                pixels += entry.pixels.tobytes()
+                row += 1
+        _append(self._pixels, pixels)
+        _append(self._index, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+    @property
+    def _index(self) -> Path:
+        return self.folder / "index.jsonl"
+
+    @property
+    def _pixels(self) -> Path:
+        return self.folder / "pixels.u8"
+
+    def _whole_rows(self) -> int:
+        return self._pixels.stat().st_size // self.size**2 if self._pixels.exists() else 0
+
+
+def _append(path: Path, data: bytes | bytearray) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,91 @@
+"""The look of the figures of a page, and how they become SVG elements in it."""
+
+import html
+import io
+import re
+from typing import Any
+
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
+GLOBAL, LACKED, OWN = "#0072B2", "#AA3377", "#C45A00"
+INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
+SITES = (
+    ("#4B3B9E", "o"),
+    ("#A87400", "s"),
+    ("#00806A", "^"),
+    ("#C4566A", "D"),
+    ("#3D94C9", "v"),
+    ("#6E6E22", "P"),
+    ("#882255", "X"),
+    ("#117733", "<"),
+    ("#7A4B1E", ">"),
+    ("#777777", "p"),
+)
+"""Colour and marker of each site's line; none is the colour of a model."""
+
+WIDTH = 5.6
+"""Width of a figure in inches: half a page on screen, readable when it fills a sheet of A4."""
+
+FULL_WIDTH = 1.6 * WIDTH
+"""Width of a figure that fills the page, in inches."""
+
+LONGEST_NAME = 28
+"""Characters of a class name that fit beside the axis."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 8.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": MUTED,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "xtick.color": RULE,
+    "xtick.labelcolor": MUTED,
+    "ytick.color": RULE,
+    "ytick.labelcolor": MUTED,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cxr_study",
+}
+"""Settings of matplotlib; text is never a formula, and stays text."""
+
+
+def site_styles(number: int) -> list[tuple[str, str]]:
+    """Colour and marker of each of so many sites; they repeat after those of `SITES`."""
+    return [SITES[i % len(SITES)] for i in range(number)]
+
+
+def short(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a name to so many characters, the last of them an ellipsis."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def svg(figure: Figure, name: str, title: str) -> str:
+    """Write a figure as an SVG element that can stand in a page beside others.
+
+    Args:
+        figure: Drawn with `STYLE`.
+        name: Put before every id that is referred to, since ids must be unique in a page.
+        title: What it shows, for those who do not see it.
+    """
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(
+        r"<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text, flags=re.DOTALL
+    )
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text)
+    text = re.sub(r"url\(#", f"url(#{name}-", text)
+    text = re.sub(r'(?:xlink:)?href="#', f'href="#{name}-', text)
+    (view_box,) = re.findall(r'viewBox="[^"]*"', text)
+    opening = f'<svg class="figure" {view_box} role="img" aria-label="{html.escape(title)}">'
+    return re.sub(r"\n\s*", "\n", re.sub(r"<svg[^>]*>", lambda _: opening, text, count=1)).strip()

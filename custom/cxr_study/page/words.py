@@ -1,0 +1,32 @@
+"""How pages put things: numbers with their nouns, lists of names, notices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FEW_IMAGES = 30
+"""Below so many positive (or negative) test images an AUROC's interval is wide."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the reader must know before believing a number."""
+
+    heading: str
+    text: str
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun: `1 class`, `2 classes`; the plural ends in s when omitted."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does: `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def shortened(names: Sequence[str], most: int = 6) -> str:
+    """Join names as a sentence does; of more than `most` the first: `a, b and 5 more`."""
+    if len(names) <= most:
+        return listed(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -1,0 +1,103 @@
+"""The census job in FLARE's simulator: what it counts, and what it tells whom."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cxr_study.audit import from_flare_job, write_cross_site
+from cxr_study.audit.census import STATES
+from cxr_study.audit.write import take_shared
+from cxr_study.phantom import write_phantom
+from cxr_study.site_data import load_labels
+from cxr_study.site_file import read_site_file
+from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+
+pytestmark = pytest.mark.simulator
+
+JOB = Path(__file__).parents[2] / "jobs/census"
+CLASSES = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("census")
+    write_phantom(folder / "phantom", images_per_site=120, size=32)
+    (folder / "received").mkdir()
+    command = [
+        sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator", str(JOB),
+        "-w", str(folder / "workspace"), "-c", "nih,chexpert", "-t", "2",
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch, (folder / "log").open("w") as log:
+        patch.setenv("CXR_SITES", str(folder / "phantom/sites"))
+        patch.setenv("SURGAGG_CACHE", str(folder / "cache"))
+        patch.setenv("CAPTURE_FOLDER", str(folder / "received"))
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            assert process.wait(timeout=240) == 0, (folder / "log").read_text()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        yield _left(folder)
+
+
+def _left(folder):
+    return SimpleNamespace(
+        folder=folder,
+        workspace=folder / "workspace",
+        statistics=folder / "workspace/server/simulate_job/statistics/census.json",
+    )
+
+
+def test_every_class_of_both_sites_is_counted(run):
+    assert {site.site: set(site.classes) for site in from_flare_job(run.statistics)} == {
+        site: set(classes) for site, classes in CLASSES.items()
+    }
+
+
+def test_the_counts_are_those_the_site_itself_would_share(run):
+    for shared in from_flare_job(run.statistics):
+        labels = load_labels(read_site_file(run.folder / f"phantom/sites/{shared.site}.yaml"))
+        own = take_shared(labels, 64, 10).to_json() | {"features": None}
+        assert shared.to_json() == own
+
+
+def test_small_counts_are_absent(run):
+    features = json.loads(run.statistics.read_text())
+    withheld = 0
+    for site, classes in CLASSES.items():
+        for cell in (f"label {state}: {name}" for name in classes for state in STATES):
+            counts = features.get(cell, {}).get("count", {})
+            withheld += site not in counts
+            assert counts.get(site, {"census": 0})["census"] not in range(1, 10), (site, cell)
+    assert withheld
+
+
+@pytest.mark.parametrize("site", CLASSES)
+def test_no_site_receives_the_name_of_a_class_it_does_not_hold(run, site):
+    received = (run.folder / "received" / site).read_bytes().lower()
+    assert b"fed_stats_2nd_statistics" in received  # the search can find what is sent
+    for name in {*NIH_CLASSES, *CHEXPERT_CLASSES} - {*CLASSES[site]}:
+        forms = {name.encode(), name.encode("utf-16-le"), name.replace(" ", "_").encode()}
+        assert not any(form.lower() in received for form in forms), name
+
+
+@pytest.mark.parametrize("site", CLASSES)
+def test_no_file_of_a_site_names_a_class_it_does_not_hold(run, site):
+    for path in (run.workspace / site).rglob("*"):
+        text = path.read_bytes().lower() if path.is_file() else b""
+        for name in {*NIH_CLASSES, *CHEXPERT_CLASSES} - {*CLASSES[site]}:
+            assert name.lower().encode() not in text, (path, name)
+
+
+def test_a_page_can_be_made_of_the_result(run, tmp_path):
+    page = write_cross_site(from_flare_job(run.statistics), tmp_path)
+    assert "Nothing of this is known of chexpert and nih:" in page.read_text(encoding="utf-8")
