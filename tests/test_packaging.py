@@ -84,4 +84,10 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
         for folder in ("components", "custom")
         for path in (ROOT / folder).rglob("*.py")
     }
-    assert names == modules | {"cxr_study/report/template.html.j2"}
+    data = {
+        path.relative_to(ROOT / "custom").as_posix()
+        for path in (ROOT / "custom/cxr_study").rglob("*")
+        if path.suffix in (".csv", ".css", ".j2", ".yaml")
+    }
+    assert len(data) == 7
+    assert names == modules | data

@@ -29,7 +29,8 @@ def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Pa
     Args:
         folder: The images folder.
         images: Paths relative to it, with forward slashes; the suffix may be missing.
-        identifying: How many trailing path components identify an image.
+        identifying: How many trailing path components identify an image; 0: only the whole path
+            does, and nothing is looked for elsewhere.
 
     Returns:
         One path per image; None where there is no file.
@@ -45,7 +46,7 @@ def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Pa
         for image, file in zip(images, files, strict=True)
         if file is None
     }
-    if tails:
+    if tails and identifying:
         found = _search(os.path.abspath(folder), set(tails.values()), identifying)
         files = [file or found.get(tails[image]) for image, file in zip(images, files, strict=True)]
     return [None if file is None else Path(file) for file in files]

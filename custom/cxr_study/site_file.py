@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 
+from cxr_study.image_store import allowed
 from cxr_study.label_policy import BLANK_POLICIES, UNCERTAIN_POLICIES, LabelPolicy
 from cxr_study.readers import DATASETS
 from cxr_study.vocabulary import class_name, nearest
@@ -259,17 +260,11 @@ def _policy(path: Path, dataset: str, uncertain: Any, blank: Any) -> LabelPolicy
     )
 
 
-def _bad_images(path: Path, value: object) -> int | str:
-    share = isinstance(value, str) and value.endswith("%")
+def _bad_images(path: Path, value: Any) -> int | str:
     try:
-        number = float(str(value).removesuffix("%"))
+        allowed(value, 1)
     except ValueError:
-        number = -1.0
-    if (
-        isinstance(value, bool)
-        or number < 0
-        or (share and number > 100)
-        or not (share or isinstance(value, int))
-    ):
-        raise _need(path, "bad_images", "a number of images, or a share such as 1%", value)
-    return value  # type: ignore[return-value]
+        raise _need(
+            path, "bad_images", "a number of images, or a share such as 1%", value
+        ) from None
+    return value

@@ -1,6 +1,6 @@
 """Read the full official table of NIH ChestX-ray14, and split and cut its patients.
 
-    python tests/benchmarks/nih_splits.py <folder of Data_Entry_2017*.csv[.gz] and the two lists>
+python tests/benchmarks/nih_splits.py <folder of Data_Entry_2017*.csv[.gz] and the two lists>
 """
 
 import resource

@@ -228,7 +228,7 @@ class TestMistakes:
             ("kind", "needs a whole number, as the job's own 12 is; got '[bold]2'"),
             ("job", "jobs/none/meta.json does not exist; a job folder holds"),
             ("markup", "surgagg: [red]jobs/meta.json does not exist"),
-            ("nih", "needs one Data_Entry_2017*.csv in .; found none"),
+            ("nih", "needs Data_Entry_2017*.csv (or .gz) in . for dataset 'nih'; there is none"),
             ("in the way of run", "a run needs a new folder; mine exists"),
             ("in the way of real", "a run needs a new folder; mine exists"),
             ("forced run", "only what an earlier run made is removed; mine holds no job/meta.json"),

@@ -31,6 +31,11 @@ def test_the_stated_place_comes_before_all_others(tree, tmp_path):
     assert locate(tmp_path, ["a.png", "b.png"]) == [there, deep]
 
 
+def test_where_only_the_whole_path_identifies_nothing_is_looked_for(tree, tmp_path):
+    tree("p2/1.png")
+    assert locate(tmp_path, ["p1/1.png"], identifying=0) == [None]
+
+
 @pytest.mark.parametrize(
     ("file", "image"),
     [
