@@ -203,7 +203,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app()
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         _say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)
     except SimulationError as error:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cxr_study import class_sets, image_store, progress, split
 from cxr_study.class_report import SiteClasses, class_report, print_report
+from cxr_study.image_files import locate
 from cxr_study.label_table import classes as class_columns
 from cxr_study.phantom import write_phantom
 from cxr_study.readers import DATASETS, mimic, nih
@@ -25,7 +26,7 @@ from cxr_study.site_data import (
     read_labels,
     select_views,
 )
-from cxr_study.site_file import SiteFile, read_site_file, write_site_file
+from cxr_study.site_file import SiteFile, SiteFileError, read_site_file, write_site_file
 from cxr_study.split_file import counts, read_split, write_split
 from cxr_study.vocabulary import nearest
 
@@ -38,8 +39,8 @@ app = typer.Typer(
 console = Console()
 
 SiteFiles = Annotated[list[Path], typer.Argument(help="Site files, e.g. sites/*.yaml.")]
-Size = Annotated[int, typer.Option(help="Side of the images, pixels.")]
-Seed = Annotated[int, typer.Option(help="Another seed, another result.")]
+Size = Annotated[int, typer.Option(help="Side of the images, pixels.", min=8)]
+Seed = Annotated[int, typer.Option(help="Another seed, another result.", min=0)]
 Share = Annotated[
     str, typer.Option(help="Of the training patients to use, e.g. 1/8; the others stay unused.")
 ]
@@ -62,6 +63,8 @@ def site(
         raise typer.BadParameter(
             f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
         )
+    if site_file.suffix != ".yaml":
+        raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
     labels, metadata, images = official_files(dataset, folder)
@@ -75,8 +78,12 @@ def site(
         images=images,
         split=split_file,
     )
-    written = read_site_file(site_file)
-    _split(written, Fraction(1), seed, None, None)
+    try:
+        _refuse_without_images(read_site_file(site_file))
+        _split(read_site_file(site_file), Fraction(1), seed, None, None)
+    except ValueError:
+        site_file.unlink()
+        raise
     _say(f"site file  {site_file}")
 
 
@@ -267,6 +274,16 @@ def classes(site_files: SiteFiles) -> None:
     print_report(report, console)
     if report.near_duplicates:
         raise typer.Exit(1)
+
+
+def _refuse_without_images(written: SiteFile) -> None:
+    table = read_labels(written)
+    files = locate(written.images, table["image"], DATASETS[written.dataset].identifying)
+    if not any(files):
+        raise SiteFileError(
+            f"none of the {len(table)} images of these labels lie below {written.images}, first "
+            f"{table['image'][0]}. Put the images there, or link them."
+        )
 
 
 def _split(

@@ -48,6 +48,20 @@ _KEYS = (
 )
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, where YAML would quietly take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value]
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"key '{name}' stands twice",
+                    problem_mark=node.value[place][0].start_mark,
+                )
+        return super().construct_mapping(node, deep)
+
+
 class SiteFileError(ValueError):
     """A site file does not say what it should."""
 
@@ -175,7 +189,7 @@ def write_site_file(
 
 def _mapping(path: Path) -> dict[str, Any]:
     try:
-        keys = yaml.safe_load(path.read_text(encoding="utf-8"))
+        keys = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise SiteFileError(f"site file {path} does not exist.") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -56,6 +56,16 @@ class TestSite:
         assert result.exit_code == 2
         assert site_file.read_text() == before
 
+    def test_a_download_without_images_leaves_no_site_file(self, phantom, tmp_path):
+        shutil.rmtree(phantom / "nih/images")
+        result = surgagg("data", "site", "nih", phantom / "nih", tmp_path / "a.yaml")
+        assert "none of the 200 images" in str(result.exception)
+        assert not (tmp_path / "a.yaml").exists()
+
+    def test_a_site_file_needs_its_suffix(self, phantom, tmp_path):
+        result = surgagg("data", "site", "nih", phantom / "nih", tmp_path / "a.txt")
+        assert result.exit_code == 2
+
     def test_an_unknown_data_set_is_refused(self, phantom, tmp_path):
         result = surgagg("data", "site", "nhi", phantom / "nih", tmp_path / "a.yaml")
         assert result.exit_code == 2

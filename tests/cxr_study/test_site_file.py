@@ -135,6 +135,7 @@ class TestReadSiteFile:
             ("dataset: nih", "needs key 'labels'; has dataset"),
             ("", "needs lines 'key: value'; got None"),
             ("a: [", "cannot be read as YAML"),
+            ("blank: negative\nblank: not labelled", r"'blank' stands twice[\s\S]*line 2"),
         ],
     )
     def test_a_file_that_is_no_site_file_is_refused(self, site, text, message):
