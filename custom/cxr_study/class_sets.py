@@ -57,6 +57,10 @@ def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassS
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ClassSetError(
+            f"class sets: {path} does not exist; published and drawn need no file."
+        ) from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClassSetError(f"{path} cannot be read as YAML: {error}") from error
     return _choose(content, str(path), sites, shared)
@@ -120,5 +124,6 @@ def check_known(sets: ClassSets, classes: Sequence[str]) -> None:
             if name not in classes:
                 raise ClassSetError(
                     f"site {place} is to hold '{name}', which these labels do not have; "
-                    f"{nearest(name, tuple(classes))}."
+                    f"{nearest(name, tuple(classes))}. The published sets are of NIH's classes; "
+                    "others can be drawn, or read from a file."
                 )

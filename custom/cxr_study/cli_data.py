@@ -259,6 +259,8 @@ def classes(site_files: SiteFiles) -> None:
     Exit code 1 if names look alike and nobody has decided whether they are the same.
     """
     found = []
+    if len({path.stem for path in site_files}) < len(site_files):
+        raise typer.BadParameter("sites need different names; two site files have the same.")
     for site_file in map(read_site_file, site_files):
         columns = class_columns(read_labels(site_file))
         found.append(

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
 from cxr_study import label_policy
 from cxr_study.class_sets import ClassSets, check_known
 from cxr_study.label_table import classes as class_columns
@@ -12,6 +10,7 @@ from cxr_study.site_data import read_labels, select_views
 from cxr_study.site_file import SiteFile, write_site_file
 from cxr_study.split import FRACTIONS, split_sites, thin
 from cxr_study.split_file import write_split
+from cxr_study.vocabulary import class_name
 
 
 def write_sites(
@@ -58,10 +57,6 @@ def write_sites(
     write_split(assignment, table, split, scheme=scheme, seed=seed)
     labels = label_policy.apply(table, pool.policy).set_index("image")[class_columns(table)]
     label_policy.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
-    kept = yaml.safe_load(pool.path.read_text(encoding="utf-8"))
-    decisions = {
-        key: kept.get(key) for key in ("views", "merges", "uncertain", "blank", "bad_images")
-    }
     written = []
     for name, held in zip(names, class_sets, strict=True):
         written.append(folder / f"{name}.yaml")
@@ -74,9 +69,23 @@ def write_sites(
             split=split,
             truth=truth,
             classes=list(held),
-            **decisions,
+            **_decisions(pool, held),
         )
     return written
+
+
+def _decisions(pool: SiteFile, held: Sequence[str]) -> dict[str, object]:
+    """What the pool decided, as far as it concerns the classes of a site."""
+    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in held}
+    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in held]
+    return {
+        "views": pool.views,
+        "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
+        "distinct": distinct or None,
+        "uncertain": {"default": pool.policy.uncertain, **by_class},
+        "blank": pool.policy.blank,
+        "bad_images": pool.bad_images,
+    }
 
 
 def _percent(fractions: Sequence[float]) -> str:

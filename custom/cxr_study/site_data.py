@@ -14,7 +14,7 @@ from cxr_study.readers import DATASETS
 from cxr_study.site_file import SiteFile, SiteFileError
 from cxr_study.split import UNUSED, SplitError
 from cxr_study.split_file import apply_split, read_split
-from cxr_study.vocabulary import nearest
+from cxr_study.vocabulary import class_name, nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,12 @@ def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     held = list(site.classes or [name for name in preset if name in known])
     if site.classes is None:
         held += [name for name in site.merges if name not in held]
-    for key, names, of in (("classes", held, known), ("uncertain", site.policy.by_class, held)):
+    distinct = [class_name(name, site.dataset) for name in site.distinct]
+    for key, names, of in (
+        ("classes", held, known),
+        ("uncertain", site.policy.by_class, held),
+        ("distinct", distinct, held),
+    ):
         for name in names:
             if name not in of:
                 raise SiteFileError(

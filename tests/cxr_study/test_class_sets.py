@@ -84,7 +84,7 @@ class TestReadClassSets:
             self.read(tmp_path, content)
 
     def test_a_file_that_does_not_exist_is_named(self, tmp_path):
-        with pytest.raises(ClassSetError, match=r"no\.yaml cannot be read"):
+        with pytest.raises(ClassSetError, match=r"no\.yaml does not exist"):
             read_class_sets(tmp_path / "no.yaml", 2)
 
 

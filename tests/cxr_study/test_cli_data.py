@@ -159,6 +159,10 @@ class TestClasses:
         assert result.exit_code == 0, result.output
         assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in result.output
 
+    def test_one_site_twice_is_refused(self, phantom):
+        site_file = phantom / "sites/nih.yaml"
+        assert surgagg("classes", site_file, site_file).exit_code == 2
+
     def test_an_undecided_look_alike_is_exit_code_1_until_it_is_decided(self, phantom):
         (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
         own = phantom / "sites/own.yaml"

@@ -20,7 +20,8 @@ def pool(tmp_path):
         "labels": "labels.csv",
         "images": "images",
         "split": "none.csv",
-        "uncertain": "smooth-ones",
+        "uncertain": {"default": "smooth-ones", "Mass": "ones"},
+        "distinct": ["Mass"],
     }
     (tmp_path / "all.yaml").write_text(yaml.safe_dump(keys))
     return read_site_file(tmp_path / "all.yaml")
@@ -36,6 +37,8 @@ def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions
     check_disjoint(sites)
     assert [site.site.classes for site in sites] == list(SETS)
     assert all(site.site.policy.uncertain == "smooth-ones" for site in sites)
+    assert [dict(site.site.policy.by_class) for site in sites] == [{}, {"Mass": "ones"}]
+    assert [site.site.distinct for site in sites] == [(), ("Mass",)]
     for site in sites:
         assert site.table["split"].value_counts().to_dict() == {
             "train": 28, "validation": 4, "test": 8,

@@ -86,6 +86,7 @@ class TestLabels:
             ({"classes": ["Masss"]}, "key 'classes': 'Masss' is no class .*nearest known: Mass"),
             ({"uncertain": {"Nodule": "ones"}}, "key 'uncertain': 'Nodule' is no class of this"),
             ({"merges": {"Effusion": ["water"]}}, "'merges': 'Effusion' needs .* got 'water'"),
+            ({"distinct": ["Maass"]}, "key 'distinct': 'Maass' is no class of this site"),
             ({"split": "none.csv"}, r"'split' needs a file that exists .*: surgagg data split"),
         ],
     )
