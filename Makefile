@@ -33,6 +33,10 @@ check: .venv/installed-dev ## Lint, format and types
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+.PHONY: jobs
+jobs: .venv/installed ## Write the job folders of the methods anew from their template
+	.venv/bin/python -m cxr_study.jobs jobs
+
 .PHONY: pins
 pins: .venv/installed ## Resolve constraints.txt anew, for every Python that is supported
 	.venv/bin/pip install --disable-pip-version-check --upgrade uv

@@ -87,7 +87,7 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
     data = {
         path.relative_to(ROOT / "custom").as_posix()
         for path in (ROOT / "custom/cxr_study").rglob("*")
-        if path.suffix in (".csv", ".css", ".j2", ".yaml")
+        if path.suffix in (".csv", ".css", ".j2", ".txt", ".yaml")
     }
-    assert len(data) == 7
+    assert len(data) == 12
     assert names == modules | data

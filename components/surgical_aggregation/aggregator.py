@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_context import FLContext
@@ -10,20 +11,16 @@ from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.aggregator import Aggregator
 from nvflare.app_common.app_constant import AppConstants
 
+from surgical_aggregation import strategy as strategies
+from surgical_aggregation import weighting as weightings
 from surgical_aggregation import wire
-from surgical_aggregation.averaging import mean_by_name
-from surgical_aggregation.contribution import Contribution, Expected, fault
+from surgical_aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.contribution import Contribution, Expected, added, fault
 from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import HOLDERS, GlobalModel, current_global_model
 from surgical_aggregation.head import columns, from_columns, merge
 from surgical_aggregation.refusal import Refusal, announce
-from surgical_aggregation.weighting import (
-    BODY_WEIGHTINGS,
-    HEAD_WEIGHTINGS,
-    WeightingError,
-    body_weights,
-    head_weights,
-)
+from surgical_aggregation.weighting import WeightingError, body_weights, head_weights
 
 
 class SurgicalAggregator(Aggregator):
@@ -32,17 +29,25 @@ class SurgicalAggregator(Aggregator):
     Runs on the server, under FLARE's ScatterAndGather. Takes results whose head is labelled (see
     `wire`) and gives the averaged variables; what no site sent this round is not in them, so the
     shareable generator must merge them into the last global model (`MergeIntoGlobalModel`).
+    Differences (kind WEIGHT_DIFF) are added to the model that the round started from, before any
+    check and zeros standing for a column that it lacks; so sites may send either.
 
     A result is refused whole, with site, round and reason, when it is late, a second one of the
     same site, or malformed (see `contribution.fault`). Sums run in site-name order: two runs with
     the same contributions agree bit for bit.
 
     Args:
+        strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
+            same as the sites'. Default "fedbn+".
+        personal_head: Every head stays at its site: a result with a column is refused, and one
+            without is not. Default False.
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
-        unsent: Regular expression of body variables that sites do not send, e.g. frozen batch
-            normalisation; the global model keeps its own. Default None: all are sent.
         min_sites: Accepted results a round needs, else the run stops with the reasons. Default 1.
+
+    Raises:
+        StrategyError: The strategy is unknown.
+        WeightingError: A weighting is unknown.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -50,23 +55,20 @@ class SurgicalAggregator(Aggregator):
 
     def __init__(
         self,
+        strategy: str = "fedbn+",
+        personal_head: bool = False,
         body_weighting: str = "mean",
         head_weighting: str = "mean",
-        unsent: str | None = None,
         min_sites: int = 1,
     ):
         super().__init__()
-        if body_weighting not in BODY_WEIGHTINGS:
-            raise WeightingError(
-                f"body_weighting must be one of {BODY_WEIGHTINGS}; got {body_weighting!r}."
-            )
-        if head_weighting not in HEAD_WEIGHTINGS:
-            raise WeightingError(
-                f"head_weighting must be one of {HEAD_WEIGHTINGS}; got {head_weighting!r}."
-            )
+        strategies.check(strategy)
+        weightings.check("body_weighting", body_weighting, weightings.BODY_WEIGHTINGS)
+        weightings.check("head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS)
+        self.strategy = strategy
+        self.personal_head = personal_head
         self.body_weighting = body_weighting
         self.head_weighting = head_weighting
-        self.unsent = unsent
         self.min_sites = min_sites
         self._lock = threading.Lock()
         self._accepted: dict[str, Contribution] = {}
@@ -105,8 +107,8 @@ class SurgicalAggregator(Aggregator):
             return f"round {current} has been averaged already"
         if site in self._accepted:
             return "the site has already given its result of this round"
-        contribution = _read(shareable)
-        reason = fault(contribution, Expected(model.body, model.features, self.unsent))
+        contribution = self._read(shareable, model)
+        reason = self._fault(contribution, model)
         if reason is None:
             try:
                 body_weights(self.body_weighting, contribution)
@@ -115,6 +117,19 @@ class SurgicalAggregator(Aggregator):
                 return str(error).rstrip(".")
             self._accepted[site] = contribution
         return reason
+
+    def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
+        dxo = wire.result(shareable)
+        contribution = labelled(dxo)
+        if dxo.data_kind == DataKind.WEIGHT_DIFF:
+            return added(contribution, model.body, model.columns)
+        return contribution
+
+    def _fault(self, contribution: Contribution, model: GlobalModel) -> str | None:
+        return fault(contribution, self._expected(model.body, model.features))
+
+    def _expected(self, body: Variables, features: int) -> Expected:
+        return Expected(body, features, strategies.kept_at_site(self.strategy), self.personal_head)
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.
@@ -138,8 +153,15 @@ class SurgicalAggregator(Aggregator):
                 f"{', '.join(accepted) or 'none'}; refused: {reasons or 'none'}). Mend the sites, "
                 "or lower min_clients."
             )
+        data = self._average(accepted, current_global_model(fl_ctx).features)
+        holders = {
+            name: [site for site, c in accepted.items() if name in c.columns]
+            for name in wire.classes_of(data)
+        }
+        return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
+
+    def _average(self, accepted: Mapping[str, Contribution], features: int) -> dict[str, Array]:
         contributions = list(accepted.values())
-        features = current_global_model(fl_ctx).features
         body = mean_by_name(
             [c.body for c in contributions],
             [body_weights(self.body_weighting, c) for c in contributions],
@@ -148,12 +170,7 @@ class SurgicalAggregator(Aggregator):
             [from_columns(c.columns, features) for c in contributions],
             [head_weights(self.head_weighting, c) for c in contributions],
         )
-        holders = {
-            name: [site for site, c in accepted.items() if name in c.columns]
-            for name in head.classes
-        }
-        data = wire.join(body, columns(head))
-        return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
+        return wire.join(body, columns(head))
 
     def reset(self, fl_ctx: FLContext) -> None:
         """Forget the round."""
@@ -163,8 +180,12 @@ class SurgicalAggregator(Aggregator):
             self._closed = False
 
 
-def _read(shareable: Shareable) -> Contribution:
-    dxo = wire.weights(shareable)
+def labelled(dxo: DXO) -> Contribution:
+    """What a site sent, its head by class.
+
+    Raises:
+        WireError: It is not a body with labelled columns.
+    """
     body, columns = wire.split(dxo.data)
     return Contribution(
         body,

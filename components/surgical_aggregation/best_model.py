@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
@@ -14,10 +15,18 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.declaration import declared_classes, peer_name
-from surgical_aggregation.global_model import current_global_model
+from surgical_aggregation.global_model import BEST_ROUND, current_global_model
 
 BEST = "surgical.best"
-"""Context property beside GLOBAL_BEST_MODEL_AVAILABLE: {"round", "metric", "value", "sites"}."""
+"""Context property beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric",
+"value", "sites": site -> loss, "classes": site -> the classes that it declared}.
+
+Beside INITIAL_MODEL_LOADED: the record that a continued run takes over."""
+
+BEST_DROPPED = "surgical.best_dropped"
+"""Event: the best model of the run that is continued is none of this run's; why is `DROPPED`."""
+
+DROPPED = "surgical.dropped"
 
 
 class BestModelSelector(FLComponent):
@@ -34,6 +43,9 @@ class BestModelSelector(FLComponent):
     an earlier candidate; else a loss over fewer classes or sites would win. When a further site
     comes in, the first model that it measures too is the best so far.
 
+    In a continued run the earlier run's best model is the one to beat, unless other sites measure
+    now, or a site has other classes: then its loss cannot be compared, and it is dropped.
+
     Args:
         metric: Name of the loss in the sites' metrics. Default "bce".
         workflow: Id of the workflow that validates the final model. Default "validate_final".
@@ -44,13 +56,17 @@ class BestModelSelector(FLComponent):
         self.metric = metric
         self.workflow = workflow
         self._losses: dict[str, float] = {}
+        self._classes: dict[str, list[str]] = {}
         self._incomplete: set[str] = set()
-        self._sites: set[str] = set()
-        self._best: float | None = None
+        self._best: dict[str, Any] | None = None
+        self._taken_over = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect losses, and decide when all of a model's are in."""
-        if event_type == AppEventType.ROUND_STARTED:
+        if event_type == AppEventType.INITIAL_MODEL_LOADED:
+            self._set_best(fl_ctx.get_prop(BEST), fl_ctx)
+            self._taken_over = self._best is not None
+        elif event_type == AppEventType.ROUND_STARTED:
             self._clear()
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
@@ -71,7 +87,13 @@ class BestModelSelector(FLComponent):
 
     def _clear(self) -> None:
         self._losses = {}
+        self._classes = {}
         self._incomplete = set()
+
+    def _set_best(self, best: dict[str, Any] | None, fl_ctx: FLContext) -> None:
+        self._best = best
+        round_ = None if best is None else best["round"]
+        fl_ctx.set_prop(BEST_ROUND, round_, private=True, sticky=True)
 
     def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
         site = peer_name(fl_ctx)
@@ -80,31 +102,62 @@ class BestModelSelector(FLComponent):
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {loss!r}")
             return
         self._losses[site] = loss
-        if not set(declared_classes(fl_ctx)) <= set(current_global_model(fl_ctx).columns):
+        self._classes[site] = sorted(declared_classes(fl_ctx))
+        if not set(self._classes[site]) <= set(current_global_model(fl_ctx).columns):
             self._incomplete.add(site)
 
     def _decide(self, round_: int, fl_ctx: FLContext) -> None:
-        if self._incomplete or not self._losses or self._sites - self._losses.keys():
+        if self._taken_over and (why := self._incomparable(fl_ctx)):
+            self._drop(why, fl_ctx)
+        before = set(self._best["sites"]) if self._best else set()
+        if self._incomplete or not self._losses or before - self._losses.keys():
             why = (
                 f"it has no columns yet for all classes of {sorted(self._incomplete)}"
                 if self._incomplete
-                else f"not measured by {sorted(self._sites - self._losses.keys()) or 'any site'}"
+                else f"not measured by {sorted(before - self._losses.keys()) or 'any site'}"
             )
             self.log_info(fl_ctx, f"the model of round {round_} cannot be the best: {why}")
             return
-        if self._losses.keys() - self._sites:  # measured by more sites: not to be compared
-            self._best = None
-        self._sites |= self._losses.keys()
         loss = sum(self._losses[site] for site in sorted(self._losses)) / len(self._losses)
-        if self._best is not None and loss >= self._best:
-            return
-        self._best = loss
+        measured_by_more = bool(self._losses.keys() - before)  # not to be compared
+        if self._best is None or measured_by_more or loss < self._best["value"]:
+            self._announce(round_, loss, fl_ctx)
+
+    def _incomparable(self, fl_ctx: FLContext) -> str | None:
+        """Why the earlier run's best loss is not one of this run's; None when it is."""
+        best = self._best or {}
+        if best["metric"] != self.metric:
+            return f"its loss is {best['metric']!r}, and this run's is {self.metric!r}"
+        sites = {client.name for client in fl_ctx.get_engine().get_clients()}
+        if gone := sorted(best["sites"].keys() - sites):
+            return f"{gone} measured it, and are not in this run"
+        if new := sorted(self._losses.keys() - best["sites"].keys()):
+            return f"{new} did not measure it"
+        for site, classes in sorted(self._classes.items()):
+            if classes != best["classes"][site]:
+                return f"{site} has other classes now"
+        return None
+
+    def _drop(self, why: str, fl_ctx: FLContext) -> None:
+        best = self._best or {}
+        self.log_warning(
+            fl_ctx, f"the best model so far, of round {best['round']}, is dropped: {why}"
+        )
+        self._taken_over = False
+        self._set_best(None, fl_ctx)
+        fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
+        self.fire_event(BEST_DROPPED, fl_ctx)
+
+    def _announce(self, round_: int, loss: float, fl_ctx: FLContext) -> None:
         best = {
             "round": round_,
             "metric": self.metric,
             "value": loss,
             "sites": dict(sorted(self._losses.items())),
+            "classes": dict(sorted(self._classes.items())),
         }
+        self._taken_over = False
+        self._set_best(best, fl_ctx)
         self.log_info(fl_ctx, f"the model of round {round_} is the best: {self.metric} {loss:.4f}")
         fl_ctx.set_prop(BEST, best, private=True, sticky=False)
         fl_ctx.set_prop(AppConstants.VALIDATION_RESULT, loss, private=True, sticky=False)

@@ -47,7 +47,7 @@ class CheckResult(Filter):
 
     def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
         try:
-            sent = set(wire.classes_of(wire.weights(shareable).data))
+            sent = set(wire.classes_of(wire.result(shareable).data))
         except Exception as error:  # whatever a site sends
             return f"it could not be read ({type(error).__name__}: {error})"
         declared = set(declared_classes(fl_ctx))

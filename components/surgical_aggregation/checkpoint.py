@@ -17,7 +17,10 @@ import numpy as np
 from surgical_aggregation.averaging import Array, Variables
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+"""Newest layout: 1 has no moments, 2 has them. A file is of the oldest that can hold it."""
+
+_MOMENTS = "@moments/"
 
 
 class CheckpointError(ValueError):
@@ -32,11 +35,15 @@ class Checkpoint:
         variables: Every variable under its name on the wire (see `wire`).
         manifest: Facts, JSON-serialisable. Every checkpoint has `head_features` (number of features
             a column weighs); those of a run add `classes` (class -> the sites that taught it and
-            the round it was last taught in), `round`, `job`, and the digest of the initial body.
+            the round it was last taught in), `round` (how many it has been through), `job`,
+            `history` (earlier jobs, see `lineage`), `best` (see `best_model.BEST`), `retired` (see
+            `retirement`) and the digest of the initial body.
+        moments: What the server's optimizer remembers (see `server_optimizer`).
     """
 
     variables: dict[str, Array]
     manifest: dict[str, Any] = field(default_factory=dict)
+    moments: dict[str, Array] = field(default_factory=dict)
 
 
 def digest(variables: Variables) -> str:
@@ -53,13 +60,23 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
     """Write a checkpoint so that at every moment `path` is the old file or the new one, whole.
 
     The bytes depend on the content alone (no time stamps), so equal models are equal files.
+
+    Raises:
+        CheckpointError: A variable has a name that is reserved for moments.
     """
-    manifest = json.dumps({"format": FORMAT, **checkpoint.manifest}, indent=1, sort_keys=True)
+    if reserved := [name for name in checkpoint.variables if name.startswith(_MOMENTS)]:
+        raise CheckpointError(
+            f"names that begin with {_MOMENTS!r} are reserved; got a variable {reserved[0]!r}. "
+            "Rename the model's layer."
+        )
+    layout = 2 if checkpoint.moments else 1
+    manifest = json.dumps({**checkpoint.manifest, "format": layout}, indent=1, sort_keys=True)
+    moments = {f"{_MOMENTS}{name}": value for name, value in checkpoint.moments.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            _write(file, manifest, checkpoint.variables)
+            _write(file, manifest, {**checkpoint.variables, **moments})
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)
@@ -88,20 +105,22 @@ def load(path: Path) -> Checkpoint:
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = json.loads(archive.read(MANIFEST))
-            variables = {}
+            variables: dict[str, Array] = {}
+            moments: dict[str, Array] = {}
             for name in archive.namelist():
                 if name != MANIFEST:
                     with archive.open(name) as entry:
                         array = np.lib.format.read_array(entry, allow_pickle=False)
-                    variables[name.removesuffix(".npy")] = array
+                    held = moments if name.startswith(_MOMENTS) else variables
+                    held[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise CheckpointError(
             f"{str(path)!r} is not a checkpoint of this project: {error}. "
             "Make an initial body with `surgagg init`, or point to the best.npz of a run."
         ) from error
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(
             f"checkpoint {str(path)!r} has format {manifest.get('format')!r}; this version reads "
-            f"format {FORMAT}. Install the version that wrote it."
+            f"formats 1 to {FORMAT}. Install the version that wrote it."
         )
-    return Checkpoint(variables, manifest)
+    return Checkpoint(variables, manifest, moments)

@@ -6,11 +6,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from surgical_aggregation.averaging import Array, Variables
+
+MOVING_VARIANCE = "/moving_variance"
+"""How the path of a batch-norm layer's running variance ends, as Keras calls it."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,13 @@ class Expected:
         features: Number of features that a column weighs.
         unsent: Regular expression of the body variables that sites keep to themselves (frozen or
             local batch normalisation); None when all are sent.
+        personal_head: Whether sites keep their heads to themselves as well. Default False.
     """
 
     body: Variables
     features: int
     unsent: str | None = None
+    personal_head: bool = False
 
     @property
     def dtype(self) -> np.dtype[np.floating]:
@@ -55,6 +60,42 @@ class Expected:
         if self.unsent is None:
             return set(self.body)
         return {path for path in self.body if not re.search(self.unsent, path)}
+
+
+def added(
+    differences: Contribution, body: Variables, columns: Mapping[str, tuple[Array, Array]]
+) -> Contribution:
+    """A contribution of differences, added to the model that they are differences from.
+
+    Args:
+        differences: What a site sent.
+        body: Body variables of the model, by path.
+        columns: Class -> (kernel, bias) of the model; a class that it lacks counts as zeros.
+
+    Returns:
+        The trained variables, each in its own dtype. What does not fit the model's variable is left
+        as it came, for `fault` to name.
+    """
+    return replace(
+        differences,
+        body={name: _sum(body.get(name), value) for name, value in differences.body.items()},
+        columns={
+            name: (
+                _sum(columns[name][0], kernel) if name in columns else kernel,
+                _sum(columns[name][1], bias) if name in columns else bias,
+            )
+            for name, (kernel, bias) in differences.columns.items()
+        },
+    )
+
+
+def _sum(start: Array | None, difference: Array) -> Array:
+    if start is None or not isinstance(difference, np.ndarray):
+        return difference
+    if _form(difference) != _form(start):
+        return difference
+    with np.errstate(over="ignore", invalid="ignore"):  # `fault` refuses what is not finite
+        return start + difference
 
 
 def _fold(name: str) -> str:
@@ -92,7 +133,8 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     """Why a contribution must be refused; None when it may be averaged.
 
     Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
-    dtype or not finite; no column at all; a class name that cannot be printed; two classes alike
+    dtype or not finite; a running variance below 0; no column at all, or any where heads are
+    personal; a class name that cannot be printed; two classes alike
     but for case or Unicode form; a column likewise malformed; a reported number of samples
     that is not above 0, or of positives that is no count.
 
@@ -108,6 +150,12 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     for path, value in contribution.body.items():
         if found := _array_fault(path, value, *_form(expected.body[path])):
             return found
+        if path.endswith(MOVING_VARIANCE) and (value < 0).any():
+            return (
+                f"{path!r} has {np.count_nonzero(value < 0)} variances below 0: if a privacy "
+                "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
+                "normalisation at the site, or keep the statistics out of the filter"
+            )
     return _head_fault(contribution, expected) or _weights_fault(contribution)
 
 
@@ -116,6 +164,13 @@ def _form(array: Array) -> tuple[tuple[int, ...], np.dtype[np.floating]]:
 
 
 def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
+    if expected.personal_head:
+        if contribution.columns:
+            return (
+                f"columns of {_some(contribution.columns)} came, and in this run every head stays "
+                "at its site: is KeepAtSite with personal_head among the site's result filters"
+            )
+        return None
     if not contribution.columns:
         return "the head is empty: a site must hold at least one class"
     seen: dict[str, str] = {}

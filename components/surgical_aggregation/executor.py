@@ -15,20 +15,22 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import tensorflow_runtime, wire
-from surgical_aggregation.averaging import Variables
+from surgical_aggregation.averaging import Array, Variables
 from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.global_model import INITIAL_BODY
-from surgical_aggregation.site import Site, SiteError, Split, find_site
+from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
+from surgical_aggregation.site import SiteError, Split, find_site
+from surgical_aggregation.site_memory import SiteMemory
+from surgical_aggregation.training_options import TrainingOptions
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
-    import tensorflow as tf
-
-    from surgical_aggregation.local_model import LocalModel
+    from surgical_aggregation.local_training import LocalTraining
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """How the log line begins that says why a site could not start."""
 
 EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
+
+SENT = ("weights", "differences")
 
 
 class KerasExecutor(Executor):
@@ -38,7 +40,8 @@ class KerasExecutor(Executor):
     twice. Tasks:
 
         train       in   body and the site's columns (those that the server has yet)
-                    out  all variables by path, the dense head among them (`LabelHead` labels it);
+                    out  all variables by path, the dense head among them (`LabelHead` labels it,
+                         `KeepAtSite` takes out what stays);
                          meta: metrics of the received model on the validation split, measured
                          before training, and the number of images trained on
         validate    in   as above; out  metrics of the validation split
@@ -48,6 +51,11 @@ class KerasExecutor(Executor):
     measured and trained; an evaluation leaves them out. An abort during training is obeyed after
     the running batch.
 
+    After every round the site's state (optimizer, random generators, personal variables) goes to
+    <client workspace>/checkpoints/<job id>/, from where a process that starts anew and a continued
+    run take it up. Where the site has personal variables, its own whole models are there as well:
+    `site_last.npz`, and `site_best.npz` once the best model is tested.
+
     A site whose data or model is unusable says why in its own log when the run starts, and answers
     every task with EXECUTION_EXCEPTION: the run goes on while `min_clients` can be reached without
     it, and ends at once otherwise. (A panic on the client would leave the server waiting.) The
@@ -55,12 +63,20 @@ class KerasExecutor(Executor):
 
     Args:
         site_id: Id of the `Site` component. Default "site".
+        strategy: See `strategy`. Default "fedbn+".
+        personal_head: The head stays at the site. Default False.
         epochs: Passes over the training split per round. Default 1 (the papers).
         learning_rate: Of Adam. Default 5e-5 (the papers, for DenseNet121).
         warmup_epochs: Passes for columns that the server lacks. Default 15 (the papers).
         warmup_learning_rate: Default 5e-3 (the papers).
-        freeze_batch_norm: FedBN+: batch normalisation keeps the initial body's values. Default
-            True.
+        gradient_clip: Largest global norm of a batch's gradient. Default 0: no limit.
+        proximal: FedProx's mu. Default 0: off.
+        class_weighting: "none" (default) or "balanced"; see `TrainingOptions`.
+        focal_gamma: Of the focal loss. Default 0: off.
+        mixed_precision: Compute in float16 where the site has a GPU; variables stay float32.
+            Default False.
+        send: "weights" (default), or "differences" from the received model, which FLARE's privacy
+            filters are made for; a column that the server lacks counts as zeros there.
         report_positives: Tell the server how many positive labels of each class the site has, which
             it needs only for head_weighting "positives". Default False.
         seed: Of this site's shuffling and initial head. Default 0.
@@ -70,30 +86,40 @@ class KerasExecutor(Executor):
     def __init__(
         self,
         site_id: str = "site",
+        strategy: str = "fedbn+",
+        personal_head: bool = False,
         epochs: int = 1,
         learning_rate: float = 5e-5,
         warmup_epochs: int = 15,
         warmup_learning_rate: float = 5e-3,
-        freeze_batch_norm: bool = True,
+        gradient_clip: float = 0.0,
+        proximal: float = 0.0,
+        class_weighting: str = "none",
+        focal_gamma: float = 0.0,
+        mixed_precision: bool = False,
+        send: str = "weights",
         report_positives: bool = False,
         seed: int = 0,
         threads: int = 0,
     ):
         super().__init__()
         self.site_id = site_id
+        self.strategy = strategy
+        self.personal_head = personal_head
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.warmup_epochs = warmup_epochs
         self.warmup_learning_rate = warmup_learning_rate
-        self.freeze_batch_norm = freeze_batch_norm
+        self.gradient_clip = gradient_clip
+        self.proximal = proximal
+        self.class_weighting = class_weighting
+        self.focal_gamma = focal_gamma
+        self.mixed_precision = mixed_precision
+        self.send = send
         self.report_positives = report_positives
         self.seed = seed
         self.threads = threads
-        self._site: Site | None = None
-        self._model: LocalModel | None = None
-        self._data: dict[tuple[Split, bool], tf.data.Dataset] = {}
-        self._images = 0
-        self._positives: dict[str, int] = {}
+        self._memory: SiteMemory | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Build the model and read the data when the run starts, so that faults show before it."""
@@ -105,29 +131,20 @@ class KerasExecutor(Executor):
             self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
 
     def _start(self, fl_ctx: FLContext) -> None:
-        threads = self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
-        tensorflow_runtime.configure(threads, self.seed)
-        from surgical_aggregation.local_model import LocalModel
-
-        self._site = find_site(self.site_id, fl_ctx)
-        model = LocalModel(
-            self._site.model(),
-            tuple(self._site.classes),
-            learning_rate=self.learning_rate,
-            freeze_batch_norm=self.freeze_batch_norm,
+        options = TrainingOptions(
+            **{name: getattr(self, name) for name in TrainingOptions.__dataclass_fields__}
         )
-        self._data = {
-            ("train", True): self._site.data("train", training=True),
-            ("train", False): self._site.data("train"),
-            ("validation", False): self._site.data("validation"),
-            ("test", False): self._site.data("test"),
-        }
-        batches = [labels for _, labels in self._data["train", False].as_numpy_iterator()]
-        self._images = sum(len(labels) for labels in batches)
-        positives = sum((labels == 1).sum(axis=0) for labels in batches)
-        self._positives = dict(zip(self._site.classes, map(int, positives), strict=True))
-        self._model = model  # now that nothing can fail any more
-        self._log(fl_ctx, f"ready: {len(self._site.classes)} classes, {threads} CPU threads")
+        if self.send not in SENT:
+            raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
+        threads = self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
+        mixed = tensorflow_runtime.configure(threads, self.seed, self.mixed_precision)
+        if self.mixed_precision and not mixed:
+            self.log_warning(fl_ctx, "mixed precision needs a GPU; this site has none: float32")
+        from surgical_aggregation.local_training import LocalTraining
+
+        training = LocalTraining(find_site(self.site_id, fl_ctx), options)
+        self._memory = SiteMemory(training)  # now that nothing can fail any more
+        self._log(fl_ctx, f"ready: {len(training.classes)} classes, {threads} CPU threads")
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
@@ -138,24 +155,19 @@ class KerasExecutor(Executor):
             WireError: The task carries no model.
             SiteError: The model is not this site's.
         """
-        if self._model is None:
+        memory = self._memory
+        if memory is None:
             self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         body, columns = wire.split(wire.weights(shareable).data)
-        self._model.set_body(body)
-        self._model.set_columns(columns)
         self._check_start(shareable.get_header(INITIAL_BODY), body)
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        if said := memory.take_up(round_, shareable.get_header(CONTINUES), fl_ctx):
+            self._log(fl_ctx, said)
+        best = shareable.get_header(BEST_ROUND)
         if task_name in EVALUATION_TASKS:
-            values = self._model.evaluate(self._data[EVALUATION_TASKS[task_name], False], columns)
-            self._log(fl_ctx, f"{task_name}: {_summary(values)}")
-            return DXO(DataKind.METRICS, data=values).to_shareable()
-        return self._train(
-            self._model,
-            columns,
-            shareable.get_header(AppConstants.CURRENT_ROUND),
-            fl_ctx,
-            abort_signal,
-        )
+            return self._evaluate(memory, task_name, body, columns, best, fl_ctx)
+        return self._train(memory, body, columns, round_, best, fl_ctx, abort_signal)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""
@@ -168,42 +180,68 @@ class KerasExecutor(Executor):
                 f"{digest(body)[:12]}. Does a filter between server and site change it?"
             )
 
+    def _evaluate(
+        self,
+        memory: SiteMemory,
+        task_name: str,
+        body: Variables,
+        columns: wire.Columns,
+        best: int | None,
+        fl_ctx: FLContext,
+    ) -> Shareable:
+        training, tested = memory.training, task_name == "test"
+        training.receive(body, columns, memory.of_round(best) if tested else None)
+        known = [name for name in training.classes if name not in training.unknown(columns)]
+        values = training.evaluate(EVALUATION_TASKS[task_name], known)
+        memory.keep_model("best" if tested else "last", best if tested else None, fl_ctx)
+        self._log(fl_ctx, f"{task_name}: {_summary(values)}")
+        return DXO(DataKind.METRICS, data=values).to_shareable()
+
     def _train(
         self,
-        model: LocalModel,
+        memory: SiteMemory,
+        body: Variables,
         columns: wire.Columns,
         round_: int,
+        best: int | None,
         fl_ctx: FLContext,
         abort_signal: Signal,
     ) -> Shareable:
-        new = tuple(name for name in model.classes if name not in columns)
+        training = memory.training
+        training.receive(body, columns)
+        new = training.unknown(columns)
         if new:
-            model.warm_up(
-                new,
-                self._data["train", False],
-                epochs=self.warmup_epochs,
-                learning_rate=self.warmup_learning_rate,
-            )
+            training.warm_up(new)
             self._log(fl_ctx, f"warmed up the columns of {len(new)} classes")
+        memory.begin_round(round_, best, fl_ctx)
         began = time.monotonic()
-        values = model.evaluate(self._data["validation", False], model.classes)
+        values = training.evaluate("validation", training.classes)
         validated = time.monotonic()
-        loss = model.train(
-            self._data["train", True], epochs=self.epochs, stop=lambda: abort_signal.triggered
-        )
+        loss = training.train(lambda: abort_signal.triggered)
         if loss is None:
             return make_reply(ReturnCode.TASK_ABORTED)
         values["warmed_up"] = float(len(new))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
+        memory.end_round(round_, fl_ctx)
         self._log(fl_ctx, f"round {round_}: received {_summary(values)}; training loss {loss:.4f}")
         meta = {
             MetaKey.INITIAL_METRICS: values,
-            MetaKey.NUM_STEPS_CURRENT_ROUND: self._images * self.epochs,
+            MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * self.epochs,
         }
         if self.report_positives:
-            meta[wire.POSITIVES] = self._positives
-        return DXO(DataKind.WEIGHTS, data=model.variables(), meta=meta).to_shareable()
+            meta[wire.POSITIVES] = training.positives
+        kind, data = self._sent(training, body, columns)
+        return DXO(kind, data=data, meta=meta).to_shareable()
+
+    def _sent(
+        self, training: LocalTraining, body: Variables, columns: wire.Columns
+    ) -> tuple[str, dict[str, Array]]:
+        trained = training.variables()
+        if self.send == "weights":
+            return DataKind.WEIGHTS, trained
+        start = {**body, **training.model.dense_head(columns)}
+        return DataKind.WEIGHT_DIFF, {path: trained[path] - start[path] for path in trained}
 
 
 def _summary(values: dict[str, float]) -> str:

@@ -16,7 +16,7 @@ from nvflare.app_common.abstract.model import (
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation import wire
+from surgical_aggregation import lineage, server_optimizer, wire
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import digest
 
@@ -25,6 +25,17 @@ HOLDERS = "surgical.holders"
 
 INITIAL_BODY = "surgical.initial_body_sha256"
 """Header of the first round's task: digest of the body that every site must start from."""
+
+CONTINUES = "surgical.continues"
+"""Header of a continued run's training tasks: {"job", "round"} of the run that it continues."""
+
+BEST_ROUND = "surgical.best_round"
+"""Header of every task with a model: the round of the best model so far; absent while none is.
+
+On the server a private sticky property of the same name, which the best model's selector sets.
+"""
+
+_MOMENTS = "surgical.moments"
 
 
 @dataclass(frozen=True)
@@ -35,11 +46,13 @@ class GlobalModel:
         body: Body variables by path.
         columns: Class -> (kernel, bias).
         manifest: See `checkpoint.Checkpoint.manifest`. Never leaves the server.
+        moments: See `server_optimizer.step`. Never leave the server.
     """
 
     body: dict[str, Array]
     columns: wire.Columns
     manifest: dict[str, Any] = field(default_factory=dict)
+    moments: dict[str, Array] = field(default_factory=dict)
 
     @property
     def features(self) -> int:
@@ -50,12 +63,16 @@ class GlobalModel:
 def from_learnable(learnable: ModelLearnable) -> GlobalModel:
     """The model in FLARE's container."""
     body, columns = wire.split(learnable[ModelLearnableKey.WEIGHTS])
-    return GlobalModel(body, columns, learnable[ModelLearnableKey.META])
+    return GlobalModel(
+        body, columns, learnable[ModelLearnableKey.META], learnable.get(_MOMENTS, {})
+    )
 
 
 def to_learnable(model: GlobalModel) -> ModelLearnable:
     """The model in FLARE's container."""
-    return make_model_learnable(wire.join(model.body, model.columns), model.manifest)
+    learnable = make_model_learnable(wire.join(model.body, model.columns), model.manifest)
+    learnable[_MOMENTS] = model.moments
+    return learnable
 
 
 def current_global_model(fl_ctx: FLContext) -> GlobalModel:
@@ -68,20 +85,47 @@ class MergeIntoGlobalModel(ShareableGenerator):
 
     Runs on the server. A class whose holders were all absent keeps last round's column, a class
     that is new is added, and none ever vanishes; FLARE's stock generator replaces the whole model.
+
+    Args:
+        optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
+            the server takes a step towards it, see `server_optimizer`.
+        learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
+            by up to this much a round and wants about 0.01.
+        momentum: Of the optimizer. Default 0.9.
+
+    Raises:
+        OptimizerError: The optimizer is unknown, or a setting is out of range.
     """
+
+    def __init__(self, optimizer: str = "none", learning_rate: float = 1.0, momentum: float = 0.9):
+        super().__init__()
+        server_optimizer.check(optimizer, learning_rate, momentum)
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
 
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
         """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
         shareable = DXO(DataKind.WEIGHTS, data=model[ModelLearnableKey.WEIGHTS]).to_shareable()
         if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
             shareable.set_header(INITIAL_BODY, digest(from_learnable(model).body))
+        if earlier := lineage.continued(model[ModelLearnableKey.META]):
+            shareable.set_header(CONTINUES, earlier)
         return shareable
 
     def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
         """The last global model with what was averaged this round put in its place."""
         last = current_global_model(fl_ctx)
         dxo = wire.weights(shareable)
-        body, columns = wire.split(dxo.data)
+        stepped, moments = server_optimizer.step(
+            self.optimizer,
+            wire.join(last.body, last.columns),
+            dxo.data,
+            last.moments,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+        )
+        body, columns = wire.split(stepped)
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         holders = dxo.get_meta_prop(HOLDERS, {})
         manifest = {
@@ -89,9 +133,10 @@ class MergeIntoGlobalModel(ShareableGenerator):
             "round": round_ + 1,
             "classes": _taught(last.manifest.get("classes", {}), holders, round_),
         }
-        return to_learnable(
-            GlobalModel({**last.body, **body}, {**last.columns, **columns}, manifest)
-        )
+        if retired := manifest.get("retired"):  # until it is taught again
+            manifest["retired"] = {c: facts for c, facts in retired.items() if c not in columns}
+        merged = {**last.columns, **columns}
+        return to_learnable(GlobalModel({**last.body, **body}, merged, manifest, moments))
 
 
 def _taught(

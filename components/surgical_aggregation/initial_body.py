@@ -10,8 +10,9 @@ from surgical_aggregation.checkpoint import CheckpointError
 class InitialBody(FLComponent):
     """Where the server finds the checkpoint to start from.
 
-    Runs on the server. The file is made once (`surgagg init`) or is the best.npz or last.npz of an
-    earlier run, which this run then continues.
+    Runs on the server. The file is made once (`surgagg init`) or is the last.npz or best.npz of an
+    earlier run, which this run then continues, on the same sites or others: see `lineage` for what
+    goes on, and `retirement` for how a class is taken out before that.
 
     Args:
         file: Path of the checkpoint on the server.

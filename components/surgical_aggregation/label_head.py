@@ -38,7 +38,7 @@ class LabelHead(Filter):
         """Replace the dense head in a training result by its labelled columns."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
-        dxo = wire.weights(shareable)
+        dxo = wire.result(shareable)
         body = dict(dxo.data)
         kernel = body.pop(f"{self.layer}/kernel", None)
         bias = body.pop(f"{self.layer}/bias", None)

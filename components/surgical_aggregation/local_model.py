@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import keras
 import numpy as np
 import tensorflow as tf
+from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 
 from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
-from surgical_aggregation.loss import labelled_bce
+from surgical_aggregation.head import LabelledHead
+from surgical_aggregation.loss import training_loss
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.training_options import TrainingOptions
 
-HEAD_LAYER = "head"
+RANDOM_STATE = "seed_generator_state"
+"""How the path of a Keras random generator's state ends (dropout has one)."""
 
 
 class LocalModel:
@@ -22,9 +27,8 @@ class LocalModel:
     Args:
         model: Uncompiled; its last layer is a Dense called "head" with one unit per class.
         classes: Names of the units, in order.
-        learning_rate: Of Adam.
-        freeze_batch_norm: FedBN+: gamma, beta and moving statistics keep the values they are given
-            and normalise with them, in training too.
+        options: How to train; the defaults do where the model is only evaluated.
+        loss_weights: See `loss.training_loss`; None: all 1.
 
     Raises:
         SiteError: The model has no layer "head", or not one unit per class.
@@ -34,19 +38,36 @@ class LocalModel:
         self,
         model: keras.Model,
         classes: tuple[str, ...],
-        *,
-        learning_rate: float,
-        freeze_batch_norm: bool,
+        options: TrainingOptions | None = None,
+        loss_weights: np.ndarray | None = None,
     ):
+        options = options or TrainingOptions()
         self.model = model
         self.classes = classes
+        self.options = options
+        self._loss_weights = loss_weights
         self._head = _head_layer(model, classes)
-        if freeze_batch_norm:
+        if options.strategy == "fedbn+":
             for layer in _all_layers(model):
                 if isinstance(layer, keras.layers.BatchNormalization):
                     layer.trainable = False
-        model.compile(optimizer=keras.optimizers.Adam(learning_rate), loss=labelled_bce)
+        self._received = _anchors(model) if options.proximal else []
+        self._compile()
         self._body = {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
+
+    def _compile(self) -> None:
+        options = self.options
+        loss = training_loss(self._loss_weights, options.focal_gamma)
+        if options.proximal:
+            loss = TFFedProxLoss(
+                self.model.trainable_variables, self._received, options.proximal, loss
+            )
+        adam = keras.optimizers.Adam(
+            options.learning_rate, global_clipnorm=options.gradient_clip or None
+        )
+        self.model.compile(optimizer=adam, loss=loss)
+        # From here on the optimizer's state can be read and set, also before the first batch.
+        self.model.optimizer.build(self.model.trainable_variables)
 
     def set_body(self, body: Mapping[str, Array]) -> None:
         """Take over a body.
@@ -83,6 +104,48 @@ class LocalModel:
         """Copies of all variables by path, the head's among them."""
         return {v.path: v.numpy() for v in self.model.weights}
 
+    def assign(self, variables: Mapping[str, Array]) -> None:
+        """Take over some variables by path, the head's possibly among them."""
+        for variable in self.model.weights:
+            if variable.path in variables:
+                variable.assign(variables[variable.path])
+
+    def dense_head(self, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+        """Kernel and bias by path of a head with these columns, and zeros for other classes."""
+        kernel, bias = (np.zeros_like(value.numpy()) for value in self._head.weights)
+        for name, (column, scalar) in columns.items():
+            kernel[:, self.classes.index(name)] = column
+            bias[self.classes.index(name)] = scalar[0]
+        return {self._head.kernel.path: kernel, self._head.bias.path: bias}
+
+    def labelled_head(self) -> LabelledHead:
+        """A copy of the head, its columns known by class."""
+        return LabelledHead(self.classes, self._head.kernel.numpy(), self._head.bias.numpy())
+
+    def training_state(self) -> dict[str, Array]:
+        """What training needs beside the variables: the optimizer's and the generators' state."""
+        return {name: v.numpy() for name, v in self._training_state().items()}
+
+    def set_training_state(self, state: Mapping[str, Array]) -> None:
+        """Take over a `training_state`; the learning rate stays that of the options.
+
+        Raises:
+            SiteError: It is that of another model or optimizer.
+        """
+        own = self._training_state()
+        if state.keys() != own.keys() or any(state[n].shape != tuple(own[n].shape) for n in own):
+            raise SiteError("the training state is that of another model, or of other classes.")
+        for name, variable in own.items():
+            variable.assign(state[name])
+        self.model.optimizer.learning_rate = self.options.learning_rate
+
+    def _training_state(self) -> dict[str, keras.Variable]:
+        generators = [v for v in self.model.variables if v.path.endswith(RANDOM_STATE)]
+        return {
+            **{f"optimizer/{i}": v for i, v in enumerate(self.model.optimizer.variables)},
+            **{f"random/{i}": v for i, v in enumerate(generators)},
+        }
+
     def evaluate(self, data: tf.data.Dataset, classes: Iterable[str]) -> dict[str, float]:
         """Metrics of a split in its own order, for some of the classes; see `metrics.named`."""
         index = [self.classes.index(name) for name in classes]
@@ -91,10 +154,8 @@ class LocalModel:
         names = tuple(self.classes[i] for i in index)
         return metrics.named(names, labels[:, index], probabilities[:, index])
 
-    def warm_up(
-        self, classes: tuple[str, ...], data: tf.data.Dataset, *, epochs: int, learning_rate: float
-    ) -> None:
-        """Train the columns of some classes on a frozen body.
+    def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset) -> None:
+        """Train the columns of some classes on a frozen body, with an Adam of its own.
 
         The body's features are computed once, since nothing changes them; columns do not
         depend on each other, so those of the other classes are not touched.
@@ -102,8 +163,6 @@ class LocalModel:
         Args:
             classes: Whose columns to train, from where they stand.
             data: Training split, not augmented.
-            epochs: Passes over the data.
-            learning_rate: Of an Adam of its own.
 
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
@@ -111,30 +170,36 @@ class LocalModel:
         features = keras.Model(self.model.inputs, self._head.input).predict(data, verbose=0)
         labels = np.concatenate([batch for _, batch in data.as_numpy_iterator()])
         index = [self.classes.index(name) for name in classes]
-        layer = keras.layers.Dense(len(index), activation="sigmoid")
+        layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
         head = keras.Sequential([keras.Input(features.shape[1:]), layer])
         kernel, bias = self._head.get_weights()
         layer.set_weights([kernel[:, index], bias[index]])
-        head.compile(optimizer=keras.optimizers.Adam(learning_rate), loss=labelled_bce)
+        weights = None if self._loss_weights is None else self._loss_weights[:, index]
+        head.compile(
+            optimizer=keras.optimizers.Adam(self.options.warmup_learning_rate),
+            loss=training_loss(weights, self.options.focal_gamma),
+        )
+        epochs = self.options.warmup_epochs
         head.fit(features, labels[:, index], batch_size=64, epochs=epochs, verbose=0)
         kernel[:, index], bias[index] = layer.get_weights()
         self._head.set_weights([kernel, bias])
 
-    def train(
-        self, data: tf.data.Dataset, *, epochs: int, stop: Callable[[], bool]
-    ) -> float | None:
-        """Train all that is trainable.
+    def train(self, data: tf.data.Dataset, stop: Callable[[], bool]) -> float | None:
+        """Train all that is trainable, for one round.
 
         Args:
             data: Training split.
-            epochs: Passes over the data.
             stop: Asked after every batch; training ends at once when it says yes.
 
         Returns:
             Mean loss of the last epoch; None when stopped.
         """
+        for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
+            anchor.assign(variable)
         watch = _StopWhen(stop)
-        history = self.model.fit(data, epochs=epochs, shuffle=False, verbose=0, callbacks=[watch])
+        history = self.model.fit(
+            data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[watch]
+        )
         return None if watch.stopped else float(history.history["loss"][-1])
 
 
@@ -148,6 +213,11 @@ class _StopWhen(keras.callbacks.Callback):
         if self._stop():
             self.stopped = True
             self.model.stop_training = True
+
+
+def _anchors(model: keras.Model) -> list[tf.Variable]:
+    """Room for the received values that FedProx holds the trainable variables to."""
+    return [tf.Variable(v.value, trainable=False) for v in model.trainable_variables]
 
 
 def _all_layers(layer: keras.Layer) -> Iterator[keras.Layer]:

@@ -1,7 +1,14 @@
 """The training loss: binary cross-entropy over the entries that are labelled."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import keras
+import numpy as np
 import tensorflow as tf
+
+Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
@@ -20,10 +27,57 @@ def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Eq. 4 (partial loss).
     """
-    labelled = tf.logical_not(tf.math.is_nan(labels))
-    known = tf.where(labelled, labels, 0.0)
-    entries = keras.ops.binary_crossentropy(known, probabilities)
-    weights = tf.cast(labelled, entries.dtype)
-    return tf.math.divide_no_nan(
-        tf.reduce_sum(entries * weights, axis=-1), tf.reduce_sum(weights, axis=-1)
-    )
+    return training_loss(None, 0.0)(labels, probabilities)
+
+
+def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
+    """The same loss with the means against rare positives that are wanted.
+
+    Args:
+        weights: Weights of a negative and of a positive label of each class, shape (2, classes);
+            None: all 1. A smoothed label has a weight in between.
+        focal_gamma: Each entry counts |label - probability|^gamma times; 0: once.
+
+    Returns:
+        Function of labels and probabilities, as `labelled_bce`.
+
+    Source:
+        Focal loss without its alpha: Lin et al., ICCV 2017, Eq. 4.
+    """
+
+    def loss(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+        labelled = tf.logical_not(tf.math.is_nan(labels))
+        known = tf.where(labelled, labels, 0.0)
+        entries = keras.ops.binary_crossentropy(known, probabilities)
+        counted = tf.cast(labelled, entries.dtype)
+        if weights is not None:
+            negative, positive = tf.unstack(tf.constant(weights, entries.dtype))
+            entries *= negative + known * (positive - negative)
+        if focal_gamma:
+            entries *= tf.abs(known - probabilities) ** focal_gamma
+        return tf.math.divide_no_nan(
+            tf.reduce_sum(entries * counted, axis=-1), tf.reduce_sum(counted, axis=-1)
+        )
+
+    return loss
+
+
+def balanced_weights(labels: np.ndarray) -> np.ndarray:
+    """Weights that give the positives of a class the total weight of its negatives.
+
+    The mean weight of a class's labels is 1. A class without a positive or without a negative keeps
+    the weights 1.
+
+    Args:
+        labels: As `labelled_bce` takes them, shape (images, classes).
+
+    Returns:
+        float32, shape (2, classes): of a negative, of a positive.
+    """
+    labelled = np.sum(~np.isnan(labels), axis=0)
+    present = np.nansum(labels, axis=0)
+    both = np.stack([labelled - present, present])
+    usable = (both > 0).all(axis=0)
+    weights = np.ones(both.shape, np.float32)
+    weights[:, usable] = labelled[usable] / (2 * both[:, usable])
+    return weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
@@ -10,10 +11,10 @@ from nvflare.app_common.abstract.model_persistor import ModelPersistor
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation import wire
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation import lineage, wire
+from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, digest, load, save
-from surgical_aggregation.global_model import GlobalModel, to_learnable
+from surgical_aggregation.global_model import GlobalModel, from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
 
 LAST_FILE = "last.npz"
@@ -40,7 +41,13 @@ class CheckpointPersistor(ModelPersistor):
 
     Runs on the server and needs NumPy only. Starts from the checkpoint that the `InitialBody`
     component names. Writes last.npz after every round and best.npz whenever a better model is
-    announced (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`.
+    announced (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest
+    of last.npz holds the record of the best model so far.
+
+    From a checkpoint of an earlier job the run goes on: round, classes and history (see
+    `lineage`), the optimizer's moments, and the best model, if best.npz lies beside the checkpoint
+    and is the one on its record; it is copied, and is this run's best until a better one comes or
+    `BestModelSelector` finds that it cannot be compared.
 
     Args:
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
@@ -49,6 +56,7 @@ class CheckpointPersistor(ModelPersistor):
     def __init__(self, initial_body_id: str = "initial_body"):
         super().__init__()
         self.initial_body_id = initial_body_id
+        self._best: dict[str, Any] | None = None
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
         """Read the checkpoint to start from.
@@ -56,22 +64,46 @@ class CheckpointPersistor(ModelPersistor):
         An unusable file ends the run with the reason before any site trains.
         """
         try:
-            checkpoint = load(self._initial_body(fl_ctx).path())
+            path = self._initial_body(fl_ctx).path()
+            checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
                 raise CheckpointError("the initial checkpoint's manifest lacks 'head_features'.")
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
-        manifest = {**checkpoint.manifest, "job": fl_ctx.get_job_id()}
-        manifest.pop("best", None)  # was the best of another run
+        manifest = lineage.taken_over(checkpoint.manifest, fl_ctx.get_job_id())
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,
-            f"start from {len(body)} body variables and the columns of {len(columns)} classes; "
-            f"sha256 of the initial body {manifest['initial_body_sha256'][:12]}",
+            f"start at round {manifest['round']} from {len(body)} body variables and the columns "
+            f"of {len(columns)} classes; sha256 of the initial body "
+            f"{manifest['initial_body_sha256'][:12]}",
         )
-        return to_learnable(GlobalModel(body, columns, manifest))
+        self._take_over_best(checkpoint, path, fl_ctx)
+        return to_learnable(GlobalModel(body, columns, manifest, checkpoint.moments))
+
+    def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
+        """Make the earlier run's best model this run's, where it is there."""
+        record = start.manifest.get("best")
+        if record is None:
+            return
+        beside = path.with_name(BEST_FILE)
+        try:
+            best = start if record["round"] == start.manifest.get("round", 0) else load(beside)
+            if best.manifest.get("best") != record:
+                raise CheckpointError(f"{str(beside)!r} is another model")
+        except CheckpointError as error:
+            self.log_warning(
+                fl_ctx,
+                f"the earlier run's best model, of round {record['round']}, is not beside the "
+                f"checkpoint ({error}); this run looks for a best one of its own",
+            )
+            return
+        for folder in checkpoint_folders(fl_ctx):
+            save(best, folder / BEST_FILE)
+        self._best = record
+        fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
     def _initial_body(self, fl_ctx: FLContext) -> InitialBody:
         component = fl_ctx.get_engine().get_component(self.initial_body_id)
@@ -84,17 +116,26 @@ class CheckpointPersistor(ModelPersistor):
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model."""
-        self._write(LAST_FILE, model, {}, fl_ctx)
+        self._write(LAST_FILE, model, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Write the best model when one is announced."""
+        """Write the best model when one is announced; remove one that is dropped."""
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+            self._best = fl_ctx.get_prop(BEST)
             model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-            self._write(BEST_FILE, model, {"best": fl_ctx.get_prop(BEST)}, fl_ctx)
+            self._write(BEST_FILE, model, fl_ctx)
+            self._write(LAST_FILE, model, fl_ctx)  # the same model: its manifest has the record now
+        elif event_type == BEST_DROPPED:
+            self._best = None
+            for folder in checkpoint_folders(fl_ctx):
+                (folder / BEST_FILE).unlink(missing_ok=True)
 
-    def _write(self, name: str, model: ModelLearnable, facts: dict, fl_ctx: FLContext) -> None:
-        manifest = {**model[ModelLearnableKey.META], **facts}
-        checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest)
+    def _write(self, name: str, model: ModelLearnable, fl_ctx: FLContext) -> None:
+        manifest = dict(model[ModelLearnableKey.META])
+        if self._best is not None:
+            manifest["best"] = self._best
+        moments = from_learnable(model).moments
+        checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest, moments)
         for folder in checkpoint_folders(fl_ctx):
             save(checkpoint, folder / name)

@@ -16,7 +16,8 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
 
 RECORD_FILE = "run_record.jsonl"
@@ -30,10 +31,15 @@ class RunRecord(FLComponent):
 
         {"event": "started", "version", "code"}
         {"event": "refused", "site", "round", "reason"}
-        {"event": "best", "round", "metric", "value", "sites"}
+        {"event": "best", "round", "metric", "value", "sites", "classes"}
+        {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds"}
+        {"event": "stopped", "round", "best_round", "patience"}
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
+
+    The best model that a continued run takes over is on record like one of its own. A run is
+    stopped in its last round, before that round's line.
     """
 
     def __init__(self) -> None:
@@ -55,6 +61,12 @@ class RunRecord(FLComponent):
             self._write("refused", **fl_ctx.get_prop(REFUSAL))
         elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):
+            self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type == BEST_DROPPED:
+            self._write("best_dropped", reason=fl_ctx.get_prop(DROPPED))
+        elif event_type == TRAINING_STOPPED:
+            self._write("stopped", **fl_ctx.get_prop(STOPPED))
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:

@@ -10,8 +10,9 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.declaration import peer_name
+from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.persistor import checkpoint_folders
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
 
@@ -30,12 +31,20 @@ class RunSummary(FLComponent):
         self.workflow = workflow
         self._best: dict | None = None
         self._tests: dict[str, dict[str, float]] = {}
+        self._stopped: dict | None = None
         self._refused = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect, and speak at END_RUN."""
-        if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+        if event_type in (
+            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
+            AppEventType.INITIAL_MODEL_LOADED,
+        ):
             self._best = fl_ctx.get_prop(BEST)
+        elif event_type == BEST_DROPPED:
+            self._best = None
+        elif event_type == TRAINING_STOPPED:
+            self._stopped = fl_ctx.get_prop(STOPPED)
         elif event_type == CONTRIBUTION_REFUSED:
             self._refused += 1
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
@@ -55,6 +64,12 @@ class RunSummary(FLComponent):
                 f"  best model: round {self._best['round']}, mean validation "
                 f"{self._best['metric']} {self._best['value']:.4f}"
             ]
+        if self._stopped is not None:
+            lines.insert(
+                0,
+                f"  stopped early, after round {self._stopped['round']}: "
+                f"patience {self._stopped['patience']}",
+            )
         for site, metrics in sorted(self._tests.items()):
             classes = sum(name.startswith("auroc/") for name in metrics)
             auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"

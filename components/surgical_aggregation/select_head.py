@@ -11,6 +11,7 @@ from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation import wire
 from surgical_aggregation.declaration import peer_name, permitted_classes
+from surgical_aggregation.global_model import BEST_ROUND
 
 
 class SelectHead(Filter):
@@ -23,9 +24,9 @@ class SelectHead(Filter):
         out  body variables, head/<class>/... for the classes the receiving site declared
 
     What comes in is one object for all sites, so what goes out is new, arrays included. Meta does
-    not go out. A site that has declared no classes gets the body alone, and data that is not a
-    model is withheld; the server's log says so. Never raises: that would end the round for every
-    site.
+    not go out. The header BEST_ROUND is added where there is a best model. A site that has declared
+    no classes gets the body alone, and data that is not a model is withheld; the server's log says
+    so. Never raises: that would end the round for every site.
 
     Args:
         permitted: Site -> classes that it may hold. Default None: a site is believed what it
@@ -45,7 +46,7 @@ class SelectHead(Filter):
             self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
             return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
         held = permitted_classes(fl_ctx, self.permitted)
-        if not held:
+        if columns and not held:
             self.log_error(
                 fl_ctx,
                 f"{site} has declared no permitted classes, so it gets the body alone. "
@@ -53,4 +54,7 @@ class SelectHead(Filter):
             )
         own = {name: columns[name] for name in held if name in columns}
         data = {name: value.copy() for name, value in wire.join(body, own).items()}
+        best = fl_ctx.get_prop(BEST_ROUND)
+        if best is not None:
+            shareable.set_header(BEST_ROUND, best)
         return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)

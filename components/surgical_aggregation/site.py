@@ -40,12 +40,16 @@ class Site(FLComponent, ABC):
         """
 
     @abstractmethod
-    def data(self, split: Split, *, training: bool = False) -> tf.data.Dataset:
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
         """Batches (images, labels) of a split.
 
         Args:
             split: Which part of the site's patients.
-            training: Shuffle anew in every pass, reproducibly, and augment; else keep the order.
+            training: Shuffle and augment anew in every pass; else keep the order. Order and
+                augmentation of a pass must follow from a seed and its number alone, so that a
+                continued run is the same as an uninterrupted one.
+            first_pass: Number of the first pass that the dataset is iterated for, with `training`;
+                the next has the next number.
 
         Returns:
             Images as the model takes them; labels float32 of shape (batch, classes): 1 present,

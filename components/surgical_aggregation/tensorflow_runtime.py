@@ -33,12 +33,16 @@ def threads_per_site(fl_ctx: FLContext) -> int:
     return max(1, cores() // max(1, len(sites)))
 
 
-def configure(threads: int, seed: int) -> None:
+def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
     Args:
         threads: For one operation; operations run one at a time.
         seed: Of every random operation; the same seed gives the same bits on CPU.
+        mixed_precision: Compute in float16 where there is a GPU; on a CPU that only costs time.
+
+    Returns:
+        Whether models compute in mixed precision from now on.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _without_banner():
@@ -53,6 +57,9 @@ def configure(threads: int, seed: int) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(seed)
+    mixed = mixed_precision and bool(gpus)
+    keras.config.set_dtype_policy("mixed_float16" if mixed else "float32")
+    return mixed
 
 
 @contextmanager

@@ -12,6 +12,21 @@ class WeightingError(ValueError):
     """A weighting is unknown, or a site did not report what it needs."""
 
 
+def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
+    """Refuse an unknown weighting.
+
+    Args:
+        argument: Whose value it is, for the message.
+        weighting: As configured.
+        known: What it may be.
+
+    Raises:
+        WeightingError: It is none of `known`.
+    """
+    if weighting not in known:
+        raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
+
+
 def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
     """Weight of a site for every body variable it sent.
 

@@ -45,7 +45,8 @@ def class_of(name: str) -> str | None:
             return name[len(HEAD) : -len(part)]
     raise WireError(
         f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
-        "Does the site label its head (the LabelHead filter), and is no body layer called 'head'?"
+        "Does the site label its head (LabelHead) or keep it (KeepAtSite), and is no body layer "
+        "called 'head'?"
     )
 
 
@@ -86,18 +87,32 @@ def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
 
 
 def weights(shareable: Shareable) -> DXO:
-    """The model weights in a shareable.
+    """The whole weights in a shareable.
 
     Raises:
         WireError: The shareable carries something else.
     """
+    return _model(shareable, DataKind.WEIGHTS)
+
+
+def result(shareable: Shareable) -> DXO:
+    """What a site trained: whole weights, or their differences from those it received.
+
+    Raises:
+        WireError: The shareable carries something else.
+    """
+    return _model(shareable, DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
+
+
+def _model(shareable: Shareable, *kinds: str) -> DXO:
+    needed = " or ".join(kinds)
     try:
         dxo = from_shareable(shareable)
     except ValueError as error:
-        raise WireError(f"a DXO of weights was needed; got {error}.") from error
-    if dxo.data_kind != DataKind.WEIGHTS or not isinstance(dxo.data, dict):
+        raise WireError(f"a DXO of kind {needed} was needed; got {error}.") from error
+    if dxo.data_kind not in kinds or not isinstance(dxo.data, dict):
         raise WireError(
-            f"a DXO of kind {DataKind.WEIGHTS} was needed; got kind {dxo.data_kind!r}. "
-            "Do the site's filters send whole weights?"
+            f"a DXO of kind {needed} was needed; got {str(dxo.data_kind)!r}. "
+            "Do the filters pass what they are given?"
         )
     return dxo

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -12,11 +10,34 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cxr_study import cli_data, job_folder
+from cxr_study import (
+    cli_checkpoint,
+    cli_compare,
+    cli_data,
+    cli_job,
+    cli_train,
+    job_folder,
+    jobs,
+    presets,
+    settings,
+)
+from cxr_study.cli_run import (
+    Force,
+    Out,
+    Own,
+    Preset,
+    Settings,
+    Sites,
+    console,
+    make_room,
+    run_and_report,
+    say,
+    split,
+)
+from cxr_study.initial_body import check_network
 from cxr_study.real_study import write_nih_study
-from cxr_study.report.console import print_summary
 from cxr_study.simulation import SimulationError
-from cxr_study.study_run import RunFolderError, StudyRun, report, run
+from cxr_study.study_run import StudyRun
 from surgical_aggregation import __version__
 
 app = typer.Typer(
@@ -29,31 +50,27 @@ app = typer.Typer(
 )
 app.add_typer(cli_data.app, name="data")
 app.command(epilog="Example:  surgagg classes sites/*.yaml")(cli_data.classes)
-console = Console()
-
-Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob of the job; may be repeated."),
-]
-Force = Annotated[bool, typer.Option(help="Remove --out first if it is a run's folder.")]
-Own = Annotated[bool, typer.Option(help="Also train each site alone, for comparison.")]
+app.command("continue", epilog=cli_checkpoint.CONTINUE_EPILOG)(cli_checkpoint.continue_)
+app.command(epilog=cli_checkpoint.RETIRE_EPILOG)(cli_checkpoint.retire)
+app.command(epilog="Example:  surgagg train individual --out runs/individual")(cli_train.train)
+app.command(epilog=cli_compare.EPILOG)(cli_compare.compare)
+app.command("job", epilog=cli_job.EPILOG)(cli_job.job)
 
 
 @app.command(epilog="Example:  surgagg demo --out runs/demo --force")
 def demo(
     out: Out = Path("runs/demo"),
     job: Annotated[Path, typer.Option(help="Job folder.")] = Path("jobs/surgical"),
-    settings: Settings = None,
+    knobs: Settings = None,
     force: Force = False,
 ) -> None:
-    """Run surgical aggregation on the phantom study, and write a report.
+    """Run a job on the phantom study, and write a report.
 
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
     site alone for comparison.
     """
-    study = StudyRun(job, out, job_folder.sites(job), None, None, _parse(settings))
-    _run_and_report(study, True, "Surgical aggregation on the phantom study", force)
+    study = _study(job, out, job_folder.sites(job), None, None, None, knobs)
+    run_and_report(study, True, f"{_title(job)} on the phantom study", force)
 
 
 @app.command(
@@ -63,21 +80,22 @@ def demo(
 def run_job(
     job: Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")],
     out: Out = Path("runs/run"),
-    sites: Annotated[str, typer.Option(help="Names, by comma. Default: the job's.")] = "",
+    sites: Sites = "",
     site_files: Annotated[
         Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
     ] = None,
     initial_body: Annotated[
         Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
     ] = None,
-    settings: Settings = None,
+    preset: Preset = None,
+    knobs: Settings = None,
     own: Own = False,
     force: Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
-    names = tuple(name.strip() for name in sites.split(",")) if sites else job_folder.sites(job)
-    study = StudyRun(job, out, names, site_files, initial_body, _parse(settings))
-    _run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
+    names = split(sites) or job_folder.sites(job)
+    study = _study(job, out, names, site_files, initial_body, preset, knobs)
+    run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
 
 
 @app.command(epilog="Example:  surgagg real data/nih --set num_rounds=5")
@@ -85,7 +103,8 @@ def real(
     nih: Annotated[Path, typer.Argument(help="Folder of Data_Entry_2017*.csv and the images.")],
     out: Out = Path("runs/real"),
     job: Annotated[Path, typer.Option(help="Job folder.")] = Path("jobs/surgical"),
-    settings: Settings = None,
+    preset: Preset = None,
+    knobs: Settings = None,
     own: Own = True,
     initial_body: Annotated[
         Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
@@ -97,13 +116,13 @@ def real(
 
     Patients are split 70/10/20. Any part of the images will do; rows without an image are left out.
     """
-    _make_room(out, force)
+    make_room(out, force)
     data = out.with_name(f"{out.name}-sites")
-    _make_room(data, force, "sites/nih-1.yaml")
+    make_room(data, force, "sites/nih-1.yaml")
     written = write_nih_study(nih, data, seed=seed)
     names = tuple(path.stem for path in written)
-    study = StudyRun(job, out, names, written[0].parent, initial_body, _parse(settings))
-    _run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)
+    study = _study(job, out, names, written[0].parent, initial_body, preset, knobs)
+    run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)
 
 
 @app.command(epilog="Example:  surgagg init initial.npz --backbone densenet121 --weights imagenet")
@@ -136,7 +155,7 @@ def init(
     )
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
-    _say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
+    say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
 
 
 def _version(wanted: bool) -> None:
@@ -154,47 +173,27 @@ def _options(
     pass
 
 
-def _run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
-    _make_room(study.folder, force)
-    run(study, own=own, console=console)
-    summary, html = report(study, own=own, title=title, console=console)
-    print_summary(summary, console)
-    _say(f"report   {html}")
-    _say(f"summary  {html.with_name('summary.json')}")
-    _say(f"models   {study.workspace / 'server' / 'checkpoints' / 'simulate_job'}")
-
-
-def _make_room(folder: Path, force: bool, mark: str = "job/meta.json") -> None:
-    """Remove a folder of an earlier run where that is wanted; `mark` tells it from any other."""
-    if force and folder.exists():
-        if not (folder / mark).is_file():
-            raise RunFolderError(
-                f"only what an earlier run made is removed; {folder} holds no {mark}. Remove it "
-                "yourself, or give another --out."
-            )
-        shutil.rmtree(folder)
-    if folder.exists():
-        raise RunFolderError(
-            f"a run needs a new folder; {folder} exists. Give another --out, or --force."
+def _study(
+    job: Path,
+    out: Path,
+    sites: tuple[str, ...],
+    site_files: Path | None,
+    initial_body: Path | None,
+    preset: str | None,
+    knobs: list[str] | None,
+) -> StudyRun:
+    for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), sites)
+    network = {**job_folder.knobs(job), **for_all}
+    if "backbone" in network:  # a census has none
+        check_network(
+            initial_body, backbone=str(network["backbone"]), hidden=int(str(network["hidden"]))
         )
+    return StudyRun(job, out, sites, site_files, initial_body, for_all, per_site=per_site)
 
 
-def _say(text: str, to: Console = console) -> None:
-    """Print a line as it is: nothing in a path or a message is markup, or broken off."""
-    to.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def _parse(settings: list[str] | None) -> dict[str, object]:
-    parsed: dict[str, object] = {}
-    for item in settings or []:
-        name, separator, value = item.partition("=")
-        if not separator:
-            raise job_folder.JobError(f"--set needs KNOB=VALUE, e.g. num_rounds=20; got {item!r}.")
-        try:
-            parsed[name] = json.loads(value)
-        except json.JSONDecodeError:
-            parsed[name] = value
-    return parsed
+def _title(job: Path) -> str:
+    """What the method of a job is called; of another job, the folder's name."""
+    return jobs.METHODS[job.name].title if job.name in jobs.METHODS else job.name
 
 
 def main() -> None:
@@ -204,8 +203,8 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError) as error:
-        _say(f"surgagg: {error}", Console(stderr=True))
+        say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)
     except SimulationError as error:
-        _say(f"surgagg: {error}", Console(stderr=True))
+        say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(1)

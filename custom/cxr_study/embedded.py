@@ -18,7 +18,8 @@ from cxr_study.phantom import write_phantom
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
-_VERSION = 2  # raise it when the phantom or its pre-training changes
+_PHANTOM_VERSION = 2  # raise it when the phantom changes
+_BODY_VERSION = 2  # raise it when the pre-training changes
 
 
 class EmbeddedStudyError(ValueError):
@@ -45,15 +46,18 @@ class EmbeddedStudy:
     @property
     def initial_body(self) -> Path:
         """Checkpoint of the pre-trained body."""
-        return self.root.with_name(f"{self.root.name}-initial_body.npz")
+        return self.root.with_name(f"{self.root.name}-initial_body-{_BODY_VERSION}.npz")
 
 
-def embedded_study() -> EmbeddedStudy:
+def embedded_study(seed: int = SEED) -> EmbeddedStudy:
     """The phantom study in the cache, written first where it is not there.
 
     Several processes may ask at once: one writes, the others wait.
+
+    Args:
+        seed: Of the phantom; with another, other patients are drawn.
     """
-    study = _study()
+    study = _study(seed)
     with _lock(study.root):
         if not study.root.exists():
             _notice(f"no site files given: writing the phantom study to {study.root}")
@@ -62,7 +66,7 @@ def embedded_study() -> EmbeddedStudy:
                     study.root,
                     images_per_site=IMAGES_PER_SITE,
                     size=IMAGE_SIZE,
-                    seed=SEED,
+                    seed=seed,
                     progress=report,
                 )
     return study
@@ -85,8 +89,8 @@ def embedded_initial_body() -> Path:
     return study.initial_body
 
 
-def _study() -> EmbeddedStudy:
-    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_VERSION}-{IMAGES_PER_SITE}-{SEED}")
+def _study(seed: int = SEED) -> EmbeddedStudy:
+    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{IMAGES_PER_SITE}-{seed}")
 
 
 def _run(command: list[str]) -> None:

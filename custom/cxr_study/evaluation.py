@@ -119,7 +119,7 @@ def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.
     """Probabilities of a checkpoint's classes.
 
     Args:
-        checkpoint: Body and columns.
+        checkpoint: Body and columns: a global model, or a site's own.
         network: Its network.
         pixels: uint8 (n, size, size).
 
@@ -138,14 +138,32 @@ def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.
     model = LocalModel(
         build(network.backbone, len(held), image_size=network.image_size, hidden=network.hidden),
         held,
-        learning_rate=0.0,
-        freeze_batch_norm=True,
     )
     model.set_body(body)
     model.set_columns(columns)
     nothing = np.zeros((len(pixels), len(held)), np.float32)
     batches = dataset(pixels, nothing, batch_size=256)
     return pd.DataFrame(model.model.predict(batches, verbose=0), columns=list(held))
+
+
+def class_aurocs(
+    split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str]
+) -> dict[str, float | None]:
+    """AUROC of one model on one site's test split, class by class.
+
+    Args:
+        split: The test split; its labels are of the union's classes.
+        probabilities: As `predict` gives them.
+        union: All classes.
+
+    Returns:
+        Class of the union -> AUROC; None, "not defined", where the model lacks the class or the
+        split has no positives or no negatives.
+    """
+    scored = [i for i, name in enumerate(union) if name in probabilities]
+    scores = probabilities[[union[i] for i in scored]].to_numpy(float)
+    values = dict(zip(scored, auroc(split.labels[:, scored], scores), strict=True))
+    return {name: _or_none(values.get(i, np.nan)) for i, name in enumerate(union)}
 
 
 def score(
@@ -167,7 +185,7 @@ def score(
     scored = [i for i, name in enumerate(union) if name in probabilities]
     labels = split.labels[:, scored]
     scores = probabilities[[union[i] for i in scored]].to_numpy(float)
-    values = dict(zip(scored, auroc(labels, scores), strict=True))
+    values = class_aurocs(split, probabilities, union)
     interval = bootstrap_auroc(labels, scores, split.patients, seed=seed)
     ends = {i: (interval.low[k], interval.high[k]) for k, i in enumerate(scored)}
     rows = [
@@ -176,7 +194,7 @@ def score(
             site=split.site,
             class_name=name,
             held=name in split.held,
-            auroc=_or_none(values.get(i, np.nan)),
+            auroc=values[name],
             low=_or_none(ends.get(i, (np.nan, np.nan))[0]),
             high=_or_none(ends.get(i, (np.nan, np.nan))[1]),
             positives=int((split.labels[:, i] == 1).sum()),

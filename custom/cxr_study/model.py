@@ -36,7 +36,7 @@ def build(
 
     Returns:
         Uncompiled model; inputs float32 (batch, size, size, 3) normalised to ImageNet statistics,
-        outputs probabilities (batch, classes), last layer called "head".
+        outputs float32 probabilities (batch, classes), last layer called "head".
 
     Raises:
         ModelError: The backbone is unknown, or the weights cannot be had.
@@ -63,8 +63,9 @@ def build(
     if hidden:
         features = layers.Dense(hidden, activation="relu", name="hidden")(features)
         features = layers.Dropout(0.3, name="hidden_dropout")(features)
-    outputs = layers.Dense(classes, activation="sigmoid", name="head")(features)
-    return keras.Model(body.inputs, outputs, name=backbone)
+    # float32 in mixed precision too: in float16 a rare class's probability would round to 0.
+    head = layers.Dense(classes, activation="sigmoid", dtype="float32", name="head")
+    return keras.Model(body.inputs, head(features), name=backbone)
 
 
 def _small_densenet(

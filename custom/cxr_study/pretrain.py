@@ -37,15 +37,8 @@ def pretrained_body(
 
     pictures, categories = source_images(images + images // 10, seed=seed, size=size)
     wanted = np.eye(len(SOURCE_CATEGORIES), dtype=np.float32)[categories]
-    train = dataset(
-        pictures[:images],
-        wanted[:images],
-        batch_size=64,
-        shuffle_seed=seed,
-        augment=False,
-        seed=seed,
-    )
-    unseen = dataset(pictures[images:], wanted[images:], batch_size=64, augment=False, seed=seed)
+    train = dataset(pictures[:images], wanted[:images], batch_size=64, shuffle_seed=seed)
+    unseen = dataset(pictures[images:], wanted[images:], batch_size=64)
     model = build("small_densenet", len(SOURCE_CATEGORIES), image_size=size)
     softmax = keras.Model(
         model.inputs,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from cxr_study.report.summary import Refusal, Round, SiteRound
-from cxr_study.simulation import read_record, server_folder
+from cxr_study.simulation import checkpoint_folder, read_record, server_folder
+from surgical_aggregation.site_state import BEST_FILE
 
 
 class ResultsError(ValueError):
@@ -77,9 +79,25 @@ def refusals(workspace: Path) -> tuple[Refusal, ...]:
     )
 
 
+def rounds_run(workspace: Path) -> int:
+    """How many rounds the job has made."""
+    return sum(event["event"] == "round" for event in read_record(workspace))
+
+
+def stopped_early(workspace: Path) -> bool:
+    """Whether the job ended because no better model came."""
+    return any(event["event"] == "stopped" for event in read_record(workspace))
+
+
 def wall_seconds(workspace: Path) -> float:
     """Seconds from the start to the end of the job."""
     return sum(event["seconds"] for event in read_record(workspace) if event["event"] == "ended")
+
+
+def personal_checkpoints(workspace: Path, sites: Sequence[str]) -> dict[str, Path]:
+    """Site -> file of its own best model, where a strategy leaves it one."""
+    paths = {site: checkpoint_folder(workspace, site) / BEST_FILE for site in sites}
+    return {site: path for site, path in paths.items() if path.is_file()}
 
 
 def best_checkpoint(workspace: Path) -> Path:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,10 +18,12 @@ import psutil
 from cxr_study import job_folder
 from surgical_aggregation.executor import CANNOT_TAKE_PART
 from surgical_aggregation.run_record import RECORD_FILE
+from surgical_aggregation.site_state import BEST_FILE, LAST_FILE
 
 LOG_FILE = "simulator.log"
 
 _SITE_REASON = re.compile(rf"{CANNOT_TAKE_PART}(.*?)\n(?=\d{{4}}-|\Z)", re.S)
+_LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^\s:,]+)")
 
 
 class SimulationError(RuntimeError):
@@ -30,6 +33,11 @@ class SimulationError(RuntimeError):
 def server_folder(workspace: Path) -> Path:
     """Folder of the server's results in a simulator workspace."""
     return workspace / "server" / "simulate_job"
+
+
+def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
+    """Folder of the models of the server, or of a site's files, in a simulator workspace."""
+    return workspace / party / "checkpoints" / "simulate_job"
 
 
 def read_record(workspace: Path) -> list[dict]:
@@ -47,6 +55,7 @@ def simulate(
     sites: Sequence[str],
     *,
     environment: dict[str, str] | None = None,
+    states: Mapping[str, Path] | None = None,
     watch: Callable[[list[dict]], None] = lambda events: None,
 ) -> None:
     """Run a job to its end.
@@ -58,11 +67,12 @@ def simulate(
         workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
         sites: Names of the sites.
         environment: Variables for the job, beside those of this process.
+        states: Site -> its checkpoint folder of an earlier run, for it to go on from.
         watch: Called about twice a second with the run's events so far.
 
     Raises:
         SimulationError: The job failed, a site's process ended before its last round, or the job
-            ended without all its rounds.
+            ended without all its rounds, other than by early stopping.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     workspace.parent.mkdir(parents=True, exist_ok=True)
@@ -80,18 +90,24 @@ def simulate(
         )
         family: set[psutil.Process] = set()
         workers: dict[psutil.Process, str] = {}
+        waiting = dict(states or {})
         try:
             while process.poll() is None and not _failed(events := read_record(workspace)):
-                for member in _descendants(process) - family:
+                for member in _descendants(process):
                     family.add(member)
-                    if site := _worker_site(member):
+                    if member not in workers and (site := _worker_site(member)):
                         workers[member] = site
+                # FLARE empties the workspace first, and a site asks for its state with its first
+                # task, seconds after its process has started.
+                if waiting and (workspace / "server").is_dir():
+                    _put(waiting, workspace)
+                    waiting = {}
                 watch(events)
-                if not _done(events, job) and (gone := _gone(workers)):
+                if not _done(events, job) and (gone := _gone(workers) or _lost(workspace)):
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
                     reason = _reason(workspace, sites) or killed
                     raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
-                time.sleep(0.5)
+                time.sleep(0.05 if waiting else 0.5)
         finally:
             _stop(process, family)
     events = read_record(workspace)
@@ -103,14 +119,32 @@ def simulate(
 
 
 def _done(events: list[dict], job: Path) -> bool:
-    """Whether all rounds are over."""
-    rounds = sum(event["event"] == "round" for event in events)
-    return rounds >= job_folder.knobs(job)["num_rounds"]
+    """Whether all rounds are over, or those until it stopped early."""
+    rounds = [event["round"] for event in events if event["event"] == "round"]
+    if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
+        return True
+    return len(rounds) >= int(str(job_folder.knobs(job)["num_rounds"]))
+
+
+def _put(states: Mapping[str, Path], workspace: Path) -> None:
+    """Copy sites' states into a workspace; a site sees the whole of its own or nothing."""
+    for site, folder in states.items():
+        target = checkpoint_folder(workspace, site)
+        half = target.with_name(f".{target.name}")
+        shutil.copytree(folder, half, ignore=shutil.ignore_patterns(".*", LAST_FILE, BEST_FILE))
+        half.rename(target)
 
 
 def _gone(workers: dict[psutil.Process, str]) -> list[str]:
     """Sites whose process has ended; the server would wait for them for ever."""
     return sorted(site for process, site in workers.items() if not _alive(process))
+
+
+def _lost(workspace: Path) -> list[str]:
+    """Sites that FLARE itself gave up; it goes on waiting for them."""
+    log = workspace / "server" / "error_log.txt"
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return sorted(set(_LOST.findall(text)))
 
 
 def _alive(process: psutil.Process) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from cxr_study import progress
 from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes as class_columns
+from cxr_study.labelled_images import LabelledImages
 from cxr_study.site_data import SiteImages, SiteLabels, load_images, load_labels
 from cxr_study.site_file import read_site_file
 from cxr_study.vocabulary import UNION_CLASSES
@@ -19,6 +20,9 @@ from surgical_aggregation.site import Site, SiteError, Split
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
     import tensorflow as tf
+
+OTHER_CLASSES = {"absent": 0.0, "unknown": np.nan}
+"""Label of a class of the union that a site does not label itself."""
 
 
 class ChestXraySite(Site):
@@ -32,10 +36,15 @@ class ChestXraySite(Site):
         image_size: Side of the input, pixels; the same at every site. Default 64.
         hidden: See `model.build`; the same at every site. Default 0.
         batch_size: Default 64 (the papers).
-        augment: Augment the training images. Default True.
-        union_head: Predict all classes of the union, taking those that the site does not label as
-            absent: the control that shows what surgical aggregation is for. Default False.
-        seed: Of shuffling and augmentation. Default 0.
+        augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`. Default
+            "radiology".
+        other_classes: What becomes of the union's classes that the site does not label. "omit"
+            (default): the head has the site's own classes only (surgical aggregation, personalised
+            heads). Else it has a unit for each class of the union, and those that the site does
+            not label count as negative, "absent" (vanilla), or are left out of loss and metrics,
+            "unknown" (partial loss).
+        union: Classes of the union, by comma. Default "": those of NIH and CheXpert.
+        seed: Of shuffling and augmentation, 0 or more. Default 0.
     """
 
     def __init__(
@@ -46,8 +55,9 @@ class ChestXraySite(Site):
         image_size: int = 64,
         hidden: int = 0,
         batch_size: int = 64,
-        augment: bool = True,
-        union_head: bool = False,
+        augmentation: str = "radiology",
+        other_classes: str = "omit",
+        union: str = "",
         seed: int = 0,
     ):
         super().__init__()
@@ -57,24 +67,32 @@ class ChestXraySite(Site):
         self.image_size = image_size
         self.hidden = hidden
         self.batch_size = batch_size
-        self.augment = augment
-        self.union_head = union_head
+        self.augmentation = augmentation
+        self.other_classes = other_classes
+        self.union = union
         self.seed = seed
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Classes of the site file, or of the union."""
-        held = tuple(class_columns(self._labels.table))
-        if not self.union_head:
+        held = tuple(class_columns(self.labels.table))
+        if self.other_classes == "omit":
             return held
-        strange = [name for name in held if name not in UNION_CLASSES]
-        if strange:
+        if self.other_classes not in OTHER_CLASSES:
             raise SiteError(
-                f"{self._file}: a union head predicts the {len(UNION_CLASSES)} classes of NIH and "
-                f"CheXpert; the site also labels {', '.join(strange)}. Name the classes to use "
-                "with the key 'classes'."
+                f"other_classes must be one of {('omit', *OTHER_CLASSES)}; got "
+                f"{self.other_classes!r}."
             )
-        return UNION_CLASSES
+        union = _names(self.union) if self.union else UNION_CLASSES
+        strange = [name for name in held if name not in union]
+        if strange:
+            whose = "that the job names" if self.union else "of NIH and CheXpert"
+            raise SiteError(
+                f"{self._file}: a union head predicts the {len(union)} classes {whose}; the site "
+                f"also labels {', '.join(strange)}. Name the classes to use with the key "
+                "'classes', or all sites' classes with the job's knob 'union'."
+            )
+        return union
 
     def model(self) -> keras.Model:
         """The network, with a unit for each class."""
@@ -84,10 +102,12 @@ class ChestXraySite(Site):
             self.backbone, len(self.classes), image_size=self.image_size, hidden=self.hidden
         )
 
-    def data(self, split: Split, *, training: bool = False) -> tf.data.Dataset:
-        """Batches of a split, decoded once and kept; see `Site.data`."""
-        from cxr_study.input_pipeline import dataset
+    def labelled_images(self, split: Split) -> LabelledImages:
+        """Images of a split, decoded once and kept, with the labels of `classes`.
 
+        Raises:
+            SiteError: The split is empty.
+        """
         table = self._images.table
         chosen = np.flatnonzero(table["split"] == split)
         if not chosen.size:
@@ -95,15 +115,34 @@ class ChestXraySite(Site):
                 f"{self._file}: the {split} split needs at least one image; it has none. "
                 f"Make the split file anew: surgagg data split {self._file}"
             )
-        labels = table.iloc[chosen].reindex(columns=list(self.classes), fill_value=0.0)
+        labels = table.iloc[chosen].reindex(
+            columns=list(self.classes), fill_value=OTHER_CLASSES.get(self.other_classes)
+        )
+        return LabelledImages(
+            self._images.pixels, self._images.rows[chosen], labels.to_numpy(np.float32)
+        )
+
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
+        """Batches of a split; see `Site.data`."""
+        return self.batches(self.labelled_images(split), training=training, first_pass=first_pass)
+
+    def batches(
+        self, images: LabelledImages, *, training: bool, first_pass: int
+    ) -> tf.data.Dataset:
+        """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
+        from cxr_study.augmentation import amplitudes
+        from cxr_study.input_pipeline import dataset
+
+        amplitudes(self.augmentation)  # also where nothing is augmented: refuse before training
         return dataset(
-            self._images.pixels,
-            labels.to_numpy(np.float32),
-            rows=self._images.rows[chosen],
+            images.pixels,
+            images.labels,
+            rows=images.rows,
             batch_size=self.batch_size,
             shuffle_seed=self.seed if training else None,
-            augment=self.augment and training,
+            augmentation=self.augmentation if training else "none",
             seed=self.seed,
+            first_pass=first_pass,
         )
 
     @cached_property
@@ -121,10 +160,18 @@ class ChestXraySite(Site):
         return file
 
     @cached_property
-    def _labels(self) -> SiteLabels:
+    def labels(self) -> SiteLabels:
+        """What the site file and the files it names say about the site's images."""
         return load_labels(read_site_file(self._file))
 
     @cached_property
     def _images(self) -> SiteImages:
         with progress.bar(f"{self.site}: decoding images") as report:
-            return load_images(self._labels, self.image_size, progress=report)
+            return load_images(self.labels, self.image_size, progress=report)
+
+
+def _names(union: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in union.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise SiteError(f"union needs different class names, by comma; got {union!r}.")
+    return names

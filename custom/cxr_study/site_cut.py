@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cxr_study import label_policy
 from cxr_study.class_sets import ClassSets, check_known
@@ -69,13 +70,13 @@ def write_sites(
             split=split,
             truth=truth,
             classes=list(held),
-            **_decisions(pool, held),
+            **decisions(pool, held),
         )
     return written
 
 
-def _decisions(pool: SiteFile, held: Sequence[str]) -> dict[str, object]:
-    """What the pool decided, as far as it concerns the classes of a site."""
+def decisions(pool: SiteFile, held: Sequence[str]) -> dict[str, Any]:
+    """What a site file decided, as far as it concerns some classes, as keys of a site file."""
     by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in held}
     distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in held]
     return {

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cxr_study import evaluation, examples, job_folder, results
 from cxr_study.embedded import embedded_initial_body, embedded_study
+from cxr_study.job_folder import Settings
 from cxr_study.progress import bar
 from cxr_study.report.render import write_report
 from cxr_study.report.summary import (
@@ -24,16 +27,35 @@ from cxr_study.report.summary import (
     Splits,
     Summary,
 )
-from cxr_study.simulation import SimulationError, simulate
+from cxr_study.simulation import SimulationError, checkpoint_folder, simulate
 from cxr_study.site_data import check_disjoint, load_images
 from surgical_aggregation import __version__, tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
+from surgical_aggregation.site_state import has_state
 
 PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
+PERSONAL_NOTE = "Every site has a model of its own: 'global' stands for that model here."
+
+RUN_FILE = "run.json"
+"""In a run's folder: what a continued run needs to know beside the job."""
 
 
 class RunFolderError(ValueError):
     """A run's folder is in the way, or does not hold what is needed."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A run that another one continues.
+
+    Attributes:
+        folder: Its folder.
+        model: Its model to start from. From the last one the sites go on with the state that they
+            had; with the best one they start theirs afresh.
+    """
+
+    folder: Path
+    model: Literal["last", "best"] = "last"
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,9 @@ class StudyRun:
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
         initial_body: Checkpoint to start from; None: the embedded study's.
         settings: Knob -> value, beside the job's own.
+        per_site: Site -> knob -> value, at that site alone.
+        earlier: The run that this one continues, from its model instead of `initial_body`; None: a
+            fresh run.
     """
 
     job: Path
@@ -54,7 +79,9 @@ class StudyRun:
     sites: tuple[str, ...]
     site_files: Path | None
     initial_body: Path | None
-    settings: Mapping[str, object]
+    settings: Settings
+    per_site: Mapping[str, Settings] = field(default_factory=dict)
+    earlier: Earlier | None = None
 
     @property
     def workspace(self) -> Path:
@@ -65,10 +92,28 @@ class StudyRun:
         """FLARE's workspace of the run of one site alone."""
         return self.folder / "own" / site
 
-    def environment(self) -> dict[str, str]:
-        """Variables that tell the job where sites and initial body are."""
-        values = {"CXR_SITES": self.site_files, "CXR_INITIAL_BODY": self.initial_body}
+    def start(self, workspace: Path) -> Path | None:
+        """Checkpoint that the run in a workspace starts from; None: the embedded study's."""
+        if self.earlier is None:
+            return self.initial_body
+        return checkpoint_folder(self._before(workspace)) / f"{self.earlier.model}.npz"
+
+    def states(self, workspace: Path, sites: Sequence[str]) -> dict[str, Path]:
+        """Site -> folder of its state, for the sites that go on with one in a workspace."""
+        if self.earlier is None or self.earlier.model == "best":
+            return {}
+        before = {site: checkpoint_folder(self._before(workspace), site) for site in sites}
+        return {site: folder for site, folder in before.items() if has_state(folder)}
+
+    def environment(self, workspace: Path) -> dict[str, str]:
+        """Variables that tell the job in a workspace where sites and initial body are."""
+        values = {"CXR_SITES": self.site_files, "CXR_INITIAL_BODY": self.start(workspace)}
         return {name: str(path.absolute()) for name, path in values.items() if path is not None}
+
+    def _before(self, workspace: Path) -> Path:
+        """The earlier run's workspace of the same name."""
+        folder = self.folder if self.earlier is None else self.earlier.folder
+        return folder / workspace.relative_to(self.folder)
 
 
 def run(study: StudyRun, *, own: bool, console: Console) -> None:
@@ -77,7 +122,8 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
     Raises:
-        RunFolderError: The run's folder exists, or has a space in its path.
+        RunFolderError: The run's folder exists, or has a space in its path; or the run to continue
+            has no model to start from.
         JobError: The job folder or a knob is unusable, or there are too few sites.
         SiteFileError: A site file, or what it names, is unusable.
         SimulationError: A job failed.
@@ -105,12 +151,17 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
             f"{', '.join(study.sites)}. Add sites, or --set min_clients={len(study.sites)}."
         )
     if study.site_files is not None:
-        _prepare(study.site_files, study.sites, int(str(knobs["image_size"])))
+        prepare(study.site_files, study.sites, int(str(knobs["image_size"])))
+    _check_start(study, own)
     job = study.folder / "job"
-    job_folder.copy(study.job, job, sites=study.sites, settings=study.settings)
+    job_folder.copy(
+        study.job, job, sites=study.sites, settings=study.settings, per_site=study.per_site
+    )
+    facts = {"site_files": study.site_files and str(study.site_files.absolute())}
+    (study.folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     if study.site_files is None:
         embedded_study()
-    if study.initial_body is None:
+    if study.start(study.workspace) is None:
         embedded_initial_body()
     alone = {
         "min_clients": 1,
@@ -132,7 +183,10 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
                 for site in study.sites:
                     own_job = study.folder / "own" / f"{site}-job"
                     job_folder.copy(
-                        study.job, own_job, sites=[site], settings={**study.settings, **alone}
+                        study.job,
+                        own_job,
+                        sites=[site],
+                        settings={**study.settings, **study.per_site.get(site, {}), **alone},
                     )
                     pending.append(
                         pool.submit(
@@ -148,7 +202,20 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
                     raise
 
 
-def _prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
+def _check_start(study: StudyRun, own: bool) -> None:
+    workspaces = [study.workspace]
+    if own:
+        workspaces += [study.own_workspace(site) for site in study.sites]
+    for workspace in workspaces:
+        start = study.start(workspace)
+        if study.earlier is not None and start is not None and not start.is_file():
+            raise RunFolderError(
+                f"the run to continue needs {start}, which is not there: it ended before its first "
+                "round, or that site was not in it. Run it anew, or without --own."
+            )
+
+
+def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     """Find out what is wrong with the sites' data before anything starts, and decode it once."""
     checked = [evaluation.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
     check_disjoint(checked)
@@ -177,12 +244,17 @@ def _simulate(
         done = sum(event["event"] == "round" for event in events)
         best = [event for event in events if event["event"] == "best"]
         loss = f", best validation BCE {best[-1]['value']:.4f}" if best else ""
+        if any(event["event"] == "stopped" for event in events):
+            loss += ", stopped early"
         progress.update(task, completed=done, now=f"round {done}/{total}{loss}")
         if done > told and not progress.console.is_terminal:  # where a bar cannot be drawn
             told = done
             progress.console.print(f"{title}: round {done}/{total}{loss}", highlight=False)
 
-    simulate(job, workspace, sites, environment=study.environment(), watch=watch)
+    simulate(
+        job, workspace, sites, environment=study.environment(workspace),
+        states=study.states(workspace, sites), watch=watch,
+    )  # fmt: skip
 
 
 def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple[Summary, Path]:
@@ -206,7 +278,11 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
     )
     tensorflow_runtime.configure(tensorflow_runtime.cores(), int(str(knobs["seed"])))
     best = load(results.best_checkpoint(study.workspace))
-    union = wire.classes_of(best.variables)
+    personal = {
+        site: load(path)
+        for site, path in results.personal_checkpoints(study.workspace, study.sites).items()
+    }
+    union = wire.classes_of({**best.variables, **_all_variables(personal)})
     site_files = study.site_files or embedded_study().sites
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
@@ -216,9 +292,11 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = evaluation.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
         sites[site] = _site_data(split)
-        models: dict[Model, Checkpoint] = {"global": best}
+        models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if own:
-            models["own"] = load(results.best_checkpoint(study.own_workspace(site)))
+            alone = study.own_workspace(site)
+            its_own = results.personal_checkpoints(alone, [site]).get(site)
+            models["own"] = load(its_own or results.best_checkpoint(alone))
         for name, checkpoint in models.items():
             probabilities = evaluation.predict(checkpoint, network, split.pixels)
             rows, row_means = evaluation.score(
@@ -231,19 +309,21 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
     phantom = study.site_files is None
     summary = Summary(
         title=title,
-        job=study.job.name,
+        job=json.loads((study.folder / "job" / "meta.json").read_text(encoding="utf-8"))["name"],
         data="phantom" if phantom else "real",
-        note=PHANTOM_NOTE if phantom else "",
+        note=" ".join([PHANTOM_NOTE] * phantom + [PERSONAL_NOTE] * bool(personal)),
         version=__version__,
         backbone=network.backbone,
         image_size=network.image_size,
         seed=int(str(knobs["seed"])),
-        num_rounds=int(str(knobs["num_rounds"])),
+        num_rounds=results.rounds_run(study.workspace),
+        stopped_early=results.stopped_early(study.workspace),
+        personal=bool(personal),
         wall_seconds=results.wall_seconds(study.workspace),
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
-        taught_by=_taught_by(best, union, study.sites),
+        taught_by=_taught_by(best, union, {site: sites[site].classes for site in study.sites}),
         rounds=results.rounds(study.workspace),
         refusals=results.refusals(study.workspace),
         test=tuple(tests),
@@ -252,12 +332,21 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
     return summary, write_report(summary, pictures, study.folder / "report")
 
 
+def _all_variables(checkpoints: Mapping[str, Checkpoint]) -> dict:
+    return {name: v for held in checkpoints.values() for name, v in held.variables.items()}
+
+
 def _taught_by(
-    best: Checkpoint, union: Sequence[str], sites: tuple[str, ...]
+    best: Checkpoint, union: Sequence[str], held: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Class -> sites; all of them where the aggregator (FLARE's stock one) does not say."""
+    """Class -> sites; those that hold it where the server does not know (a personal head)."""
     classes = best.manifest.get("classes", {})
-    return {name: tuple(classes[name]["sites"]) if name in classes else sites for name in union}
+    return {
+        name: tuple(classes[name]["sites"])
+        if name in classes
+        else tuple(site for site in held if name in held[site])
+        for name in union
+    }
 
 
 def _site_data(split: evaluation.TestSplit) -> SiteData:

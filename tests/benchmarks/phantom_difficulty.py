@@ -49,7 +49,14 @@ def train(parts, epochs, seed):
     keras.utils.set_random_seed(seed)
     pictures = np.concatenate([x[split != "test"] for x, _, split in parts])
     labels = np.concatenate([y[split != "test"] for _, y, split in parts])
-    data = dataset(pictures, labels, batch_size=BATCH, shuffle_seed=seed, augment=True, seed=seed)
+    data = dataset(
+        pictures,
+        labels,
+        batch_size=BATCH,
+        shuffle_seed=seed,
+        augmentation="radiology",
+        seed=seed,
+    )
     model = build("small_densenet", len(UNION_CLASSES), image_size=SIZE)
     rate = keras.optimizers.schedules.CosineDecay(2e-3, epochs * -(-len(labels) // BATCH))
     model.compile(keras.optimizers.Adam(rate), loss="binary_crossentropy")

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from cxr_study import cli, job_folder
 from cxr_study.class_sets import published
+from cxr_study.jobs import METHODS
 from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
 from cxr_study.simulation import server_folder
@@ -62,7 +64,7 @@ def runs(surgagg, initial_body):
     with ThreadPoolExecutor() as pool:
         phantom = pool.submit(
             surgagg, "run", JOB, "--site-files", "phantom/sites", "--initial-body", initial_body,
-            "--own", "--out", "runs/phantom", *SMALL,
+            "--own", "--out", "runs/phantom", *SMALL, "--set", "nih:learning_rate=2e-3",
         )  # fmt: skip
         real = None
         if MINI.is_dir():
@@ -132,6 +134,13 @@ class TestRun:
         assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in lacked)
         assert any(row.auroc is not None for row in lacked)
 
+    def test_a_knob_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, runs):
+        job, own = (runs.phantom.folder / name for name in ("job", "own"))
+        for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
+            for folder in (job, own / f"{site}-job"):
+                assert job_folder.knobs(folder, site)["learning_rate"] == rate
+        assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
+
     def test_the_report_is_of_this_run(self, runs):
         assert "surgical on nih, chexpert" in runs.phantom.html
 
@@ -184,10 +193,47 @@ class TestInit:
         assert checkpoint.manifest["weights"] == "none"
 
 
+class TestJob:
+    def test_it_writes_a_folder_with_everything_set(self, surgagg):
+        call = surgagg(
+            "job", "personalised", "--strategy", "fedbn", "--sites", "a, b", "--preset", "paper",
+            "--set", "num_rounds=3", "--set", "b:epochs=2", "--out", "new/job",
+        )  # fmt: skip
+        assert call.code == 0, call.err
+        assert call.out.splitlines() == [
+            "job      new/job",
+            "submit   nvflare job submit -j new/job",
+        ]
+        job = surgagg.home / "new/job"
+        knobs = job_folder.knobs(job, "b")
+        wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
+        assert {name: knobs[name] for name in wanted} == wanted
+        assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
+
+    def test_what_is_there_is_left_alone(self, surgagg):
+        (surgagg.home / "there").mkdir()
+        call = surgagg("job", "surgical", "--out", "there")
+        assert call.code == 2 and "there" in call.err
+        assert not list((surgagg.home / "there").iterdir())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_demo_is_called_as_its_method(method, monkeypatch):
+    shown = []
+    monkeypatch.setattr(cli, "run_and_report", lambda study, own, title, force: shown.append(title))
+    cli.demo(job=ROOT / "jobs" / method)
+    assert shown == [f"{METHODS[method].title} on the phantom study"]
+
+
 MISTAKES = {
     "knob": ["run", JOB, "--set", "num_round=2"],
     "setting": ["run", JOB, "--set", "num_rounds"],
     "kind": ["run", JOB, "--set", "num_rounds=[bold]2"],
+    "site's knob": ["run", JOB, "--set", "nhi:seed=2"],
+    "preset": ["run", JOB, "--preset", "papers"],
+    "body": ["run", JOB, "--preset", "paper"],
+    "method": ["job", "surgicl"],
+    "strategy": ["job", "surgical", "--strategy", "fedprox"],
     "job": ["run", "jobs/none"],
     "markup": ["run", "[red]jobs"],
     "nih": ["real", "."],
@@ -224,7 +270,15 @@ class TestMistakes:
         ("name", "message"),
         [
             ("knob", "job 'surgical' has no knob 'num_round'; nearest known: num_rounds"),
-            ("setting", "--set needs KNOB=VALUE, e.g. num_rounds=20; got 'num_rounds'"),
+            ("setting", "num_rounds=20, or SITE:KNOB=VALUE; got 'num_rounds'"),
+            ("site's knob", "given for site 'nhi', which takes no part; nearest known: nih"),
+            ("preset", "there is no preset 'papers'; nearest known: paper"),
+            (
+                "body",
+                "is densenet121 with 0 hidden units; the initial body of the embedded phantom",
+            ),
+            ("method", "there is no method 'surgicl'; nearest known: surgical"),
+            ("strategy", "strategy must be one of ('fedavg', 'fedbn', 'fedbn+'); got 'fedprox'"),
             ("kind", "needs a whole number, as the job's own 12 is; got '[bold]2'"),
             ("job", "jobs/none/meta.json does not exist; a job folder holds"),
             ("markup", "surgagg: [red]jobs/meta.json does not exist"),
@@ -261,8 +315,6 @@ def test_version_is_the_packages(surgagg):
 
 
 def test_a_job_that_fails_is_exit_code_1(monkeypatch, capsys):
-    from cxr_study import cli
-
     def fail():
         raise cli.SimulationError("the job failed: [nih] no images\nThe log is x.log")
 

@@ -55,6 +55,12 @@ class TestStudy:
     def test_it_lies_in_the_cache(self, tmp_path):
         assert embedded.embedded_study().root.parent == tmp_path / "cache"
 
+    def test_another_seed_draws_other_patients_and_leaves_the_first_study_alone(self):
+        studies = [embedded.embedded_study(), embedded.embedded_study(seed=1)]
+        texts = [(study.root / "truth/nih.csv").read_text() for study in studies]
+        assert texts[0] != texts[1]
+        assert studies[0] == embedded.embedded_study(seed=embedded.SEED)
+
     def test_two_processes_that_ask_at_once_get_one_study(self, tmp_path):
         asking = [
             subprocess.Popen(

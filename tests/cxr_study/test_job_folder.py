@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,9 +19,9 @@ def content(folder):
 def copy(tmp_path):
     """Copy the surgical job with some knobs set; returns the copy."""
 
-    def make(settings=None, sites=("a", "b")):
+    def make(settings=None, sites=("a", "b"), per_site=None):
         target = tmp_path / "copies" / "job"
-        job_folder.copy(SURGICAL, target, sites=sites, settings=settings or {})
+        job_folder.copy(SURGICAL, target, sites=sites, settings=settings or {}, per_site=per_site)
         return target
 
     return make
@@ -34,7 +35,7 @@ class TestKnobs:
             "body_weighting": "mean",
             "backbone": "small_densenet",
             "learning_rate": 1e-3,
-            "augment": True,
+            "send": "weights",
             "report_positives": False,
         }
         assert {name: knobs[name] for name in wanted} == wanted
@@ -42,10 +43,12 @@ class TestKnobs:
 
     def test_only_settings_at_the_top_are_knobs(self):
         assert set(job_folder.knobs(SURGICAL)) == {
-            "num_rounds", "start_round", "min_clients", "wait_seconds", "initial_body",
-            "body_weighting", "head_weighting", "batch_norm", "sites", "backbone", "image_size",
-            "hidden", "batch_size", "augment", "epochs", "learning_rate", "warmup_epochs",
-            "warmup_learning_rate", "report_positives", "seed", "threads",
+            "num_rounds", "patience", "min_clients", "wait_seconds", "initial_body", "strategy",
+            "body_weighting", "head_weighting", "server_optimizer", "server_learning_rate",
+            "server_momentum", "sites", "backbone", "image_size", "hidden", "batch_size",
+            "augmentation", "epochs", "learning_rate", "warmup_epochs", "warmup_learning_rate",
+            "gradient_clip", "proximal", "class_weighting", "focal_gamma", "mixed_precision",
+            "send", "report_positives", "seed", "threads",
         }  # fmt: skip
 
     def test_a_folder_that_is_no_job_is_refused(self, tmp_path):
@@ -74,26 +77,16 @@ class TestCopy:
         del own["deploy_map"]["app_client"]
         assert meta == own
 
+    def test_flare_waits_for_as_many_sites_as_a_round_needs(self, copy):
+        job = copy({"min_clients": 3}, sites=("a", "b", "c", "d"))
+        assert json.loads((job / "meta.json").read_text())["min_clients"] == 3
+
     def test_knobs_are_set_in_both_files_and_every_other_byte_is_kept(self, copy):
-        target = copy({"num_rounds": 3, "batch_norm": "/moving_mean$", "hidden": 256})
+        target = copy({"num_rounds": 3, "strategy": "fedbn", "hidden": 256})
+        strategy = ('strategy = "fedbn+"      ', 'strategy = "fedbn"      ')
         for name, replaced in {
-            SERVER_CONFIG: [
-                ("num_rounds = 12\n", "num_rounds = 3\n"),
-                (
-                    'batch_norm = "/(gamma|beta|moving_mean|moving_variance)$"   # FedBN+',
-                    'batch_norm = "/moving_mean$"   # FedBN+',
-                ),
-            ],
-            CLIENT_CONFIG: [
-                (
-                    "hidden = 0                                 # units",
-                    "hidden = 256" + 33 * " " + "# units",
-                ),
-                (
-                    'batch_norm = "/(gamma|beta|moving_mean|moving_variance)$"   # FedBN+',
-                    'batch_norm = "/moving_mean$"   # FedBN+',
-                ),
-            ],
+            SERVER_CONFIG: [("num_rounds = 12 ", "num_rounds = 3 "), strategy],
+            CLIENT_CONFIG: [("hidden = 0 ", "hidden = 256 "), strategy],
         }.items():
             text = (SURGICAL / name).read_text()
             for old, new in replaced:
@@ -106,9 +99,9 @@ class TestCopy:
         [
             ("sites", "/my data/of # 1"),
             ("initial_body", "C:\\runs\\body.npz"),
-            ("batch_norm", r"\d+/(gamma|beta)$"),
+            ("augmentation", r"\d+/(gamma|beta)$"),
             ("backbone", 'say "dense"'),
-            ("augment", False),
+            ("mixed_precision", True),
             ("report_positives", True),
             ("learning_rate", 1e-5),
             ("learning_rate", 1),
@@ -146,7 +139,7 @@ class TestCopy:
             ("num_rounds", 2.5, "a whole number"),
             ("num_rounds", True, "a whole number"),
             ("learning_rate", "fast", "a number"),
-            ("augment", 1, "true or false"),
+            ("mixed_precision", 1, "true or false"),
             ("backbone", 121, "a text"),
         ],
     )
@@ -159,3 +152,80 @@ class TestCopy:
         (tmp_path / "job/meta.json").unlink()
         with pytest.raises(JobError, match=r"meta\.json does not exist"):
             job_folder.sites(tmp_path / "job")
+
+
+class TestPerSite:
+    """A site with knobs of its own has an app of its own."""
+
+    RATE = {"b": {"learning_rate": 1e-5, "epochs": 2}}  # noqa: RUF012
+
+    def test_its_app_differs_from_the_others_in_its_knobs_alone(self, copy):
+        job = copy({"seed": 5}, sites=("a", "b", "c"), per_site=self.RATE)
+        assert job_folder.client_apps(job) == {"a": "app_client", "c": "app_client", "b": "app_b"}
+        shared, own = (content(job / app) for app in ("app_client", "app_b"))
+        config = Path("config/config_fed_client.conf")
+        assert own.pop(config) == shared.pop(config).replace(
+            b"learning_rate = 1e-3 ", b"learning_rate = 1e-05 ", 1
+        ).replace(b"epochs = 1 ", b"epochs = 2 ")
+        assert own == shared and len(shared) == 1
+
+    def test_its_knobs_are_read_for_it_alone(self, copy):
+        job = copy({"seed": 5}, per_site=self.RATE)
+        names = ("seed", "learning_rate", "epochs", "num_rounds")
+        assert [job_folder.knobs(job, "b")[name] for name in names] == [5, 1e-5, 2, 12]
+        assert job_folder.knobs(job, "a") == job_folder.knobs(job)
+        assert [job_folder.knobs(job)[name] for name in names] == [5, 1e-3, 1, 12]
+
+    def test_its_knob_wins_over_the_one_for_all(self, copy):
+        job = copy({"epochs": 4}, per_site=self.RATE)
+        assert [job_folder.knobs(job, site)["epochs"] for site in "ab"] == [4, 2]
+
+    def test_no_app_tells_of_another_site(self, copy):
+        job = copy(sites=("north", "south"), per_site={"south": {"seed": 1}, "north": {"seed": 2}})
+        for site, other in (("north", "south"), ("south", "north")):
+            for path, data in content(job / f"app_{site}").items():
+                assert other not in path.as_posix() and other.encode() not in data
+
+    def test_where_every_site_has_its_own_none_gets_the_shared_app(self, copy):
+        job = copy(per_site={"a": {"seed": 1}, "b": {"seed": 2}})
+        deployed = json.loads((job / "meta.json").read_text())["deploy_map"]
+        assert deployed == {"app_server": ["server"], "app_a": ["a"], "app_b": ["b"]}
+        assert job_folder.sites(job) == ("a", "b")
+
+    def test_a_copy_of_a_copy_keeps_it_and_settings_for_all_reach_it(self, copy, tmp_path):
+        first = copy(sites=("a", "b", "c"), per_site={**self.RATE, "c": {"seed": 9}})
+        second = tmp_path / "second"
+        job_folder.copy(
+            first, second, sites=["a", "b"], settings={"epochs": 4}, per_site={"b": {"seed": 7}}
+        )
+        assert not (second / "app_c").exists()
+        knobs = job_folder.knobs(second, "b")
+        assert [knobs[name] for name in ("learning_rate", "epochs", "seed")] == [1e-5, 4, 7]
+        assert job_folder.knobs(second, "a")["seed"] == 0
+
+    @pytest.mark.parametrize(
+        ("per_site", "message"),
+        [
+            ({"x": {"seed": 1}}, "given for site 'x', which takes no part; known: a, b"),
+            ({"a": {"sed": 1}}, "a site of job 'surgical' has no knob 'sed'; nearest known: s"),
+            ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no knob 'num_rounds'"),
+            ({"a": {"seed": "x"}}, "knob 'seed' needs a whole number"),
+            (
+                {"a": {"strategy": "fedbn"}},
+                "knob 'strategy' must be the same at every site; it is given for site 'a'. Set it "
+                "for all of them: strategy=fedbn",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, copy, tmp_path, per_site, message):
+        with pytest.raises(JobError, match=re.escape(message)):
+            copy(per_site=per_site)
+        assert not (tmp_path / "copies").exists()
+
+    def test_a_site_whose_app_would_have_anothers_name_is_refused(self, copy):
+        with pytest.raises(JobError, match="needs another name than 'client'"):
+            copy(sites=("client", "b"), per_site={"client": {"seed": 1}})
+
+    def test_knobs_of_a_site_that_the_job_lacks_are_refused(self):
+        with pytest.raises(JobError, match="job 'surgical' has no site 'nhi'; nearest known: nih"):
+            job_folder.knobs(SURGICAL, "nhi")

@@ -61,6 +61,49 @@ def test_hidden_layer_is_there_only_when_asked_for():
     assert len(plain.layers) == len(hidden.layers) - 2
 
 
+@pytest.fixture
+def mixed():
+    import keras
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+class TestMixedPrecision:
+    def test_variables_are_the_same_and_the_outputs_float32(self, mixed):
+        import keras
+
+        model = build("small_densenet", 3, image_size=32, hidden=4)
+        outputs, computes = model.output.dtype, model.get_layer("hidden").compute_dtype
+        keras.config.set_dtype_policy("float32")
+        plain = build("small_densenet", 3, image_size=32, hidden=4)
+        assert [(v.path, v.dtype) for v in model.weights] == [
+            (v.path, "float32") for v in plain.weights
+        ]
+        assert (outputs, computes) == ("float32", "bfloat16")
+
+    @pytest.mark.filterwarnings("ignore:.*bfloat16.*")
+    def test_it_trains(self, mixed):
+        import tensorflow as tf
+
+        from surgical_aggregation.local_model import LocalModel
+        from surgical_aggregation.training_options import TrainingOptions
+
+        rng = np.random.default_rng(0)
+        images = rng.normal(size=(16, 16, 16, 3)).astype(np.float32)
+        labels = (images.mean(axis=(1, 2))[:, :2] > 0).astype(np.float32)
+        data = tf.data.Dataset.from_tensor_slices((images, labels)).batch(8)
+        network = build("small_densenet", 2, image_size=16)
+        options = TrainingOptions(epochs=4, learning_rate=0.01, warmup_epochs=2)
+        model = LocalModel(network, ("Edema", "Mass"), options)
+        model.warm_up(("Edema", "Mass"), data)
+        before = model.evaluate(data, ("Edema", "Mass"))["bce"]
+        model.train(data, lambda: False)
+        assert model.evaluate(data, ("Edema", "Mass"))["bce"] < before
+        assert {value.dtype for value in model.variables().values()} == {np.dtype(np.float32)}
+
+
 def test_weights_come_from_a_file_of_the_body(tmp_path):
     import keras
 

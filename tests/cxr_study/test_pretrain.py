@@ -16,7 +16,7 @@ def test_the_body_fits_the_small_densenet(body):
     from surgical_aggregation.local_model import LocalModel
 
     network = build("small_densenet", 2, image_size=32)
-    model = LocalModel(network, ("a", "b"), learning_rate=0.1, freeze_batch_norm=True)
+    model = LocalModel(network, ("a", "b"))
     model.set_body(body.variables)  # raises where names or shapes differ
     assert body.manifest["head_features"] == model.variables()["head/kernel"].shape[0]
 

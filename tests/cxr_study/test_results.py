@@ -34,6 +34,8 @@ def workspace(tmp_path):
         {"event": "started"},
         {"event": "refused", "site": "b", "round": 1, "reason": "NaN"},
         {"event": "round", "round": 0, "seconds": 3},
+        {"event": "stopped", "round": 1, "best_round": 0, "patience": 1},
+        {"event": "round", "round": 1, "seconds": 3},
         {"event": "ended", "seconds": 12.5},
     ]
     write_lines(server / "run_record.jsonl", events)
@@ -92,6 +94,24 @@ class TestRounds:
 
 def test_refusals_are_those_on_record(workspace):
     assert results.refusals(workspace) == (Refusal(round=1, site="b", reason="NaN"),)
+
+
+def test_rounds_are_counted_as_they_were_made(workspace):
+    assert results.rounds_run(workspace) == 2
+
+
+def test_a_run_that_stopped_early_is_known_by_its_record(workspace, tmp_path):
+    assert results.stopped_early(workspace)
+    write_lines(server_folder(tmp_path) / "run_record.jsonl", [{"event": "ended", "seconds": 1}])
+    assert not results.stopped_early(tmp_path)
+
+
+def test_models_of_sites_own_are_those_that_there_are(workspace):
+    assert results.personal_checkpoints(workspace, ["a", "b"]) == {}
+    path = workspace / "b" / "checkpoints" / "simulate_job" / "site_best.npz"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert results.personal_checkpoints(workspace, ["a", "b"]) == {"b": path}
 
 
 def test_wall_time_is_the_jobs(workspace):

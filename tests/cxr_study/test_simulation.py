@@ -11,7 +11,13 @@ import pytest
 import tiny_job
 from cxr_study import simulation
 from cxr_study.phantom import write_phantom
-from cxr_study.simulation import SimulationError, read_record, server_folder, simulate
+from cxr_study.simulation import (
+    SimulationError,
+    checkpoint_folder,
+    read_record,
+    server_folder,
+    simulate,
+)
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
@@ -140,6 +146,33 @@ class TestSimulate:
         ):
             run()
 
+    def test_a_job_that_stops_early_has_done_all_its_rounds(self, pretend, run):
+        pretend('record("stopped", round=0); record("round", round=0)\n')
+        run()
+
+    def test_a_job_that_ends_in_the_round_that_was_to_be_its_last_failed(self, pretend, run):
+        pretend('record("stopped", round=0)\n')
+        with pytest.raises(SimulationError):
+            run()
+
+    def test_states_are_put_where_flare_has_emptied_its_workspace(self, pretend, run, tmp_path):
+        earlier = tmp_path / "earlier"
+        earlier.mkdir()
+        for name in ("site_state.npz", "site_state_before.npz", "site_best.npz", ".half"):
+            (earlier / name).write_bytes(b"optimizer")
+        pretend(f"""
+            (workspace / "server").mkdir(parents=True)
+            folder = workspace / "{checkpoint_folder(Path(), "south")}"
+            for _ in range(100):
+                if folder.is_dir():
+                    break
+                time.sleep(0.1)
+            print(sorted(path.name for path in folder.iterdir()))
+            {GOOD}""")
+        run(states={"south": earlier})
+        log = (tmp_path / "runs/workspace-simulator.log").read_text()
+        assert log == "['site_state.npz', 'site_state_before.npz']\n"
+
     def test_a_simulator_that_crashes_failed(self, pretend, run):
         pretend(GOOD + "sys.exit('kaboom')\n")
         with pytest.raises(SimulationError, match=r"failed: kaboom\n"):
@@ -154,6 +187,18 @@ class TestSimulate:
         pretend("""
             command = [sys.executable, "-c", "import time; time.sleep(2)", "simulator_worker"]
             child = subprocess.Popen([*command, "--client", "south"])
+            time.sleep(60)
+        """)
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="the process of south is gone"):
+            run()
+        assert time.monotonic() - began < 20
+
+    def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(self, pretend, run):
+        pretend("""
+            (workspace / "server").mkdir(parents=True)
+            line = "SimulatorClientRunner - ERROR - Communication error with client south: reset"
+            (workspace / "server/error_log.txt").write_text(line)
             time.sleep(60)
         """)
         began = time.monotonic()

@@ -35,7 +35,7 @@ def arrays(data):
 
 
 def expected(site, split):
-    table = site._labels.table[site._labels.table["split"] == split]
+    table = site.labels.table[site.labels.table["split"] == split]
     return table.reindex(columns=list(UNION_CLASSES), fill_value=0.0)
 
 
@@ -44,8 +44,35 @@ def test_classes_are_those_of_the_site_file(site):
     assert site("chexpert").classes == CHEXPERT_CLASSES
 
 
-def test_union_head_predicts_all_classes(site):
-    assert site(union_head=True).classes == UNION_CLASSES
+class TestUnionHead:
+    @pytest.mark.parametrize("other_classes", ["absent", "unknown"])
+    def test_it_has_all_classes_of_nih_and_chexpert(self, site, other_classes):
+        assert site(other_classes=other_classes).classes == UNION_CLASSES
+
+    def test_it_has_the_classes_that_are_named_in_that_order(self, site):
+        union = ("Zebra", *reversed(NIH_CLASSES))
+        assert site(other_classes="absent", union=" , ".join(union)).classes == union
+
+    def test_a_class_outside_of_the_union_is_refused_by_site_file(self, site):
+        message = r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia"
+        with pytest.raises(SiteError, match=message):
+            _ = site(other_classes="absent", union="Mass,Nodule").classes
+
+    def test_a_class_outside_of_both_data_sets_is_refused(self, site):
+        nih = site(other_classes="unknown")
+        nih.labels.table.insert(5, "Scoliosis", 1.0)
+        with pytest.raises(SiteError, match=r"20 classes of NIH and CheXpert; .* also labels Scol"):
+            _ = nih.classes
+
+    @pytest.mark.parametrize("union", ["Mass,,Nodule", "Mass,Mass"])
+    def test_a_union_with_a_class_twice_or_without_a_name_is_refused(self, site, union):
+        with pytest.raises(SiteError, match=f"different class names, by comma; got '{union}'"):
+            _ = site(other_classes="absent", union=union).classes
+
+    def test_anything_else_is_refused(self, site):
+        message = r"one of \('omit', 'absent', 'unknown'\); got 'negative'"
+        with pytest.raises(SiteError, match=message):
+            _ = site(other_classes="negative").classes
 
 
 @pytest.mark.keras
@@ -64,36 +91,58 @@ class TestData:
         assert sum(len(images) for images in seen) == 60
         assert len(np.unique(np.concatenate(seen), axis=0)) == 60
 
-    def test_union_head_takes_what_the_site_does_not_label_as_absent(self, site):
-        union = site(union_head=True)
+    @pytest.mark.parametrize(("other_classes", "label"), [("absent", 0.0), ("unknown", np.nan)])
+    def test_what_the_site_does_not_label_is_what_was_asked_for(self, site, other_classes, label):
+        union = site(other_classes=other_classes)
         _, labels = arrays(union.data("train"))
         lacked = [name not in NIH_CLASSES for name in UNION_CLASSES]
         assert labels.shape[1] == 20
-        np.testing.assert_array_equal(labels, expected(union, "train").to_numpy())
-        assert not labels[:, lacked].any() and labels.any()
+        np.testing.assert_array_equal(labels[:, lacked], np.full((len(labels), 6), label))
+        own = expected(union, "train")[list(NIH_CLASSES)].to_numpy()
+        held = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
+        np.testing.assert_array_equal(labels[:, held], own)
+        assert own.any()
 
     def test_training_shuffles_anew_in_every_pass_reproducibly(self, site):
-        first, second = (site(augment=False).data("train", training=True) for _ in range(2))
+        first, second = (site(augmentation="none").data("train", training=True) for _ in range(2))
         passes = [arrays(first)[0], arrays(first)[0]]
         kept, _ = arrays(site().data("train"))
         assert not np.array_equal(passes[0], passes[1])
         assert not np.array_equal(passes[0], kept)
         np.testing.assert_array_equal([arrays(second)[0], arrays(second)[0]], passes)
         np.testing.assert_array_equal(np.unique(passes[0], axis=0), np.unique(kept, axis=0))
-        other, _ = arrays(site(augment=False, seed=1).data("train", training=True))
+        other, _ = arrays(site(augmentation="none", seed=1).data("train", training=True))
         assert not np.array_equal(other, passes[0])
+
+    def test_training_begins_with_the_pass_asked_for(self, site):
+        first, later = (site().data("train", training=True, first_pass=n) for n in (0, 2))
+        for _ in range(2):
+            arrays(first)
+        for ours, theirs in zip(arrays(later), arrays(first), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
     def test_training_images_alone_are_augmented(self, site):
         kept, _ = arrays(site().data("train"))
         augmented, _ = arrays(site().data("train", training=True))
         assert not np.array_equal(np.unique(augmented, axis=0), np.unique(kept, axis=0))
 
+    def test_augmentation_is_the_one_asked_for(self, site):
+        one, other = (
+            arrays(site(augmentation=name).data("train", training=True))[0]
+            for name in ("radiology", "paper")
+        )
+        assert not np.array_equal(one, other)
+
+    def test_an_unknown_augmentation_is_refused_before_training(self, site):
+        with pytest.raises(ValueError, match=r"augmentation must be one of .* got 'flips'"):
+            site(augmentation="flips").data("validation")
+
     def test_batches_have_the_size_asked_for(self, site):
         assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     def test_a_split_without_images_is_refused_by_site_file_and_split(self, site, monkeypatch):
         nih = site()
-        nih._labels.table["split"] = nih._labels.table["split"].replace("validation", "train")
+        nih.labels.table["split"] = nih.labels.table["split"].replace("validation", "train")
         with pytest.raises(SiteError, match=r"sites/nih\.yaml: the validation split needs .* none"):
             nih.data("validation")
 
@@ -104,6 +153,24 @@ def test_model_has_a_unit_per_class_and_the_settings_network(site):
     assert model.name == "small_densenet"
     assert model.input_shape == (None, 16, 16, 3)
     assert model.get_layer("head").kernel.shape == (4, 14)
+
+
+@pytest.mark.keras
+def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
+    from cxr_study.model import build, initial_body
+    from surgical_aggregation.local_training import LocalTraining
+    from surgical_aggregation.training_options import TrainingOptions
+
+    start = initial_body(build("small_densenet", 1, image_size=16, hidden=4))
+    models = []
+    for name in ("nih", "chexpert"):
+        training = LocalTraining(site(name, hidden=4), TrainingOptions())
+        training.receive(start.variables, {})
+        models.append(training.variables())
+    nih, chexpert = models
+    assert nih["head/kernel"].shape == (4, 14) and chexpert["head/kernel"].shape == (4, 13)
+    for path in ("hidden/kernel", "hidden/bias"):
+        assert nih[path].tobytes() == chexpert[path].tobytes() == start.variables[path].tobytes()
 
 
 class TestSiteFile:

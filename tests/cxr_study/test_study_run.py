@@ -1,6 +1,7 @@
 """The order of a run's steps; whole runs in FLARE's simulator are in test_cli."""
 
 import io
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,23 +10,37 @@ import pytest
 from rich.console import Console
 
 from cxr_study import job_folder, study_run
-from cxr_study.simulation import SimulationError
+from cxr_study.simulation import SimulationError, checkpoint_folder
 from cxr_study.site_file import SiteFileError
 from cxr_study.split import SplitError
-from cxr_study.study_run import RunFolderError, StudyRun, run
+from cxr_study.study_run import Earlier, RunFolderError, StudyRun, run
+from surgical_aggregation.site_state import STATE_FILE
 
-PREPARE = study_run._prepare
+PREPARE = study_run.prepare
 JOB = Path(__file__).parents[2] / "jobs" / "surgical"
 
 
 @pytest.fixture
-def simulated(monkeypatch):
+def continued():
+    """[(workspace, states that its sites go on with)] of every call to the simulator."""
+    return []
+
+
+@pytest.fixture
+def happens():
+    """Further events of a run."""
+    return []
+
+
+@pytest.fixture
+def simulated(monkeypatch, continued, happens):
     """Calls to the simulator, which runs nothing."""
     calls = []
 
-    def simulate(job, workspace, sites, *, environment, watch):
+    def simulate(job, workspace, sites, *, environment, states, watch):
         calls.append((job, workspace, tuple(sites), environment))
-        watch([{"event": "round"}, {"event": "best", "value": 0.5}])
+        continued.append((workspace.name, states))
+        watch([{"event": "round"}, {"event": "best", "value": 0.5}, *happens])
 
     monkeypatch.setattr(study_run, "simulate", simulate)
     return calls
@@ -35,7 +50,7 @@ def simulated(monkeypatch):
 def embedded(monkeypatch):
     """Names of what was asked of the embedded study."""
     asked = []
-    monkeypatch.setattr(study_run, "_prepare", lambda site_files, sites, size: None)
+    monkeypatch.setattr(study_run, "prepare", lambda site_files, sites, size: None)
     for name in ("embedded_study", "embedded_initial_body"):
         monkeypatch.setattr(study_run, name, lambda name=name: asked.append(name))
     return asked
@@ -91,6 +106,21 @@ class TestRun:
         lines = text.getvalue().splitlines()
         assert lines[0] == "federated run: round 1/2, best validation BCE 0.5000"
 
+    def test_a_run_that_stops_early_says_so(self, study, simulated, happens):
+        happens.append({"event": "stopped"})
+        text = io.StringIO()
+        run(study(), own=False, console=Console(file=text, width=120))
+        assert text.getvalue().splitlines()[0].endswith("best validation BCE 0.5000, stopped early")
+
+    def test_the_folder_says_where_the_site_files_are(self, study, simulated, tmp_path):
+        go(study())
+        facts = json.loads((tmp_path / "run" / study_run.RUN_FILE).read_text())
+        assert facts == {"site_files": str(tmp_path / "sites")}
+        go(study(site_files=None, folder=tmp_path / "phantom"))
+        assert json.loads((tmp_path / "phantom" / study_run.RUN_FILE).read_text()) == {
+            "site_files": None
+        }
+
     def test_relative_paths_hold_wherever_a_site_works(
         self, study, simulated, monkeypatch, tmp_path
     ):
@@ -120,7 +150,7 @@ class TestRun:
     def test_an_unusable_site_file_is_told_before_anything_is_made(
         self, study, simulated, monkeypatch, tmp_path
     ):
-        monkeypatch.setattr(study_run, "_prepare", PREPARE)
+        monkeypatch.setattr(study_run, "prepare", PREPARE)
         with pytest.raises(SiteFileError, match=r"sites/nih\.yaml does not exist"):
             go(study())
         assert simulated == [] and not (tmp_path / "run").exists()
@@ -128,7 +158,7 @@ class TestRun:
     def test_sites_that_share_patients_are_told_before_anything_is_made(
         self, study, simulated, monkeypatch, tmp_path
     ):
-        monkeypatch.setattr(study_run, "_prepare", PREPARE)
+        monkeypatch.setattr(study_run, "prepare", PREPARE)
         (tmp_path / "sites").mkdir()
         (tmp_path / "sites/labels.csv").write_text("image,patient,Mass\na.png,1,1\nb.png,2,0\n")
         (tmp_path / "sites/split.csv").write_text("patient,split\n1,train\n2,test\n")
@@ -163,7 +193,7 @@ class TestRun:
     def test_a_site_alone_that_fails_stops_the_others(self, study, monkeypatch):
         begun = threading.Barrier(2, timeout=10)
 
-        def simulate(job, workspace, sites, *, environment, watch):
+        def simulate(job, workspace, sites, *, environment, states, watch):
             if len(sites) == 2:
                 return
             begun.wait()
@@ -178,3 +208,59 @@ class TestRun:
         with pytest.raises(SimulationError, match="no disk"):
             go(study(), own=True)
         assert time.monotonic() - began < 5
+
+
+class TestContinue:
+    @pytest.fixture
+    def earlier(self, tmp_path):
+        """A run in which nih and chexpert took part, and nih alone too."""
+        folder = tmp_path / "earlier"
+        for workspace in (folder / "workspace", folder / "own" / "nih"):
+            checkpoint_folder(workspace).mkdir(parents=True)
+            for name in ("last.npz", "best.npz"):
+                (checkpoint_folder(workspace) / name).touch()
+            for site in ("nih", "chexpert"):
+                checkpoint_folder(workspace, site).mkdir(parents=True)
+                (checkpoint_folder(workspace, site) / STATE_FILE).touch()
+        return folder
+
+    def test_starts_from_the_earlier_runs_last_model(self, study, simulated, earlier, embedded):
+        go(study(earlier=Earlier(earlier), initial_body=None))
+        start = simulated[0][3]["CXR_INITIAL_BODY"]
+        assert start == str(checkpoint_folder(earlier / "workspace") / "last.npz")
+        assert embedded == []
+
+    def test_sites_go_on_with_their_states_where_they_have_one(
+        self, study, simulated, continued, earlier
+    ):
+        go(study(earlier=Earlier(earlier), sites=("nih", "mimic")))
+        assert continued == [
+            ("workspace", {"nih": checkpoint_folder(earlier / "workspace", "nih")})
+        ]
+
+    def test_from_the_best_model_every_site_starts_afresh(
+        self, study, simulated, continued, earlier
+    ):
+        go(study(earlier=Earlier(earlier, "best")))
+        assert simulated[0][3]["CXR_INITIAL_BODY"].endswith("best.npz")
+        assert continued == [("workspace", {})]
+
+    def test_a_site_alone_goes_on_with_its_own_run(self, study, simulated, continued, earlier):
+        go(study(earlier=Earlier(earlier), sites=("nih",), settings={"min_clients": 1}), own=True)
+        start = simulated[1][3]["CXR_INITIAL_BODY"]
+        assert start == str(checkpoint_folder(earlier / "own" / "nih") / "last.npz")
+        assert continued[1] == ("nih", {"nih": checkpoint_folder(earlier / "own" / "nih", "nih")})
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_a_model_that_is_not_there_is_told_before_anything_is_made(
+        self, study, simulated, earlier, tmp_path, own
+    ):
+        if not own:
+            (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
+        with pytest.raises(RunFolderError, match=r"last\.npz, which is not there"):
+            go(study(earlier=Earlier(earlier)), own=own)
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_a_fresh_run_takes_up_nothing(self, study, simulated, continued):
+        go(study())
+        assert continued == [("workspace", {})]

@@ -10,14 +10,11 @@ import pytest
 from pyhocon import ConfigFactory
 
 from cxr_study import job_folder
+from cxr_study.jobs import METHODS
 
 JOBS = Path(__file__).parents[2] / "jobs"
-CONFIGS = [
-    (job.name, name)
-    for job in sorted(JOBS.iterdir())
-    if job.is_dir()
-    for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
-]
+NAMES = (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
+CONFIGS = [(job.name, name) for job in sorted(JOBS.iterdir()) if job.is_dir() for name in NAMES]
 SYSTEM = {"SITE_NAME"}  # variables that FLARE itself defines
 
 
@@ -77,22 +74,49 @@ class TestJob:
         assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("job", ["fedavg", "surgical"])  # a census carries no model
-def test_every_task_with_a_model_passes_the_gate(job):
-    server = parsed(job, job_folder.SERVER_CONFIG)
-    gated = {
-        task
-        for entry in server["task_data_filters"]
-        if entry["filters"][0]["path"] == "surgical_aggregation.select_head.SelectHead"
-        for task in entry["tasks"]
-    }
-    client = parsed(job, job_folder.CLIENT_CONFIG)
-    assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
+@pytest.mark.parametrize("job", METHODS)  # a census carries no model
+class TestMethod:
+    def test_every_task_with_a_model_passes_the_gate(self, job):
+        server = parsed(job, job_folder.SERVER_CONFIG)
+        gated = {
+            task
+            for entry in server["task_data_filters"]
+            if entry["filters"][0]["path"] == "surgical_aggregation.select_head.SelectHead"
+            for task in entry["tasks"]
+        }
+        client = parsed(job, job_folder.CLIENT_CONFIG)
+        assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
 
+    def test_strategy_and_head_are_the_same_wherever_they_are_said(self, job):
+        said = [
+            node["args"]
+            for name in NAMES
+            for node in walk(parsed(job, name))
+            if "strategy" in node.get("args", {})
+        ]
+        assert len(said) == 3  # aggregator, executor, filter
+        assert {args["strategy"] for args in said} == {"{strategy}"}
+        personal = {args.get("personal_head", False) for args in said}
+        assert personal == {METHODS[job].personal_head}
+        knobs = {parsed(job, name)["strategy"] for name in NAMES}
+        assert knobs == {METHODS[job].strategy}
 
-def test_batch_normalisation_is_the_same_variables_at_server_and_site():
-    knobs = [
-        parsed("surgical", name)["batch_norm"]
-        for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
-    ]
-    assert knobs[0] == knobs[1]
+    def test_a_column_is_declared_and_labelled_unless_the_head_stays_at_the_site(self, job):
+        paths = {node["path"] for node in walk(parsed(job, NAMES[1])) if "path" in node}
+        parts = {
+            "surgical_aggregation.declaration.DeclareClasses",
+            "surgical_aggregation.label_head.LabelHead",
+        }
+        assert paths & parts == (set() if METHODS[job].personal_head else parts)
+
+    def test_flare_waits_for_as_many_sites_as_a_round_needs(self, job):
+        meta = json.loads((JOBS / job / "meta.json").read_text())
+        assert meta["min_clients"] == parsed(job, NAMES[0])["min_clients"]
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_it_can_be_read(self, job, name):
+        """Lines of at most 100 columns; the comments of knobs stand below each other."""
+        lines = (JOBS / job / name).read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if len(line) > 100] == []
+        starts = {line.index("# ") for line in lines if re.match(r"\w+ = .*# ", line)}
+        assert starts == {43}

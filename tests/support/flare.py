@@ -20,9 +20,13 @@ class Engine:
         self.components = components
         self.folder = folder
         self.events = []
+        self.sites = []
 
     def get_component(self, component_id):
         return self.components.get(component_id)
+
+    def get_clients(self):
+        return [SimpleNamespace(name=site) for site in self.sites]
 
     def get_workspace(self):
         return SimpleNamespace(
@@ -61,7 +65,10 @@ def global_model(body, columns=None, features=2):
     return GlobalModel(dict(body), dict(columns or {}), {"head_features": features})
 
 
-def result(body, columns, *, current_round=0, samples=None, positives=None, metrics=None):
+def result(
+    body, columns, *, kind=DataKind.WEIGHTS, current_round=0, samples=None, positives=None,
+    metrics=None,
+):  # fmt: skip
     """A site's training result as it arrives at the server."""
     meta = {
         MetaKey.NUM_STEPS_CURRENT_ROUND: samples,
@@ -69,6 +76,6 @@ def result(body, columns, *, current_round=0, samples=None, positives=None, metr
         MetaKey.INITIAL_METRICS: metrics,
     }
     meta = {key: value for key, value in meta.items() if value is not None}
-    shareable = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta=meta).to_shareable()
+    shareable = DXO(kind, data=wire.join(body, columns), meta=meta).to_shareable()
     shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, current_round)
     return shareable

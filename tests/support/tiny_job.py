@@ -35,7 +35,7 @@ def make(folder, sites, *, job="surgical", settings=None, plan=()):
             f'{{ path = "misbehave.Misbehave", args {{ site = "{{SITE_NAME}}", '
             f'plan = {json.dumps(list(plan))}, folder = "{kept}" }} }}'
         )
-        text, replaced = re.subn(r"(ExcludeVars\"\n.*\n)", rf"\1      {misbehave}\n", text)
+        text, replaced = re.subn(r"(KeepAtSite\"\n.*\n)", rf"\1      {misbehave}\n", text)
         assert replaced == 1
     client.write_text(text)
     return target

@@ -13,15 +13,17 @@ SITES = {
 }
 
 
-def run(folder, sites, initial_body, *, capture=False, plan=(), **settings):
-    """Run the surgical job on the tiny study; what it left."""
-    job = tiny_job.make(folder, sites, settings=settings, plan=plan)
+def run(
+    folder, sites, initial_body, *, job="surgical", capture=False, plan=(), states=None, **settings
+):
+    """Run a job on the tiny study; what it left."""
+    job = tiny_job.make(folder, sites, job=job, settings=settings, plan=plan)
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     if capture:
         (folder / "received").mkdir()
         environment["CAPTURE_FOLDER"] = str(folder / "received")
     workspace = folder / "workspace"
-    simulate(job, workspace, list(sites), environment=environment)
+    simulate(job, workspace, list(sites), environment=environment, states=states)
     models = server_folder(workspace) / "models"
     return SimpleNamespace(
         folder=folder,

@@ -1,5 +1,6 @@
 """A study in a few lines: sites with different classes, a tiny network, random data."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -34,17 +35,23 @@ class TinySite(Site):
     def model(self):
         return tiny_model(len(self.classes))
 
-    def data(self, split, *, training=False):
+    def data(self, split, *, training=False, first_pass=0):
         import tensorflow as tf
 
-        seed = sum(map(ord, self.site + split))
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(sum(map(ord, self.site + split)))
         images = rng.normal(size=(self._entry["images"], 3)).astype(np.float32)
         labels = (rng.random((len(images), len(self.classes))) < 0.4).astype(np.float32)
-        batches = tf.data.Dataset.from_tensor_slices((images, labels))
-        if training:
-            batches = batches.shuffle(len(images), seed=1)
-        return batches.batch(8)
+        if not training:
+            return tf.data.Dataset.from_tensor_slices((images, labels)).batch(8)
+        passes = itertools.count(first_pass)
+
+        def shuffled():
+            order = np.random.default_rng([1, next(passes)]).permutation(len(images))
+            yield from zip(images[order], labels[order], strict=True)
+
+        kinds = tuple(tf.TensorSpec(a.shape[1:], tf.float32) for a in (images, labels))
+        batches = tf.data.Dataset.from_generator(shuffled, output_signature=kinds)
+        return batches.apply(tf.data.experimental.assert_cardinality(len(images))).batch(8)
 
 
 def tiny_model(classes):

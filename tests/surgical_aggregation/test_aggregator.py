@@ -11,12 +11,15 @@ from nvflare.apis.shareable import Shareable
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
     InTimeAccumulateWeightedAggregator,
 )
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.global_model import HOLDERS
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+from surgical_aggregation.strategy import StrategyError
 from surgical_aggregation.weighting import WeightingError
 
 MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
@@ -30,6 +33,11 @@ def train(value, classes, **facts):
     """A result whose every number is `value`."""
     body = {"conv/kernel": np.full(2, value, np.float32)}
     return result(body, {name: column(value) for name in classes}, **facts)
+
+
+def cookie(shareable):
+    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
+    return shareable
 
 
 def run(aggregator, results, current_round=0, model=MODEL):
@@ -60,7 +68,9 @@ class TestAggregate:
             ("a", train(0, ["Edema"], samples=1)),
             ("b", train(4, ["Edema"], samples=3)),
         ]
-        _, dxo = run(SurgicalAggregator("samples", "samples"), results)
+        _, dxo = run(
+            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
+        )
         assert values(dxo) == (3, {"Edema": 3})
 
     def test_strategies_of_body_and_head_are_independent(self):
@@ -68,7 +78,7 @@ class TestAggregate:
             ("a", train(0, ["Edema"], samples=1, positives={"Edema": 3})),
             ("b", train(4, ["Edema"], samples=9, positives={"Edema": 1})),
         ]
-        _, dxo = run(SurgicalAggregator("mean", "positives"), results)
+        _, dxo = run(SurgicalAggregator(head_weighting="positives"), results)
         assert values(dxo) == (2, {"Edema": 1})
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
@@ -104,6 +114,98 @@ class TestAggregate:
             run(aggregator, [("a", train(1, ["Edema"])), ("b", train(np.nan, ["Edema"]))])
 
 
+class TestDifferences:
+    model = global_model({"conv/kernel": np.full(2, 10, np.float32)}, {"Edema": column(20)})
+
+    def difference(self, value, classes):
+        return train(value, classes, kind=DataKind.WEIGHT_DIFF)
+
+    def test_are_added_to_the_model_that_the_round_started_from(self):
+        results = [
+            ("a", self.difference(1, ["Edema", "Mass"])),
+            ("b", self.difference(3, ["Edema"])),
+        ]
+        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert accepted == [True, True]
+        assert dxo.data_kind == DataKind.WEIGHTS
+        assert values(dxo) == (12, {"Edema": 22, "Mass": 1})
+
+    def test_one_site_may_send_them_and_another_whole_weights(self):
+        results = [("a", self.difference(1, ["Edema"])), ("b", train(13, ["Edema"]))]
+        _, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert values(dxo) == (12, {"Edema": 17})
+
+    def test_a_malformed_one_is_refused_whole(self):
+        bad = from_shareable(self.difference(9, ["Edema", "Mass"]))
+        bad.data["head/Mass/bias"] = np.float32([1, 2])
+        results = [("a", self.difference(1, ["Edema"])), ("b", cookie(bad.to_shareable()))]
+        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert accepted == [True, False]
+        assert values(dxo) == (11, {"Edema": 21})
+
+
+class TestStrategy:
+    model = global_model(
+        {"conv/kernel": np.zeros(2, np.float32), "bn/moving_variance": np.ones(2, np.float32)}
+    )
+
+    def refusal(self, shareable, **arguments):
+        """Why a result is refused; None when it is taken."""
+        fl_ctx = context("a", model=self.model)
+        SurgicalAggregator(**arguments).accept(shareable, fl_ctx)
+        return (fl_ctx.get_prop(REFUSAL) or {}).get("reason")
+
+    def sent(self, variance=None, columns=("Edema",)):
+        body = {"conv/kernel": np.zeros(2, np.float32)}
+        if variance is not None:
+            body["bn/moving_variance"] = np.full(2, variance, np.float32)
+        return result(body, {name: column(1) for name in columns}, kind=DataKind.WEIGHT_DIFF)
+
+    @pytest.mark.parametrize("strategy", ["fedbn", "fedbn+"])
+    def test_batch_normalisation_must_stay_at_the_site(self, strategy):
+        assert self.refusal(self.sent(), strategy=strategy) is None
+        assert "not among those that sites send" in self.refusal(self.sent(0), strategy=strategy)
+
+    def test_and_must_come_where_it_is_averaged(self):
+        assert self.refusal(self.sent(0), strategy="fedavg") is None
+        assert "are missing" in self.refusal(self.sent(), strategy="fedavg")
+
+    def test_a_running_variance_below_zero_is_refused(self):
+        assert self.refusal(self.sent(-1), strategy="fedavg") is None
+        assert "below 0" in self.refusal(self.sent(-1.5), strategy="fedavg")
+
+    @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1.0])
+    def test_flares_percentile_privacy_puts_no_running_variance_below_zero(self, gamma):
+        rng = np.random.default_rng(5)
+        start, trained = (rng.exponential(size=1000).astype(np.float32) for _ in range(2))
+        model = global_model({"bn/moving_variance": start})
+        sent = result(
+            {"bn/moving_variance": trained - start}, {"Edema": column(1)},
+            kind=DataKind.WEIGHT_DIFF, samples=7,
+        )  # fmt: skip
+        filtered = PercentilePrivacy(percentile=30, gamma=gamma).process(sent, context("server"))
+        fl_ctx = context("a", model=model)
+        assert SurgicalAggregator("fedavg").accept(cookie(filtered), fl_ctx)
+
+    def test_a_personal_head_stays_at_the_site(self):
+        assert self.refusal(self.sent(columns=()), personal_head=True) is None
+        assert "columns of 'Edema' came" in self.refusal(self.sent(), personal_head=True)
+        unlabelled = from_shareable(self.sent(columns=()))
+        unlabelled.data["head/kernel"] = np.zeros((2, 1), np.float32)
+        reason = self.refusal(cookie(unlabelled.to_shareable()), personal_head=True)
+        assert "or keep it (KeepAtSite)" in reason
+
+    def test_bodies_alone_can_be_averaged(self):
+        results = [(name, self.sent(columns=())) for name in "ab"]
+        _, dxo = run(SurgicalAggregator(personal_head=True), results, model=self.model)
+        assert list(dxo.data) == ["conv/kernel"]
+        assert dxo.meta[HOLDERS] == {}
+
+    def test_an_unknown_one_is_refused(self):
+        with pytest.raises(StrategyError, match="got 'fedprox'"):
+            SurgicalAggregator("fedprox")
+
+
 class TestAgainstFlare:
     """FLARE's own aggregator over the same per-class variables is an independent oracle."""
 
@@ -117,7 +219,9 @@ class TestAgainstFlare:
             (f"site-{i}", train(value, classes, samples=samples))
             for i, ((value, samples), classes) in enumerate(zip(facts, held, strict=True))
         ]
-        _, ours = run(SurgicalAggregator("samples", "samples"), results)
+        _, ours = run(
+            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
+        )
         stock = InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS)
         stock.handle_event(EventType.START_RUN, context())
         for site, shareable in results:
@@ -166,18 +270,18 @@ class TestAccept:
         "rubbish",
         [
             Shareable(),
-            DXO(DataKind.WEIGHT_DIFF, data={"a": 1}).to_shareable(),
+            DXO(DataKind.METRICS, data={"a": 1}).to_shareable(),
+            DXO(DataKind.WEIGHT_DIFF, data={"conv/kernel": 1}).to_shareable(),
             DXO(DataKind.WEIGHTS, data={"head/Edema/kernel": np.zeros(2)}).to_shareable(),
             DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable(),
         ],
-        ids=["nothing", "another kind", "half a column", "no names"],
+        ids=["nothing", "another kind", "no differences", "half a column", "no names"],
     )
     def test_never_raises(self, rubbish):
-        rubbish.add_cookie("contribution_round", 0)
-        assert SurgicalAggregator().accept(rubbish, context("a", model=MODEL)) is False
+        assert SurgicalAggregator().accept(cookie(rubbish), context("a", model=MODEL)) is False
 
     def test_count_that_the_weighting_needs_and_that_did_not_come(self):
-        accepted = SurgicalAggregator("samples").accept(
+        accepted = SurgicalAggregator(body_weighting="samples").accept(
             train(1, ["Edema"]), context("a", model=MODEL)
         )
         assert accepted is False

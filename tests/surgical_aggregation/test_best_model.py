@@ -10,7 +10,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.best_model import BEST, BestModelSelector
+from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED, BestModelSelector
+from surgical_aggregation.global_model import BEST_ROUND
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 MODEL = global_model({}, {"Edema": COLUMN, "Mass": COLUMN})
@@ -20,9 +21,13 @@ EMPTY = global_model({})
 class Run:
     """A selector and what it announced: [(round, loss), ...]."""
 
-    def __init__(self):
+    def __init__(self, sites=("a", "b")):
         self.selector = BestModelSelector()
+        self.sites = sites
         self.announced = []
+        self.records = []
+        self.dropped = []
+        self.best_round = "never said"
 
     def fire(self, event_type, current_round, site=None, classes=("Edema",), model=MODEL, **props):
         run = self
@@ -32,8 +37,13 @@ class Run:
                 if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
                     best = fl_ctx.get_prop(BEST)
                     run.announced.append((best["round"], best["value"]))
+                    run.records.append(best)
+                elif event_type == BEST_DROPPED:
+                    run.dropped.append(fl_ctx.get_prop(DROPPED))
 
-        fl_ctx = context(site, classes, current_round, model, Listener())
+        engine = Listener()
+        engine.sites = self.sites
+        fl_ctx = context(site, classes, current_round, model, engine)
         for key, value in props.items():
             fl_ctx.set_prop(getattr(AppConstants, key), value, private=True, sticky=False)
         fl_ctx.set_prop(
@@ -43,6 +53,14 @@ class Run:
             sticky=False,
         )
         self.selector.handle_event(event_type, fl_ctx)
+        self.best_round = fl_ctx.get_prop(BEST_ROUND, self.best_round)
+
+    def take_over(self, record):
+        """Start from a checkpoint of an earlier run, whose best model has this record."""
+        fl_ctx = context(engine=Engine())
+        fl_ctx.set_prop(BEST, record, private=True, sticky=False)
+        self.selector.handle_event(AppEventType.INITIAL_MODEL_LOADED, fl_ctx)
+        self.best_round = fl_ctx.get_prop(BEST_ROUND)
 
     def round(self, current_round, losses, accepted=True, **facts):
         self.fire(AppEventType.ROUND_STARTED, current_round)
@@ -149,3 +167,122 @@ def test_losses_of_a_round_do_not_reach_the_next():
     )  # fmt: skip
     run.round(1, {"a": 0.1})
     assert run.announced == [(1, 0.1)]
+
+
+def test_the_record_says_who_measured_it_with_which_classes():
+    run = Run()
+    run.round(0, {"b": 0.5, "a": 0.25}, classes=("Mass", "Edema"))
+    assert run.records == [
+        {
+            "round": 0,
+            "metric": "bce",
+            "value": 0.375,
+            "sites": {"a": 0.25, "b": 0.5},
+            "classes": {"a": ["Edema", "Mass"], "b": ["Edema", "Mass"]},
+        }
+    ]
+
+
+def test_where_sites_declare_no_classes_every_model_is_a_candidate():
+    run = Run()
+    run.round(0, {"a": 0.5}, classes=(), model=EMPTY)
+    assert run.announced == [(0, 0.5)]
+
+
+def test_everybody_is_told_the_round_of_the_best_model():
+    run = Run()
+    run.round(0, {"a": 0.1}, model=EMPTY)
+    assert run.best_round == "never said"
+    run.round(1, {"a": 0.3})
+    run.round(2, {"a": 0.4})
+    assert run.best_round == 1
+    run.round(3, {"a": 0.2})
+    assert run.best_round == 3
+
+
+def record(round_=2, *, metric="bce", classes=("Edema",), **losses):
+    return {
+        "round": round_,
+        "metric": metric,
+        "value": sum(losses.values()) / len(losses),
+        "sites": losses,
+        "classes": {site: list(classes) for site in losses},
+    }
+
+
+class TestContinued:
+    def test_the_earlier_best_is_the_one_to_beat(self):
+        run = Run()
+        run.take_over(record(a=0.25, b=0.75))
+        assert run.best_round == 2
+        run.round(5, {"a": 0.25, "b": 0.75})  # the same is not better
+        assert run.best_round == 2
+        run.round(6, {"a": 0.25, "b": 0.5})
+        assert run.announced == [(6, 0.375)] and run.best_round == 6
+        assert run.dropped == []
+
+    def test_a_fresh_run_has_nothing_to_beat(self):
+        run = Run()
+        run.take_over(None)
+        assert run.best_round is None
+        run.round(0, {"a": 9.0})
+        assert run.announced == [(0, 9.0)]
+
+    def test_a_site_that_misses_a_round_is_waited_for(self):
+        run = Run()
+        run.take_over(record(a=0.5, b=0.5))
+        run.round(5, {"a": 0.1})
+        assert (run.announced, run.dropped, run.best_round) == ([], [], 2)
+        run.round(6, {"a": 0.25, "b": 0.25})
+        assert run.announced == [(6, 0.25)]
+
+    @pytest.mark.parametrize(
+        ("sites", "losses", "why"),
+        [
+            (("a",), {"a": 0.9}, r"['b'] measured it, and are not in this run"),
+            (("a", "b", "c"), {"a": 0.9, "b": 0.9, "c": 0.9}, "['c'] did not measure it"),
+        ],
+    )
+    def test_other_sites_cannot_be_compared(self, sites, losses, why):
+        run = Run(sites)
+        run.take_over(record(a=0.1, b=0.1))
+        run.round(5, losses)
+        assert run.dropped == [why]
+        assert run.announced == [(5, pytest.approx(0.9))] and run.best_round == 5
+
+    def test_other_classes_at_a_site_cannot_be_compared(self):
+        run = Run()
+        run.take_over(record(a=0.1, b=0.1, classes=["Edema", "Mass"]))
+        run.round(5, {"a": 0.9, "b": 0.9})
+        assert run.dropped == ["a has other classes now"]
+        assert run.announced == [(5, 0.9)]
+
+    def test_another_loss_cannot_be_compared(self):
+        run = Run()
+        run.take_over(record(a=0.1, metric="focal"))
+        run.round(5, {"a": 0.9})
+        assert run.dropped == ["its loss is 'focal', and this run's is 'bce'"]
+
+    def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
+        run = Run(("a", "b", "c"))
+        run.take_over(record(a=0.1, b=0.1))
+        run.round(5, {"a": 0.9, "b": 0.9, "c": 0.9}, model=EMPTY)
+        assert run.dropped == ["['c'] did not measure it"]
+        assert run.announced == [] and run.best_round is None
+        run.round(6, {"a": 0.8, "b": 0.8, "c": 0.8})
+        assert run.announced == [(6, pytest.approx(0.8))]
+
+    def test_what_is_this_runs_own_is_not_dropped_any_more(self):
+        run = Run()
+        run.take_over(record(a=0.5, b=0.5))
+        run.round(5, {"a": 0.1, "b": 0.1})
+        run.sites = ("a",)
+        run.round(6, {"a": 0.05})
+        assert run.dropped == [] and run.best_round == 5
+
+    def test_the_final_model_is_compared_with_it_too(self):
+        run = Run()
+        run.take_over(record(a=0.25, b=0.25))
+        run.round(5, {"a": 0.5, "b": 0.5})
+        run.final(5, {"a": metrics(0.125), "b": metrics(0.125)})
+        assert run.announced == [(6, 0.125)]

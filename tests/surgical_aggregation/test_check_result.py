@@ -39,6 +39,17 @@ def test_what_differs_from_the_declaration_is_refused(sent, declared, reason):
     assert reason in said
 
 
+def test_a_site_with_a_personal_head_declares_nothing_and_sends_no_column():
+    assert checked([], []) == (ReturnCode.OK, None)
+
+
+def test_differences_are_checked_alike():
+    reply = result({}, {"Edema": COLUMN}, kind=DataKind.WEIGHT_DIFF)
+    assert CheckResult().process(reply, context("a", classes=["Edema"])) is reply
+    refused = CheckResult().process(reply, context("a", classes=["Mass"]))
+    assert refused.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
+
+
 def test_a_declared_class_that_is_not_permitted_is_refused():
     code, said = checked(["Edema", "Mass"], ["Edema", "Mass"], {"a": ["Edema"], "b": ["Mass"]})
     assert code == ReturnCode.EXECUTION_RESULT_ERROR

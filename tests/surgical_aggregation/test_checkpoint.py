@@ -81,9 +81,39 @@ def test_numpy_archive_without_manifest_is_refused(tmp_path):
 
 def test_newer_format_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "new.npz", "w") as archive:
-        archive.writestr("manifest.json", '{"format": 2}')
-    with pytest.raises(CheckpointError, match="format 2; this version reads format 1"):
+        archive.writestr("manifest.json", '{"format": 3}')
+    with pytest.raises(CheckpointError, match="format 3; this version reads formats 1 to 2"):
         load(tmp_path / "new.npz")
+
+
+MOMENTS = {"mean/conv/kernel": np.float32([[1, 2, 3]]), "mean/head/Nodule/Mass/bias": np.ones(1)}
+
+
+class TestMoments:
+    def test_come_back_apart_from_the_variables(self, tmp_path):
+        save(Checkpoint(VARIABLES, {"round": 3}, MOMENTS), tmp_path / "model.npz")
+        again = load(tmp_path / "model.npz")
+        assert list(again.variables) == list(VARIABLES)
+        assert list(again.moments) == list(MOMENTS)
+        for name, value in MOMENTS.items():
+            assert again.moments[name].tobytes() == value.tobytes()
+
+    def test_a_version_that_knows_none_would_refuse_the_file(self, tmp_path):
+        save(Checkpoint(VARIABLES, {}, MOMENTS), tmp_path / "model.npz")
+        assert load(tmp_path / "model.npz").manifest["format"] == 2
+
+    def test_without_them_the_file_is_one_that_earlier_versions_read(self, saved):
+        assert load(saved).manifest["format"] == 1 and load(saved).moments == {}
+
+    def test_a_model_that_lost_its_moments_is_written_in_the_older_form(self, tmp_path):
+        save(Checkpoint(VARIABLES, {}, MOMENTS), tmp_path / "two.npz")
+        save(Checkpoint(VARIABLES, load(tmp_path / "two.npz").manifest), tmp_path / "one.npz")
+        assert load(tmp_path / "one.npz").manifest["format"] == 1
+
+    def test_a_variable_cannot_pass_for_one(self, tmp_path):
+        with pytest.raises(CheckpointError, match=r"begin with '@moments/' are reserved; got"):
+            save(Checkpoint({"@moments/a": np.ones(1)}), tmp_path / "model.npz")
+        assert not (tmp_path / "model.npz").exists()
 
 
 class TestDigest:

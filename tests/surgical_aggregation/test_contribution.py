@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from surgical_aggregation.contribution import Contribution, Expected, fault
+from surgical_aggregation.contribution import Contribution, Expected, added, fault
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))
@@ -105,3 +105,92 @@ class TestUnsent:
 
     def test_and_must_not_come(self):
         assert "'bn/gamma' are not among" in fault(GOOD, self.expected)
+
+
+class TestPersonalHead:
+    expected = Expected(BODY, features=3, personal_head=True)
+
+    def test_no_column_is_as_it_should_be(self):
+        assert fault(changed(columns={}), self.expected) is None
+
+    def test_a_column_is_refused(self):
+        assert "columns of 'Edema' came" in fault(GOOD, self.expected)
+
+
+STATISTICS = {"bn/moving_variance": np.float32([1, 0]), "bn/moving_mean": np.float32([0, -1])}
+
+
+class TestMovingVariance:
+    expected = Expected(STATISTICS, features=3)
+
+    def test_may_be_zero(self):
+        assert fault(changed(body=STATISTICS), self.expected) is None
+
+    def test_may_not_be_below(self):
+        body = {**STATISTICS, "bn/moving_variance": np.float32([1, -1e-9])}
+        reason = fault(changed(body=body), self.expected)
+        assert "'bn/moving_variance' has 1 variances below 0" in reason
+        assert "use strategy 'fedbn' or 'fedbn+'" in reason
+
+
+START = {name: value + 1 for name, value in BODY.items()}
+
+
+class TestAdded:
+    """Differences become what was trained, or keep the fault they came with."""
+
+    def add(self, body=BODY, columns=GOOD.columns):
+        model = {"Edema": (np.float32([1, 2, 3]), np.float32([4]))}
+        return added(Contribution(body, columns, samples=10), START, model)
+
+    def test_to_the_model_they_are_differences_from(self):
+        column = {"Edema": (np.float32([1, 1, 1]), np.float32([-1]))}
+        trained = self.add({name: value + 5 for name, value in BODY.items()}, column)
+        np.testing.assert_array_equal(trained.body["bn/gamma"], [8, 8])
+        np.testing.assert_array_equal(trained.columns["Edema"][0], [2, 3, 4])
+        np.testing.assert_array_equal(trained.columns["Edema"][1], [3])
+        assert trained.samples == 10
+
+    def test_a_class_that_the_model_lacks_starts_from_zeros(self):
+        trained = self.add(columns={"Mass": (np.float32([5, 6, 7]), np.float32([8]))})
+        np.testing.assert_array_equal(trained.columns["Mass"][0], [5, 6, 7])
+        np.testing.assert_array_equal(trained.columns["Mass"][1], [8])
+
+    def test_keeps_the_variables_precision(self):
+        assert self.add().body["bn/gamma"].dtype == np.float32
+
+    def test_leaves_the_models_arrays_alone(self):
+        self.add(GOOD.body).body["bn/gamma"][:] = 99
+        assert START["bn/gamma"].max() == 2
+
+    @pytest.mark.parametrize(
+        ("difference", "reason"),
+        [
+            (np.float32([0]), r"must have shape \(2,\); got \(1,\)"),  # NumPy would stretch it
+            (np.zeros(2), "array of float32; got float64"),
+            ([0, 0], "array of float32; got list"),
+            (None, "array of float32; got NoneType"),
+            (np.float32([np.nan, 0]), "1 values that are NaN"),
+            (np.full(2, np.finfo(np.float32).max), "2 values that are NaN or infinite"),
+        ],
+        ids=["shape", "precision", "list", "nothing", "NaN", "overflow"],
+    )
+    @pytest.mark.parametrize("part", ["body", "column"])
+    def test_what_does_not_fit_is_named(self, part, difference, reason):
+        largest = np.full(2, np.finfo(np.float32).max)
+        start = {"bn/gamma": largest}
+        columns = {"Edema": (largest, np.float32([0]))}
+        if part == "body":
+            sent = Contribution(
+                {"bn/gamma": difference}, {"Edema": (np.float32([0, 0]), COLUMN[1])}
+            )
+        else:
+            sent = Contribution(
+                {"bn/gamma": BODY["bn/gamma"] * 0}, {"Edema": (difference, COLUMN[1])}
+            )
+        found = fault(added(sent, start, columns), Expected(start, features=2))
+        assert re.search(reason, found)
+
+    def test_an_unknown_body_variable_is_named(self):
+        unknown = self.add({**BODY, "x": np.float32([1])})
+        assert "'x' are not among" in fault(unknown, EXPECTED)

@@ -1,5 +1,8 @@
 """The executor on a real Keras model, with FLARE's own containers around it."""
 
+from pathlib import Path
+
+import keras
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
@@ -11,10 +14,11 @@ from nvflare.app_common.app_constant import AppConstants
 
 from flare import Engine
 from surgical_aggregation import tensorflow_runtime, wire
-from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.checkpoint import digest, load
 from surgical_aggregation.executor import CANNOT_TAKE_PART, KerasExecutor
-from surgical_aggregation.global_model import INITIAL_BODY
+from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.site_state import site_folder
 from tiny_site import FEATURES, TinySite, tiny_model
 
 pytestmark = pytest.mark.keras
@@ -34,13 +38,17 @@ def site(tmp_path):
 
 
 @pytest.fixture
-def start(site, monkeypatch):
+def start(site, monkeypatch, tmp_path):
     """Start an executor; TensorFlow has begun in this process, so its set-up is left out."""
-    monkeypatch.setattr(tensorflow_runtime, "configure", lambda threads, seed: None)
+    monkeypatch.setattr(tensorflow_runtime, "configure", lambda *args: False)
 
     def make(**args):
         fl_ctx = FLContext()
-        fl_ctx.set_prop(ReservedKey.ENGINE, Engine(site=site), private=True, sticky=False)
+        engine = Engine(tmp_path, site=site)
+        fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
+        fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
+        fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
+        keras.utils.set_random_seed(0)
         executor = KerasExecutor(warmup_epochs=1, **args)
         executor.handle_event(EventType.START_RUN, fl_ctx)
         return executor, fl_ctx
@@ -48,11 +56,12 @@ def start(site, monkeypatch):
     return make
 
 
-def task(body, columns=None, header=None):
+def task(body, columns=None, header=None, round_=3, best=None, continues=None):
     shareable = DXO(DataKind.WEIGHTS, data=wire.join(body, columns or {})).to_shareable()
-    shareable.set_header(AppConstants.CURRENT_ROUND, 3)
-    if header:
-        shareable.set_header(INITIAL_BODY, header)
+    headers = {INITIAL_BODY: header, BEST_ROUND: best, CONTINUES: continues}
+    for name, value in {**headers, AppConstants.CURRENT_ROUND: round_}.items():
+        if value is not None:
+            shareable.set_header(name, value)
     return shareable
 
 
@@ -129,6 +138,144 @@ class TestEvaluation:
         validated = carried_out(start, "validate", task(body, COLUMNS))
         tested = carried_out(start, "test", task(body, COLUMNS))
         assert from_shareable(validated).data != from_shareable(tested).data
+
+
+class TestSend:
+    def test_differences_are_from_what_was_received(self, start, body):
+        whole = from_shareable(carried_out(start, "train", task(body, COLUMNS)))
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), send="differences"))
+        assert dxo.data_kind == DataKind.WEIGHT_DIFF
+        received = {**body, "head/kernel": [[1, 2]] * FEATURES, "head/bias": [1, 2]}
+        for name, value in dxo.data.items():
+            np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
+
+    def test_a_column_that_the_server_lacks_counts_as_zeros_there(self, start, body):
+        sent = {"Edema": column(1)}
+        whole = from_shareable(carried_out(start, "train", task(body, sent)))
+        dxo = from_shareable(carried_out(start, "train", task(body, sent), send="differences"))
+        kernel = dxo.data["head/kernel"]
+        np.testing.assert_array_equal(kernel[:, 1], whole.data["head/kernel"][:, 1])
+
+    def test_another_word_keeps_the_site_from_training(self, start, body, caplog):
+        carried_out(start, "train", task(body, COLUMNS), send="deltas")
+        assert f"{CANNOT_TAKE_PART}send must be one of" in caplog.text
+
+
+def weights(reply):
+    return from_shareable(reply).data
+
+
+class TestContinuation:
+    """A run of two rounds in one process, and the same in two."""
+
+    def test_a_new_process_of_the_job_goes_on_with_the_optimizer(self, start, body):
+        executor, fl_ctx = start()
+        for round_ in (0, 1):
+            last = executor.execute("train", task(body, COLUMNS, round_=round_), fl_ctx, Signal())
+        for round_ in (0, 1, 1):  # the last one over again, from the state before it
+            again = carried_out(start, "train", task(body, COLUMNS, round_=round_))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_fresh_run_takes_up_nothing(self, start, body):
+        first = carried_out(start, "train", task(body, COLUMNS, round_=0))
+        again = carried_out(start, "train", task(body, COLUMNS, round_=0))
+        for name, value in weights(first).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_continued_job_takes_up_the_earlier_ones_state(self, start, body, tmp_path):
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        last = executor.execute("train", task(body, COLUMNS, round_=1), fl_ctx, Signal())
+        checkpoints = tmp_path / "server" / "checkpoints"
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        (checkpoints / "job").rename(checkpoints / "earlier")
+        continues = {"job": "earlier", "round": 1}
+        again = carried_out(start, "train", task(body, COLUMNS, round_=1, continues=continues))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_site_without_state_says_that_it_starts_afresh(self, start, body, caplog):
+        caplog.set_level("INFO")
+        continues = {"job": "earlier", "round": 3}
+        carried_out(start, "train", task(body, COLUMNS, continues=continues))
+        assert "no state of the earlier run for this round" in caplog.text
+
+    def test_a_site_with_other_classes_starts_afresh_and_says_so(self, start, site, body, caplog):
+        caplog.set_level("INFO")
+        carried_out(start, "train", task(body, COLUMNS, round_=0))
+        Path(site.table).write_text('{"north": {"classes": ["Edema"], "images": 20}}')
+        sent = {"Edema": column(1)}
+        reply = carried_out(start, "train", task(body, sent, round_=1))
+        assert reply.get_return_code() == ReturnCode.OK
+        assert "classes are not those of job job any more" in caplog.text
+
+
+class TestPersonal:
+    def test_a_personal_head_is_warmed_up_once_and_then_the_sites_own(self, start, body, caplog):
+        caplog.set_level("INFO")
+        executor, fl_ctx = start(personal_head=True)
+        first = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        moved = {name: value + 1 for name, value in body.items()}
+        executor.execute("train", task(moved, round_=1), fl_ctx, Signal())
+        assert caplog.text.count("warmed up the columns of 2 classes") == 1
+        kept = load(folder(executor, fl_ctx) / "site_last.npz")
+        own = wire.split(kept.variables)[1]["Edema"][0]
+        np.testing.assert_array_equal(own, weights(first)["head/kernel"][:, 0])
+        np.testing.assert_array_equal(kept.variables["dense/bias"], moved["dense/bias"])
+
+    def test_fedbn_keeps_its_own_batch_norm_whatever_comes(self, start, body):
+        executor, fl_ctx = start(strategy="fedbn")
+        first = executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        moved = {name: value + 1 for name, value in body.items()}
+        executor.execute("validate", task(moved, COLUMNS, round_=None), fl_ctx, Signal())
+        kept = load(folder(executor, fl_ctx) / "site_last.npz").variables
+        np.testing.assert_array_equal(kept["bn/gamma"], weights(first)["bn/gamma"])
+        np.testing.assert_array_equal(kept["dense/bias"], moved["dense/bias"])
+
+    def test_the_best_model_has_the_personal_variables_of_its_round(self, start, body):
+        executor, fl_ctx = start(strategy="fedbn")
+        trained = [
+            weights(
+                executor.execute("train", task(body, COLUMNS, round_=r, best=b), fl_ctx, Signal())
+            )
+            for r, b in ((0, None), (1, None), (2, 1))
+        ]
+        executor.execute("test", task(body, COLUMNS, round_=None, best=1), fl_ctx, Signal())
+        best = load(folder(executor, fl_ctx) / "site_best.npz")
+        np.testing.assert_array_equal(best.variables["bn/gamma"], trained[0]["bn/gamma"])
+        assert best.manifest["round"] == 1
+
+    def test_the_best_round_is_remembered_by_a_new_process(self, start, body):
+        first = weights(
+            carried_out(start, "train", task(body, COLUMNS, round_=0), strategy="fedbn")
+        )
+        for round_, best in ((1, None), (2, 1)):
+            carried_out(
+                start, "train", task(body, COLUMNS, round_=round_, best=best), strategy="fedbn"
+            )
+        executor, fl_ctx = start(strategy="fedbn")
+        executor.execute("test", task(body, COLUMNS, round_=None, best=1), fl_ctx, Signal())
+        best = load(folder(executor, fl_ctx) / "site_best.npz").variables
+        np.testing.assert_array_equal(best["bn/gamma"], first["bn/gamma"])
+
+    def test_without_personal_variables_no_model_stays_at_the_site(self, start, body):
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        executor.execute("test", task(body, COLUMNS, round_=None), fl_ctx, Signal())
+        names = [path.name for path in folder(executor, fl_ctx).iterdir()]
+        assert names == ["site_state.npz"]  # of one round, so none before it
+
+
+def folder(executor, fl_ctx):
+    return site_folder(fl_ctx, fl_ctx.get_job_id())
+
+
+class TestMixedPrecision:
+    def test_a_site_without_a_gpu_says_that_it_computes_in_float32(self, start, caplog):
+        start(mixed_precision=True)
+        assert "mixed precision needs a GPU; this site has none: float32" in caplog.text
 
 
 class TestInitialBody:

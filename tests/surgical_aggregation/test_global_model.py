@@ -1,18 +1,25 @@
 """Rule 2 of the design: a class never vanishes."""
 
+import dataclasses
+
 import numpy as np
+import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.app_common.app_constant import AppConstants
 
 from flare import context, global_model
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.global_model import (
+    CONTINUES,
     HOLDERS,
     INITIAL_BODY,
+    GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
     to_learnable,
 )
+from surgical_aggregation.server_optimizer import OptimizerError
 
 BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
 
@@ -21,11 +28,11 @@ def column(value):
     return (np.full(2, value, np.float32), np.float32([value]))
 
 
-def merged(model, body, columns, holders, current_round=0):
+def merged(model, body, columns, holders, current_round=0, **optimizer):
     aggregate = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta={HOLDERS: holders})
     fl_ctx = context(current_round=current_round, model=model)
     return from_learnable(
-        MergeIntoGlobalModel().shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
+        MergeIntoGlobalModel(**optimizer).shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
     )
 
 
@@ -60,6 +67,35 @@ def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
     assert third.manifest["round"] == 3
 
 
+def test_a_class_that_is_taught_again_is_retired_no_more():
+    gone = {"Edema": {"round": 1, "sites": ["a"]}, "Mass": {"round": 1, "sites": ["b"]}}
+    model = GlobalModel(BODY, {}, {"head_features": 2, "retired": gone})
+    after = merged(model, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 4)
+    assert after.manifest["retired"] == {"Mass": gone["Mass"]}
+
+
+class TestOptimizer:
+    def test_takes_a_step_and_remembers_it_for_the_next(self):
+        momentum = {"optimizer": "fedavgm", "momentum": 0.5}
+        model = global_model({"conv/kernel": np.float32([1])}, {"Mass": column(2)})
+        first = merged(model, {"conv/kernel": np.float32([3])}, {"Mass": column(2)}, {}, **momentum)
+        assert first.body["conv/kernel"].tolist() == [3]
+        second = merged(first, {"conv/kernel": np.float32([3])}, {}, {}, 1, **momentum)
+        assert second.body["conv/kernel"].tolist() == [4]  # nobody moved; half of the last step
+        assert second.moments["velocity/conv/kernel"].tolist() == [1]
+
+    def test_without_one_nothing_is_remembered(self):
+        model = dataclasses.replace(
+            global_model(BODY), moments={"velocity/conv/kernel": np.ones(1)}
+        )
+        after = merged(model, {"conv/kernel": np.float32([7])}, {}, {})
+        assert after.moments == {}
+
+    def test_an_unknown_one_is_refused(self):
+        with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
+            MergeIntoGlobalModel("adam")
+
+
 class TestToSites:
     def task(self, current_round):
         learnable = to_learnable(global_model(BODY, {"Edema": column(1)}))
@@ -69,6 +105,32 @@ class TestToSites:
 
     def test_manifest_stays_on_the_server(self):
         assert from_shareable(self.task(0)).meta == {}
+
+    def test_moments_stay_on_the_server(self):
+        moments = {"velocity/conv/kernel": np.float32([1])}
+        learnable = to_learnable(dataclasses.replace(global_model(BODY), moments=moments))
+        task = MergeIntoGlobalModel().learnable_to_shareable(learnable, context())
+        assert "velocity" not in str(task)
+        assert from_learnable(learnable).moments == moments
+
+    def test_every_task_of_a_continued_run_names_the_job_that_it_continues(self):
+        history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
+        model = GlobalModel(BODY, {}, {"head_features": 2, "history": history})
+        for current_round in (5, 6):
+            task = MergeIntoGlobalModel().learnable_to_shareable(
+                to_learnable(model), context(current_round=current_round)
+            )
+            assert task.get_header(CONTINUES) == {"job": "b", "round": 5}
+
+    def test_a_fresh_run_continues_none(self):
+        assert self.task(0).get_header(CONTINUES) is None
+
+    def test_first_task_of_a_continued_run_carries_the_digest_of_its_own_start(self):
+        fl_ctx = context(current_round=5)
+        fl_ctx.set_prop(AppConstants.START_ROUND, 5, private=True, sticky=False)
+        model = GlobalModel(BODY, {}, {"initial_body_sha256": "of the first run"})
+        task = MergeIntoGlobalModel().learnable_to_shareable(to_learnable(model), fl_ctx)
+        assert task.get_header(INITIAL_BODY) == digest(BODY)
 
     def test_first_task_carries_the_digest_of_the_body_alone(self):
         assert self.task(0).get_header(INITIAL_BODY) == digest(BODY)

@@ -18,8 +18,8 @@ class TwoClasses(Site):
     def data(self, split, *, training=False): ...
 
 
-def labelled(data, **components):
-    shareable = DXO(DataKind.WEIGHTS, data=data, meta={"kept": 1}).to_shareable()
+def labelled(data, kind=DataKind.WEIGHTS, **components):
+    shareable = DXO(kind, data=data, meta={"kept": 1}).to_shareable()
     fl_ctx = context(engine=Engine(**(components or {"site": TwoClasses()})))
     return from_shareable(LabelHead().process(shareable, fl_ctx))
 
@@ -40,6 +40,11 @@ def test_columns_leave_under_the_names_of_their_classes():
         "head/Edema/bias": [9],
     }
     assert dxo.meta["kept"] == 1
+
+
+def test_differences_stay_differences():
+    head = {"head/kernel": np.zeros((3, 2), np.float32), "head/bias": np.zeros(2, np.float32)}
+    assert labelled(head, DataKind.WEIGHT_DIFF).data_kind == DataKind.WEIGHT_DIFF
 
 
 def test_an_error_reply_passes_unchanged():

@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 
 from surgical_aggregation.local_model import LocalModel
-from surgical_aggregation.loss import labelled_bce
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
 
 pytestmark = pytest.mark.keras
@@ -14,10 +14,11 @@ CLASSES = ("Edema", "Nodule/Mass")
 BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
 
 
-def local_model(freeze_batch_norm=True, classes=CLASSES):
+def local_model(loss_weights=None, **options):
     keras.utils.set_random_seed(0)
+    given = {"learning_rate": 0.05, "warmup_learning_rate": 0.05, "warmup_epochs": 5, **options}
     return LocalModel(
-        tiny_model(len(classes)), classes, learning_rate=0.05, freeze_batch_norm=freeze_batch_norm
+        tiny_model(len(CLASSES)), CLASSES, TrainingOptions(**given), loss_weights=loss_weights
     )
 
 
@@ -37,18 +38,22 @@ def never():
     return False
 
 
+def distance(one, other):
+    return sum(np.sum((one[name] - other[name]) ** 2) for name in one)
+
+
 class TestTrain:
     def test_learns(self, data):
-        model = local_model()
+        model = local_model(epochs=5)
         before = model.evaluate(data, CLASSES)
-        model.train(data, epochs=5, stop=never)
+        model.train(data, stop=never)
         assert model.evaluate(data, CLASSES)["bce"] < 0.8 * before["bce"]
 
     def test_frozen_batch_norm_keeps_every_bit(self, data):
-        model = local_model(freeze_batch_norm=True)
+        model = local_model(strategy="fedbn+", epochs=2)
         given = {**body(model), "bn/moving_mean": np.float32([1, 2, 3, 4])}
         model.set_body(given)
-        model.train(data, epochs=2, stop=never)
+        model.train(data, stop=never)
         after = model.variables()
         for name in BATCH_NORM:
             assert after[name].tobytes() == given[name].tobytes()
@@ -64,47 +69,47 @@ class TestTrain:
         model = LocalModel(
             keras.Model(inputs, head(backbone(inputs))),
             CLASSES,
-            learning_rate=0.05,
-            freeze_batch_norm=True,
+            TrainingOptions(strategy="fedbn+", learning_rate=0.05),
         )
         before = body(model)
-        model.train(data, epochs=1, stop=never)
+        model.train(data, stop=never)
         same = {name for name, v in body(model).items() if v.tobytes() == before[name].tobytes()}
         assert {name.rpartition("/")[2] for name in same} == {
             "gamma", "beta", "moving_mean", "moving_variance",
         }  # fmt: skip
 
-    def test_batch_norm_that_is_not_frozen_trains(self, data):
-        model = local_model(freeze_batch_norm=False)
+    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn"])
+    def test_batch_norm_that_is_not_frozen_trains(self, data, strategy):
+        model = local_model(strategy=strategy)
         before = model.variables()
-        model.train(data, epochs=1, stop=never)
+        model.train(data, stop=never)
         for name in BATCH_NORM:
             assert not np.array_equal(model.variables()[name], before[name])
 
     def test_stops_after_the_running_batch(self, data):
-        model = local_model()
+        model = local_model(epochs=3)
         asked = []
 
         def at_the_second():
             asked.append(1)
             return len(asked) == 2
 
-        assert model.train(data, epochs=3, stop=at_the_second) is None
+        assert model.train(data, stop=at_the_second) is None
         assert len(asked) == 2
 
     def test_nothing_is_traced_again_in_later_rounds(self, data):
         model = local_model()
-        model.train(data, epochs=1, stop=never)
+        model.train(data, stop=never)
         model.evaluate(data, CLASSES)
         step = model.model.train_function
         model.set_body(body(model))
-        model.train(data, epochs=1, stop=never)
+        model.train(data, stop=never)
         assert model.model.train_function is step
 
     def test_optimizer_keeps_its_state_between_rounds(self, data):
         model = local_model()
-        model.train(data, epochs=1, stop=never)
-        model.train(data, epochs=1, stop=never)
+        model.train(data, stop=never)
+        model.train(data, stop=never)
         assert int(model.model.optimizer.iterations) == 16
 
 
@@ -112,7 +117,7 @@ class TestWarmUp:
     def test_trains_the_columns_asked_for_and_nothing_else(self, data):
         model = local_model()
         before = model.variables()
-        model.warm_up(("Nodule/Mass",), data, epochs=5, learning_rate=0.05)
+        model.warm_up(("Nodule/Mass",), data)
         after = model.variables()
         for name in body(model):
             assert after[name].tobytes() == before[name].tobytes()
@@ -122,8 +127,17 @@ class TestWarmUp:
     def test_lowers_the_loss_of_its_class(self, data):
         model = local_model()
         before = model.evaluate(data, CLASSES)["bce/Nodule/Mass"]
-        model.warm_up(("Nodule/Mass",), data, epochs=10, learning_rate=0.05)
+        model.warm_up(("Nodule/Mass",), data)
         assert model.evaluate(data, CLASSES)["bce/Nodule/Mass"] < before
+
+    def test_weighs_the_labels_of_its_own_class(self, data):
+        weights = np.float32([[20, 1], [1, 20]])  # of the second class the positives count most
+        means = []
+        for given in (None, weights):
+            model = local_model(given)
+            model.warm_up(("Nodule/Mass",), data)
+            means.append(model.model.predict(data, verbose=0).mean(axis=0)[1])
+        assert means[1] > means[0] + 0.1
 
 
 class TestSetColumns:
@@ -164,10 +178,7 @@ class TestDropout:
             x = keras.layers.Dropout(0.3)(keras.layers.Dense(FEATURES, name="dense")(inputs))
             return keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
 
-        first, second = (
-            LocalModel(with_dropout(), CLASSES, learning_rate=0.1, freeze_batch_norm=True)
-            for _ in range(2)
-        )
+        first, second = (LocalModel(with_dropout(), CLASSES) for _ in range(2))
         second.set_body(body(first))
         assert set(body(first)) == {"dense/kernel", "dense/bias"}
 
@@ -175,35 +186,105 @@ class TestDropout:
 class TestHead:
     def test_needs_a_unit_per_class(self):
         with pytest.raises(SiteError, match="each of 3 classes; it has 2"):
-            LocalModel(tiny_model(2), ("A", "B", "C"), learning_rate=1, freeze_batch_norm=True)
+            LocalModel(tiny_model(2), ("A", "B", "C"))
 
     def test_needs_to_be_called_head(self):
         model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, name="predictions")])
         with pytest.raises(SiteError, match="called 'head'; got Dense called 'predictions'"):
-            LocalModel(model, ("A",), learning_rate=1, freeze_batch_norm=True)
+            LocalModel(model, ("A",))
 
 
-class TestLoss:
-    labels = np.float32([[1, 0, 1], [0, 0, 1]])
-    probabilities = np.float32([[0.9, 0.2, 0.6], [0.5, 0.1, 0.7]])
+class TestOptions:
+    def test_gradient_clip_tames_a_batch_unlike_the_others(self, data):
+        images, labels = next(data.as_numpy_iterator())
+        huge = tf.data.Dataset.from_tensor_slices(([images, 1e4 * images], [labels, labels]))
+        moved = {}
+        for clip in (0.0, 0.1):
+            model = local_model(gradient_clip=clip)
+            before = model.variables()
+            model.train(huge, stop=never)
+            assert int(model.model.optimizer.iterations) == 2
+            moved[clip] = distance(before, model.variables())
+        assert moved[0.0] != moved[0.1]  # Adam's steps follow ratios of gradients
 
-    def test_without_gaps_it_is_kerass_binary_cross_entropy(self):
-        np.testing.assert_allclose(
-            labelled_bce(self.labels, self.probabilities),
-            keras.losses.binary_crossentropy(self.labels, self.probabilities),
-            rtol=1e-6,
-        )
+    def test_fedprox_keeps_the_model_near_what_was_received(self, data):
+        moved = []
+        for proximal in (0.0, 10.0):
+            model = local_model(proximal=proximal, epochs=3)
+            before = body(model)
+            model.train(data, stop=never)
+            moved.append(distance(before, body(model)))
+        assert 0 < moved[1] < 0.5 * moved[0]
 
-    def test_an_entry_that_is_not_labelled_has_neither_loss_nor_gradient(self):
-        labels = np.float32([[1, np.nan, 1]])
-        probabilities = tf.constant([[0.9, 0.2, 0.6]])
-        with tf.GradientTape() as tape:
-            tape.watch(probabilities)
-            loss = labelled_bce(labels, probabilities)
-        np.testing.assert_allclose(loss, [-np.log([0.9, 0.6]).mean()], rtol=1e-6)
-        gradient = tape.gradient(loss, probabilities).numpy()[0]
-        assert gradient[1] == 0
-        assert np.isfinite(gradient).all()
+    def test_fedprox_holds_on_to_the_round_and_not_to_the_first_model(self, data):
+        model = local_model(proximal=1e4)
+        far = {name: value + 5 for name, value in body(model).items()}
+        model.set_body(far)
+        model.train(data, stop=never)
+        assert distance(far, body(model)) < 1
 
-    def test_an_image_without_a_label_has_no_loss(self):
-        assert labelled_bce(np.float32([[np.nan]]), np.float32([[0.5]])).numpy() == [0]
+    def test_loss_weights_shift_the_probabilities_of_their_class(self, data):
+        means = []
+        for positive in (0.1, 10.0):
+            model = local_model(np.float32([[1, 1], [positive, 1]]), epochs=3)
+            model.train(data, stop=never)
+            means.append(model.model.predict(data, verbose=0).mean(axis=0)[0])
+        assert means[1] > means[0] + 0.2
+
+
+class TestTrainingState:
+    def test_another_process_trains_on_bit_for_bit(self, data):
+        straight = local_model()
+        straight.train(data, stop=never)
+        state, variables = straight.training_state(), straight.variables()
+        straight.train(data, stop=never)
+        continued = local_model()
+        continued.assign(variables)
+        continued.set_training_state(state)
+        continued.train(data, stop=never)
+        for name, value in straight.variables().items():
+            assert value.tobytes() == continued.variables()[name].tobytes()
+
+    def test_the_learning_rate_is_that_of_the_options(self, data):
+        other = local_model(learning_rate=0.5)
+        other.set_training_state(local_model(learning_rate=0.1).training_state())
+        assert float(other.model.optimizer.learning_rate) == pytest.approx(0.5)
+
+    def test_that_of_another_model_is_refused(self):
+        state = LocalModel(tiny_model(1), ("Edema",)).training_state()
+        with pytest.raises(SiteError, match="another model, or of other classes"):
+            local_model().set_training_state(state)
+
+    def test_holds_the_state_of_dropout(self, data):
+        inputs = keras.Input((3,))
+        x = keras.layers.Dropout(0.3, seed=1)(inputs)
+        model = keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
+        local = LocalModel(model, CLASSES)
+        before = local.training_state()["random/0"]
+        local.train(data, stop=never)
+        assert not np.array_equal(before, local.training_state()["random/0"])
+
+
+class TestDenseHead:
+    def test_has_zeros_for_classes_without_a_column(self):
+        dense = local_model().dense_head({"Nodule/Mass": (np.ones(FEATURES), np.float32([2]))})
+        np.testing.assert_array_equal(dense["head/kernel"], [[0, 1]] * FEATURES)
+        np.testing.assert_array_equal(dense["head/bias"], [0, 2])
+
+
+class TestMixedPrecision:
+    def test_variables_stay_float32_and_train(self, data):
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        try:
+            inputs = keras.Input((3,))
+            x = keras.layers.Dense(FEATURES, activation="relu", name="dense")(inputs)
+            head = keras.layers.Dense(2, activation="sigmoid", name="head", dtype="float32")
+            model = LocalModel(keras.Model(inputs, head(x)), CLASSES)
+            before = model.variables()
+            model.warm_up(CLASSES, data)
+            assert np.isfinite(model.train(data, stop=never))
+        finally:
+            keras.config.set_dtype_policy("float32")
+        after = model.variables()
+        assert {value.dtype for value in after.values()} == {np.dtype("float32")}
+        assert distance(before, after) > 0

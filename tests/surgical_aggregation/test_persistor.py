@@ -1,5 +1,7 @@
 """Rule 4 of the design: best and last on disk, inside and outside the job's workspace."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DataKind
@@ -9,14 +11,15 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model
 from surgical_aggregation import wire
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.checkpoint import Checkpoint, digest, load, save
-from surgical_aggregation.global_model import to_learnable
+from surgical_aggregation.global_model import from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
 from surgical_aggregation.locator import CheckpointLocator
 from surgical_aggregation.persistor import CheckpointPersistor
 
-BODY = {"conv/kernel": np.float32([1, 2])}
+TWO = np.float32([1, 2])
+BODY = {"conv/kernel": TWO}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
 MODEL = global_model(BODY, {"Nodule/Mass": COLUMN})
 
@@ -40,7 +43,7 @@ class TestLoad:
         path = tmp_path / "start.npz"
         save(
             Checkpoint(
-                wire.join(BODY, {"Edema": COLUMN}), {"head_features": 2, "best": {"round": 9}}
+                wire.join(BODY, {"Edema": COLUMN}), {"head_features": 2}, {"mean/conv/kernel": TWO}
             ),
             path,
         )
@@ -51,7 +54,8 @@ class TestLoad:
         manifest = learnable[ModelLearnableKey.META]
         assert manifest["initial_body_sha256"] == digest(BODY)
         assert manifest["job"] == "job"
-        assert "best" not in manifest
+        assert manifest["round"] == 0
+        assert from_learnable(learnable).moments["mean/conv/kernel"].tolist() == [1, 2]
         assert not panics
 
     @pytest.mark.parametrize(
@@ -72,16 +76,18 @@ class TestLoad:
         assert "InitialBody component with id 'initial_body'" in panics[0]
 
 
-class TestSave:
-    def copies(self, folder, name):
-        return [
-            folder / "server" / "job" / "models" / name,
-            folder / "server" / "checkpoints" / "job" / name,
-        ]
+def copies(folder, name):
+    """Where a model of the job is: in its workspace and outside of it."""
+    return [
+        folder / "server" / "job" / "models" / name,
+        folder / "server" / "checkpoints" / "job" / name,
+    ]
 
+
+class TestSave:
     def test_last_is_in_the_job_and_outside_of_it(self, tmp_path):
         CheckpointPersistor().save(to_learnable(MODEL), persistor_context(tmp_path))
-        for path in self.copies(tmp_path, "last.npz"):
+        for path in copies(tmp_path, "last.npz"):
             again = load(path)
             assert list(again.variables) == list(wire.join(BODY, {"Nodule/Mass": COLUMN}))
             assert again.manifest["head_features"] == 2
@@ -90,13 +96,118 @@ class TestSave:
         fl_ctx = persistor_context(tmp_path)
         persistor = CheckpointPersistor()
         persistor.save(to_learnable(MODEL), fl_ctx)
-        paths = self.copies(tmp_path, "best.npz")
+        paths = copies(tmp_path, "best.npz")
         assert not any(path.exists() for path in paths)
         fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(MODEL), private=True, sticky=False)
         fl_ctx.set_prop(BEST, {"round": 4, "value": 0.1}, private=True, sticky=False)
         persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
-        for path in paths:
+        for path in [*paths, *copies(tmp_path, "last.npz")]:
             assert load(path).manifest["best"] == {"round": 4, "value": 0.1}
+
+    def test_the_record_of_the_best_goes_with_every_later_model(self, tmp_path):
+        fl_ctx = persistor_context(tmp_path)
+        persistor = CheckpointPersistor()
+        announce_best(persistor, fl_ctx, {"round": 4})
+        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
+        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == {"round": 4}
+
+    def test_moments_are_in_the_file_of_the_model(self, tmp_path):
+        moments = {"mean/conv/kernel": TWO}
+        learnable = to_learnable(dataclasses.replace(MODEL, moments=moments))
+        CheckpointPersistor().save(learnable, persistor_context(tmp_path))
+        again = load(copies(tmp_path, "last.npz")[0])
+        assert again.moments["mean/conv/kernel"].tolist() == [1, 2]
+        assert "mean/conv/kernel" not in again.variables
+
+
+def announce_best(persistor, fl_ctx, record):
+    fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(MODEL), private=True, sticky=False)
+    fl_ctx.set_prop(BEST, record, private=True, sticky=False)
+    persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    said = []
+    monkeypatch.setattr(
+        CheckpointPersistor, "log_warning", lambda self, fl_ctx, text: said.append(text)
+    )
+    return said
+
+
+class TestContinue:
+    """From an earlier job's last.npz, with or without its best.npz beside it."""
+
+    RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}  # noqa: RUF012
+
+    def earlier(self, folder, record=RECORD, best=RECORD, round_=3):
+        manifest = {"head_features": 2, "round": round_, "job": "a", "classes": {"Mass": {}}}
+        folder.mkdir(exist_ok=True)
+        save(Checkpoint(BODY, {**manifest, "best": record}), folder / "last.npz")
+        if best is not None:
+            other = {"conv/kernel": np.float32([7, 7])}
+            save(Checkpoint(other, {**manifest, "round": 1, "best": best}), folder / "best.npz")
+        return str(folder / "last.npz")
+
+    def start(self, folder, file):
+        persistor = CheckpointPersistor()
+        fl_ctx = persistor_context(folder, file)
+        return persistor, fl_ctx, persistor.load(fl_ctx)[ModelLearnableKey.META]
+
+    def test_round_classes_and_history_go_on(self, tmp_path, panics):
+        _, _, manifest = self.start(tmp_path, self.earlier(tmp_path / "a"))
+        assert (manifest["round"], manifest["job"]) == (3, "job")
+        assert manifest["classes"] == {"Mass": {}}
+        assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
+        assert not panics
+
+    def test_the_best_model_beside_it_is_this_runs_until_a_better_one_comes(
+        self, tmp_path, warnings
+    ):
+        persistor, fl_ctx, manifest = self.start(tmp_path, self.earlier(tmp_path / "a"))
+        assert fl_ctx.get_prop(BEST) == self.RECORD
+        assert "best" not in manifest  # it is not a fact of the model
+        for path in copies(tmp_path, "best.npz"):
+            best = load(path)
+            assert best.variables["conv/kernel"].tolist() == [7, 7]
+            assert (best.manifest["job"], best.manifest["best"]) == ("a", self.RECORD)
+        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
+        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == self.RECORD
+        announce_best(persistor, persistor_context(tmp_path), {"round": 4})
+        assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
+        assert warnings == []
+
+    @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}])
+    def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, warnings, best):
+        file = self.earlier(tmp_path / "a", best=best)
+        persistor, fl_ctx, _ = self.start(tmp_path, file)
+        assert fl_ctx.get_prop(BEST) is None
+        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
+        assert "best model, of round 1, is not beside the checkpoint" in warnings[0]
+        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
+        assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
+
+    def test_a_damaged_one_is_as_good_as_none(self, tmp_path, warnings):
+        file = self.earlier(tmp_path / "a")
+        (tmp_path / "a" / "best.npz").write_bytes(b"half")
+        _, fl_ctx, _ = self.start(tmp_path, file)
+        assert fl_ctx.get_prop(BEST) is None and "not a checkpoint" in warnings[0]
+
+    def test_a_checkpoint_that_is_the_best_model_itself_needs_none_beside_it(
+        self, tmp_path, warnings
+    ):
+        file = self.earlier(tmp_path / "a", record={**self.RECORD, "round": 3}, best=None)
+        _, fl_ctx, _ = self.start(tmp_path, file)
+        assert fl_ctx.get_prop(BEST)["round"] == 3 and warnings == []
+        assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
+
+    def test_one_that_cannot_be_compared_is_removed(self, tmp_path):
+        persistor, _, _ = self.start(tmp_path, self.earlier(tmp_path / "a"))
+        persistor.handle_event(BEST_DROPPED, persistor_context(tmp_path))
+        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
+        assert (tmp_path / "a" / "best.npz").exists()
+        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
+        assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
 
 
 class TestLocator:

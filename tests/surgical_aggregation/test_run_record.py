@@ -6,7 +6,8 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation import __version__
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.run_record import RunRecord
 
@@ -29,6 +30,13 @@ def test_every_event_is_a_line_at_once(tmp_path):
     best = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"é": 0.25}}
     line = fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
     assert line == {"event": "best", **best}
+    line = fire(AppEventType.INITIAL_MODEL_LOADED, **{BEST: best})  # of the run that is continued
+    assert line == {"event": "best", **best}
+    fire(AppEventType.INITIAL_MODEL_LOADED)  # a fresh run's
+    line = fire(BEST_DROPPED, **{DROPPED: "other sites"})
+    assert line == {"event": "best_dropped", "reason": "other sites"}
+    stopped = {"round": 2, "best_round": 0, "patience": 2}
+    assert fire(TRAINING_STOPPED, **{STOPPED: stopped}) == {"event": "stopped", **stopped}
     announce(record, Refusal("north", 2, "it is late"), context(engine=engine))
     fire(AppEventType.ROUND_STARTED)
     line = fire(AppEventType.ROUND_DONE)
@@ -38,5 +46,7 @@ def test_every_event_is_a_line_at_once(tmp_path):
     fire(EventType.END_RUN)
     lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
     events = [entry["event"] for entry in lines]
-    assert events == ["started", "best", "refused", "round", "failed", "ended"]
-    assert lines[2] == {"event": "refused", "site": "north", "round": 2, "reason": "it is late"}
+    assert events == [
+        "started", "best", "best", "best_dropped", "stopped", "refused", "round", "failed", "ended",
+    ]  # fmt: skip
+    assert lines[5] == {"event": "refused", "site": "north", "round": 2, "reason": "it is late"}

@@ -7,7 +7,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
-from surgical_aggregation.best_model import BEST
+from surgical_aggregation.best_model import BEST, BEST_DROPPED
+from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
 from surgical_aggregation.run_summary import RunSummary
 
@@ -62,3 +63,24 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
 def test_says_so_when_there_is_no_best_model(said, tmp_path):
     fire(RunSummary(), tmp_path, EventType.END_RUN)
     assert "no best one" in said[0]
+
+
+def test_says_that_it_stopped_early(said, tmp_path):
+    summary = RunSummary()
+    stopped = {"round": 7, "best_round": 5, "patience": 2}
+    fire(summary, tmp_path, TRAINING_STOPPED, **{STOPPED: stopped})
+    fire(summary, tmp_path, EventType.END_RUN)
+    assert said[0].splitlines()[1] == "  stopped early, after round 7: patience 2"
+
+
+@pytest.mark.parametrize(
+    ("dropped", "line"), [(False, "best model: round 4"), (True, "no best one")]
+)
+def test_the_earlier_runs_best_model_counts_unless_it_is_dropped(said, tmp_path, dropped, line):
+    summary = RunSummary()
+    best = {"round": 4, "metric": "bce", "value": 0.25}
+    fire(summary, tmp_path, AppEventType.INITIAL_MODEL_LOADED, **{BEST: best})
+    if dropped:
+        fire(summary, tmp_path, BEST_DROPPED)
+    fire(summary, tmp_path, EventType.END_RUN)
+    assert line in said[0]

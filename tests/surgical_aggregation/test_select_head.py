@@ -5,6 +5,7 @@ from nvflare.apis.shareable import Shareable
 
 from flare import context
 from surgical_aggregation import wire
+from surgical_aggregation.global_model import BEST_ROUND
 from surgical_aggregation.select_head import SelectHead
 
 BODY = {"conv/kernel": np.float32([1, 2])}
@@ -71,3 +72,18 @@ def test_a_site_that_is_not_in_the_table_gets_the_body_alone(task):
         SelectHead({"b": ["Edema"]}).process(task, context("a", classes=["Edema"]))
     )
     assert list(dxo.data) == ["conv/kernel"]
+
+
+@pytest.mark.parametrize("best", [None, 0, 3])
+def test_the_round_of_the_best_model_goes_with_every_task(task, best):
+    fl_ctx = context("a", classes=["Edema"])
+    fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+    assert SelectHead().process(task, fl_ctx).get_header(BEST_ROUND) == best
+
+
+def test_where_heads_are_personal_nothing_is_amiss(monkeypatch):
+    complaints = []
+    monkeypatch.setattr(SelectHead, "log_error", lambda self, fl_ctx, text: complaints.append(text))
+    task = DXO(DataKind.WEIGHTS, data=dict(BODY)).to_shareable()
+    assert list(received(task).data) == ["conv/kernel"]
+    assert complaints == []

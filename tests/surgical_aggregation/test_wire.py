@@ -47,12 +47,26 @@ class TestSplit:
             wire.split({"head/Edema/kernel": COLUMN[0]})
 
 
+def shareable(kind):
+    return DXO(kind, data={"conv/kernel": COLUMN[0]}).to_shareable()
+
+
 class TestWeights:
-    def test_refuses_another_kind(self):
-        shareable = DXO(DataKind.METRICS, data={"bce": 1.0}).to_shareable()
-        with pytest.raises(wire.WireError, match="METRICS"):
-            wire.weights(shareable)
+    def test_takes_whole_weights_only(self):
+        assert wire.weights(shareable(DataKind.WEIGHTS)).data_kind == DataKind.WEIGHTS
+        with pytest.raises(wire.WireError, match=r"kind WEIGHTS was needed; got .*WEIGHT_DIFF'"):
+            wire.weights(shareable(DataKind.WEIGHT_DIFF))
 
     def test_refuses_what_is_no_dxo(self):
         with pytest.raises(wire.WireError):
             wire.weights(Shareable())
+
+
+class TestResult:
+    @pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
+    def test_may_be_weights_or_differences(self, kind):
+        assert wire.result(shareable(kind)).data_kind == kind
+
+    def test_refuses_another_kind(self):
+        with pytest.raises(wire.WireError, match=r"WEIGHTS or WEIGHT_DIFF was .*METRICS'"):
+            wire.result(shareable(DataKind.METRICS))

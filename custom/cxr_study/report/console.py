@@ -60,4 +60,5 @@ def _facts(summary: Summary) -> str:
     """The run in one line."""
     best = f"best round {summary.best.round}"
     loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
-    return f"{summary.job}, {best}, {loss}, {view.duration(summary.wall_seconds)}."
+    stopped = "stopped early, " if summary.stopped_early else ""
+    return f"{summary.job}, {stopped}{best}, {loss}, {view.duration(summary.wall_seconds)}."

@@ -156,7 +156,7 @@ class Summary:
         backbone: Name of the body's architecture.
         image_size: Height and width of the model's input, in pixels.
         seed: Seed of the run.
-        num_rounds: Rounds asked for; early stopping may have ended the run before.
+        num_rounds: Rounds run; of a continued run, its own.
         wall_seconds: From start to end of the run.
         best: The round of the reported model.
         union: Every class of the global model.
@@ -166,6 +166,8 @@ class Summary:
         refusals: Contributions refused by the server.
         test: AUROC per model, site and class.
         means: Mean AUROC per model, site and group of classes.
+        stopped_early: Whether the run ended because no better model came.
+        personal: Whether every site has a model of its own, which then stands for the global one.
         format: Layout of the JSON.
     """
 
@@ -187,6 +189,8 @@ class Summary:
     refusals: tuple[Refusal, ...] = ()
     test: tuple[ClassAuroc, ...] = ()
     means: tuple[MeanAuroc, ...] = ()
+    stopped_early: bool = False
+    personal: bool = False
     format: int = FORMAT
 
     def to_json(self) -> str:

@@ -77,13 +77,17 @@ def best_model(summary: Summary) -> str:
 
 
 def headline(summary: Summary) -> str:
-    """The answer in one sentence: mean AUROC over the union on each site's test split."""
+    """The answer in one sentence: mean AUROC over a model's classes on each site's test split."""
+    if summary.personal:
+        return f"A model for every site: mean AUROC {_across_sites(summary, 'held')}"
     classes = counted(len(summary.union), "class", "classes")
     return f"One model for {classes}: mean AUROC {_across_sites(summary, 'all')}"
 
 
 def lacked_headline(summary: Summary) -> str:
     """The same for the classes that a site does not label itself."""
+    if summary.personal:
+        return "A site's model has the site's classes only."
     lacking = [site for site in summary.sites if set(summary.union) - _held(summary, site)]
     if not lacking:
         return "Every site labels every class, so there is no class to gain from the others."

@@ -52,3 +52,9 @@ def test_own_models_have_a_column_only_where_they_were_trained(summary):
         means=tuple(row for row in summary.means if row.model == "global"),
     )
     assert "own model" not in printed(alone)
+
+
+def test_a_run_that_stopped_early_says_so(summary):
+    assert "stopped early" not in printed(summary)
+    early = dataclasses.replace(summary, stopped_early=True)
+    assert "surgical, stopped early, best round 1, mean" in printed(early)

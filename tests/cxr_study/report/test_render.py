@@ -169,3 +169,9 @@ class TestWriteReport:
         with pytest.raises(ValueError, match="uint8"):
             write_report(summary, [example(np.zeros((8, 8)))], tmp_path)
         assert before == (path.read_bytes(), (tmp_path / "summary.json").read_bytes())
+
+
+def test_a_run_that_stopped_early_says_so(summary):
+    early = Page(render(dataclasses.replace(summary, stopped_early=True), [])).text
+    assert "2 (stopped early; best: 1)" in early
+    assert "stopped early" not in Page(render(summary, [])).text

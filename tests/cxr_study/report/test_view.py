@@ -36,6 +36,12 @@ class TestHeadline:
         )
         assert view.headline(many).endswith("0.50 to 0.90 (median 0.80) at 4 sites.")
 
+    def test_models_of_sites_own_are_not_one_model(self, summary):
+        personal = dataclasses.replace(summary, personal=True)
+        assert view.headline(personal).startswith("A model for every site: mean AUROC ")
+        assert view.headline(personal) != view.headline(summary)
+        assert view.lacked_headline(personal) == "A site's model has the site's classes only."
+
     def test_says_that_classes_a_site_lacks_are_above_chance(self, summary):
         assert view.lacked_headline(summary).endswith("above chance (0.5) at both sites.")
 

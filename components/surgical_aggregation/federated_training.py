@@ -1,0 +1,110 @@
+"""The training workflow: FLARE's ScatterAndGather, going on from a checkpoint, stopping early."""
+
+from __future__ import annotations
+
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
+
+from surgical_aggregation.global_model import BEST_ROUND, from_learnable
+
+TRAINING_STOPPED = "surgical.training_stopped"
+"""Event: training stops before its last round; the facts are `STOPPED`."""
+
+STOPPED = "surgical.stopped"
+"""Context property: {"round" that was the last, "best_round", "patience"}."""
+
+
+class FederatedTraining(ScatterAndGather):
+    """ScatterAndGather with early stopping, and with the checkpoint's round as its first.
+
+    Runs on the server. The model of round r, which round r starts from, is measured in round r.
+    When the best model is `patience` rounds older, round r is the last: it is finished, and the
+    model that it made is written, measured as the final one by the workflow after this, and may
+    still be the best. The workflows that follow run as after any last round.
+
+    Rounds since the best model are counted across continued jobs. While there is no best model,
+    nothing is counted.
+
+    Args:
+        num_rounds: Rounds of this job; a continued run adds them to its rounds. Default 5.
+        patience: Rounds without a better model after which to stop. Default 0: never; the papers:
+            25.
+        min_clients: Results that a round needs. Default 1.
+        wait_time_after_min_received: Seconds to wait for the others then. Default 10.
+        train_timeout: Seconds that a site may train. Default 0: no limit.
+        aggregator_id: Id of the aggregator. Default "aggregator".
+        persistor_id: Id of the persistor. Default "persistor".
+        shareable_generator_id: Id of the shareable generator. Default "shareable_generator".
+        train_task_name: Name of the task. Default "train".
+
+    Source:
+        Early stopping on the mean over sites of the validation loss: Kulkarni et al., "From
+        Isolation to Collaboration", ML4H 2024.
+    """
+
+    _num_rounds: int
+    _start_round: int
+
+    def __init__(
+        self,
+        num_rounds: int = 5,
+        patience: int = 0,
+        min_clients: int = 1,
+        wait_time_after_min_received: int = 10,
+        train_timeout: int = 0,
+        aggregator_id: str = "aggregator",
+        persistor_id: str = "persistor",
+        shareable_generator_id: str = "shareable_generator",
+        train_task_name: str = "train",
+    ):
+        super().__init__(
+            min_clients=min_clients,
+            num_rounds=num_rounds,
+            wait_time_after_min_received=wait_time_after_min_received,
+            aggregator_id=aggregator_id,
+            persistor_id=persistor_id,
+            shareable_generator_id=shareable_generator_id,
+            train_task_name=train_task_name,
+            train_timeout=train_timeout,
+        )
+        check_non_negative_int("patience", patience)
+        self.num_rounds = num_rounds
+        self.patience = patience
+        self.min_clients = min_clients
+        self.wait_time_after_min_received = wait_time_after_min_received
+        self.train_timeout = train_timeout
+
+    def start_controller(self, fl_ctx: FLContext) -> None:
+        """Load the model, and begin with its round."""
+        super().start_controller(fl_ctx)
+        model = self._global_weights
+        if not isinstance(model, ModelLearnable) or model.is_empty():
+            return  # FLARE has ended the run, with the reason
+        self._start_round = from_learnable(model).manifest.get("round", 0)
+        fl_ctx.set_prop(AppConstants.START_ROUND, self._start_round, private=True, sticky=True)
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Decide, when a round's model is made and not yet written, whether it is the last."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE and self.patience:
+            self._consider_stopping(fl_ctx)
+
+    def _consider_stopping(self, fl_ctx: FLContext) -> None:
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        best = fl_ctx.get_prop(BEST_ROUND)
+        is_last = round_ + 1 >= self._start_round + self._num_rounds
+        if best is None or is_last or round_ - best < self.patience:
+            return
+        self._num_rounds = round_ + 1 - self._start_round  # ends FLARE's loop after this round
+        self.log_info(
+            fl_ctx,
+            f"round {round_} is the last: none of the models of {round_ - best} rounds is better "
+            f"than that of round {best} (patience {self.patience})",
+        )
+        stopped = {"round": round_, "best_round": best, "patience": self.patience}
+        fl_ctx.set_prop(STOPPED, stopped, private=True, sticky=False)
+        self.fire_event(TRAINING_STOPPED, fl_ctx)

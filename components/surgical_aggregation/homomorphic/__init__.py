@@ -1,0 +1,7 @@
+"""Surgical aggregation of ciphertexts, on FLARE's own homomorphic encryption.
+
+Needs TenSEAL (`pip install surgical-aggregation[he]`) and the contexts that FLARE provisions
+(`nvflare.lighter.impl.he.HEBuilder`; `nvflare poc prepare -he`): all sites hold one key, the server
+holds none. The server adds and divides what it cannot read; names, shapes, metrics and numbers of
+images stay legible.
+"""

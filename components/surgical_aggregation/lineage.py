@@ -1,0 +1,54 @@
+"""What a job takes over from the checkpoint that it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
+    """Manifest of the model that a job starts from.
+
+    A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
+    that job goes into the history. Any other is a fresh start, at round 0.
+
+    Args:
+        manifest: Of the checkpoint to start from.
+        job: Id of the job that starts.
+
+    Returns:
+        The manifest with `round` and `job`, and for a continued run `history`, oldest first:
+        [{"job", "rounds": [first, one after the last]}, ...]; without the best record, which is
+        not this job's yet.
+
+    Example:
+        >>> taken_over({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
+        [{'job': 'a', 'rounds': [0, 3]}]
+    """
+    started = {key: fact for key, fact in manifest.items() if key != "best"} | {"job": job}
+    if "job" not in manifest:
+        return started | {"round": 0}
+    round_ = manifest.get("round", 0)
+    earlier = {"job": manifest["job"], "rounds": [first_round(manifest), round_]}
+    return started | {"round": round_, "history": [*manifest.get("history", []), earlier]}
+
+
+def first_round(manifest: Mapping[str, Any]) -> int:
+    """The first round of the job that wrote a checkpoint.
+
+    Args:
+        manifest: The checkpoint's.
+    """
+    history = manifest.get("history", [])
+    return int(history[-1]["rounds"][1]) if history else 0
+
+
+def continued(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The job that a job continues: {"job", "round"}; None for a fresh run.
+
+    Args:
+        manifest: Of a model of the job.
+    """
+    if not (history := manifest.get("history")):
+        return None
+    return {"job": history[-1]["job"], "round": history[-1]["rounds"][1]}

@@ -1,0 +1,143 @@
+"""A site's training, round by round, without any FLARE in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surgical_aggregation.averaging import Array
+from surgical_aggregation.head import LabelledHead
+from surgical_aggregation.local_model import LocalModel
+from surgical_aggregation.loss import balanced_weights
+from surgical_aggregation.site import Site, Split
+from surgical_aggregation.training_options import TrainingOptions
+from surgical_aggregation.wire import Columns
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_PERSONAL = "personal/"
+_PASSES = "passes"
+
+
+class LocalTraining:
+    """What a site does in a round, federated or not: receive, warm up, evaluate, train.
+
+    Personal variables (see `TrainingOptions.personal`) start as received and are the site's own
+    from its first training or warm-up on.
+
+    Args:
+        site: Classes, model and data.
+        options: How to train.
+
+    Raises:
+        ValueError: The site's data or model is unusable.
+    """
+
+    def __init__(self, site: Site, options: TrainingOptions):
+        self.site = site
+        self.options = options
+        self.classes = tuple(site.classes)
+        model = site.model()
+        self._evaluated: dict[Split, tf.data.Dataset] = {
+            split: site.data(split) for split in ("train", "validation", "test")
+        }
+        batches = self._evaluated["train"].as_numpy_iterator()
+        labels = np.concatenate([labels for _, labels in batches])
+        self.images = len(labels)
+        self.positives = {
+            c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
+        }
+        weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
+        self.model = LocalModel(model, self.classes, options, weights)
+        self.passes = 0
+        self.personal: dict[str, Array] | None = None
+
+    @cached_property
+    def _training_data(self) -> tf.data.Dataset:
+        return self.site.data("train", training=True, first_pass=self.passes)
+
+    def receive(
+        self,
+        body: Mapping[str, Array],
+        columns: Columns,
+        personal: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Take over a model, personal variables apart.
+
+        Args:
+            body: Body variables by path.
+            columns: Columns of some of the site's classes; the others stay as they are.
+            personal: Personal variables to use instead of the site's present ones.
+
+        Raises:
+            SiteError: The model is not this site's.
+        """
+        self.model.set_body(body)
+        self.model.set_columns(columns)
+        self.model.assign(personal or self.personal or {})
+
+    def unknown(self, columns: Columns) -> tuple[str, ...]:
+        """Classes of the site that have no trained column yet, neither received nor its own."""
+        if self.options.personal_head and self.personal is not None:
+            return ()
+        return tuple(name for name in self.classes if name not in columns)
+
+    def warm_up(self, classes: tuple[str, ...]) -> None:
+        """Train the columns of some classes on the frozen body; see `LocalModel.warm_up`."""
+        self.model.warm_up(classes, self._evaluated["train"])
+        self.personal = self.personal_variables()
+
+    def evaluate(self, split: Split, classes: Iterable[str]) -> dict[str, float]:
+        """Metrics of a split for some of the site's classes; see `metrics.named`."""
+        return self.model.evaluate(self._evaluated[split], classes)
+
+    def train(self, stop: Callable[[], bool] = lambda: False) -> float | None:
+        """Train for one round.
+
+        Args:
+            stop: Asked after every batch; training ends at once when it says yes.
+
+        Returns:
+            Mean loss of the last epoch; None when stopped.
+        """
+        loss = self.model.train(self._training_data, stop)
+        self.passes += self.options.epochs
+        self.personal = self.personal_variables()
+        return loss
+
+    def personal_variables(self) -> dict[str, Array] | None:
+        """Copies of the personal variables as the model has them; None when there are none."""
+        pattern = self.options.personal
+        if pattern is None:
+            return None
+        return {p: v for p, v in self.model.variables().items() if re.search(pattern, p)}
+
+    def variables(self) -> dict[str, Array]:
+        """Copies of all variables by path, the dense head's among them."""
+        return self.model.variables()
+
+    def head(self) -> LabelledHead:
+        """A copy of the head."""
+        return self.model.labelled_head()
+
+    def state(self) -> dict[str, Array]:
+        """All that the next round needs beside the model that it receives."""
+        personal = {f"{_PERSONAL}{path}": value for path, value in (self.personal or {}).items()}
+        return {**self.model.training_state(), **personal, _PASSES: np.array(self.passes)}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go on where another process stopped; before the first `train`.
+
+        Raises:
+            SiteError: The state is that of another model, or of other classes.
+        """
+        own = {n: v for n, v in state.items() if n.startswith(_PERSONAL)}
+        rest = {n: v for n, v in state.items() if n not in own and n != _PASSES}
+        self.model.set_training_state(rest)
+        self.personal = {n.removeprefix(_PERSONAL): v for n, v in own.items()} or None
+        self.passes = int(state[_PASSES])

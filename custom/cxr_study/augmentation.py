@@ -1,0 +1,111 @@
+"""Random changes to training images, each image on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+
+class AugmentationError(ValueError):
+    """An augmentation is unknown."""
+
+
+@dataclass(frozen=True)
+class Amplitudes:
+    """By how much images are changed at most, either way; 0: not at all.
+
+    Attributes:
+        rotation: Degrees, about the centre.
+        shift: Of the side, to the right and down.
+        zoom: 0.5: from one and a half times as much of the chest in the picture to half as much.
+        brightness: Of the range from black to white.
+        contrast: Of the distance of each pixel from the image's mean.
+        flip: Share of the images that are mirrored.
+    """
+
+    rotation: float = 0.0
+    shift: float = 0.0
+    zoom: float = 0.0
+    brightness: float = 0.0
+    contrast: float = 0.0
+    flip: float = 0.0
+
+
+AUGMENTATIONS = {
+    "none": Amplitudes(),
+    "radiology": Amplitudes(rotation=7, shift=0.05, zoom=0.05, brightness=0.1, contrast=0.1),
+    "paper": Amplitudes(rotation=72, zoom=0.5, contrast=0.75, flip=0.5),
+}
+"""Name -> amplitudes.
+
+`radiology` is what a change of positioning and exposure does. It never mirrors: a flip puts the
+heart on the right, which in a chest radiograph is a finding (dextrocardia, or a collapsed lung
+pulling it over) and not a variant. `paper` is what the code released with the papers does (Kulkarni
+et al., ML4H 2024; their text gives no amplitudes): it mirrors, turns patients on their side and
+cuts the lungs off, far beyond what a radiology department makes. It is there to repeat their
+studies.
+"""
+
+
+def amplitudes(augmentation: str) -> Amplitudes:
+    """Amplitudes of an augmentation.
+
+    Raises:
+        AugmentationError: It is none of `AUGMENTATIONS`.
+    """
+    if augmentation not in AUGMENTATIONS:
+        raise AugmentationError(
+            f"augmentation must be one of {tuple(AUGMENTATIONS)}; got {augmentation!r}."
+        )
+    return AUGMENTATIONS[augmentation]
+
+
+def augment(pixels: tf.Tensor, noise: tf.Tensor, most: Amplitudes) -> tf.Tensor:
+    """Turn, move, mirror and relight each image at random; what comes from outside is black.
+
+    Args:
+        pixels: uint8 (b, side, side).
+        noise: Seed, two integers; the result follows from it.
+        most: By how much at most.
+
+    Returns:
+        uint8 (b, side, side).
+    """
+    number, side = tf.shape(pixels)[0], pixels.shape[1]
+    uniform = tf.random.stateless_uniform((number, 7), noise, minval=-1, maxval=1)
+    rotation, right, down, zoom, brightness, contrast, flip = tf.unstack(uniform, axis=1)
+    angle = rotation * np.deg2rad(most.rotation)
+    # Each pixel of the result looks up a place in the image: rotated and zoomed about the centre.
+    mirror = tf.where(flip < 2 * most.flip - 1, -1.0, 1.0)
+    scale = 1 + zoom * most.zoom
+    cos, sin = scale * tf.cos(angle), scale * tf.sin(angle)
+    centre = (side - 1) / 2
+    none = tf.zeros_like(angle)
+    transforms = tf.stack(
+        [
+            mirror * cos,
+            -sin,
+            centre - centre * mirror * cos + centre * sin + most.shift * side * right,
+            mirror * sin,
+            cos,
+            centre - centre * mirror * sin - centre * cos + most.shift * side * down,
+            none,
+            none,
+        ],
+        axis=1,
+    )
+    moved = tf.raw_ops.ImageProjectiveTransformV3(
+        images=tf.cast(pixels, tf.float32)[..., None],
+        transforms=transforms,
+        output_shape=(side, side),
+        fill_value=0.0,
+        interpolation="BILINEAR",
+        fill_mode="CONSTANT",
+    )
+    lighter = (255 * most.brightness * brightness)[:, None, None, None]
+    steeper = (1 + most.contrast * contrast)[:, None, None, None]
+    mean = tf.reduce_mean(moved, axis=(1, 2, 3), keepdims=True)
+    relit = mean + steeper * (moved - mean) + lighter
+    return tf.cast(tf.round(tf.clip_by_value(relit, 0, 255)), tf.uint8)[..., 0]

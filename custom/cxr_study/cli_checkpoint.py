@@ -1,0 +1,112 @@
+"""The commands that go on from a checkpoint: `surgagg continue` and `surgagg retire`."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study import job_folder, results, settings
+from cxr_study.cli_run import Force, Out, Own, Settings, run_and_report, say
+from cxr_study.simulation import checkpoint_folder
+from cxr_study.study_run import RUN_FILE, Earlier, RunFolderError, StudyRun
+from surgical_aggregation import lineage, retirement, wire
+from surgical_aggregation.checkpoint import CheckpointError, load, save
+
+CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
+RETIRE_EPILOG = "Example:  surgagg retire best.npz Hernia 'Lung Lesion' --out without.npz"
+
+
+class Start(str, Enum):
+    """Model of an earlier run to start from."""
+
+    LAST = "last"
+    BEST = "best"
+
+
+def continue_(
+    earlier: Annotated[Path, typer.Argument(help="Folder of an earlier run.")],
+    out: Out = Path("runs/continued"),
+    sites: Annotated[
+        str, typer.Option(help="Names, by comma: more, fewer or others. Default: the same.")
+    ] = "",
+    site_files: Annotated[
+        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the earlier run's.")
+    ] = None,
+    start: Annotated[
+        Start, typer.Option("--from", help="Model to start from; best: with new optimizers.")
+    ] = Start.LAST,
+    knobs: Settings = None,
+    own: Own = False,
+    force: Force = False,
+) -> None:
+    """Go on where an earlier run ended, and write a report.
+
+    With the job and the knobs that it had. After an interruption the rounds that are missing are
+    made up, and the outcome is that of a run which was never interrupted; after a run that ended,
+    as many rounds again are made.
+    """
+    known = _site_files(earlier)
+    if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
+        raise RunFolderError(
+            f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
+            "another --out."
+        )
+    job = earlier / "job"
+    names = tuple(name.strip() for name in sites.split(",")) if sites else job_folder.sites(job)
+    for_all, per_site = settings.parse(knobs or [])
+    study = StudyRun(
+        job=job,
+        folder=out,
+        sites=names,
+        site_files=site_files or known,
+        initial_body=None,
+        settings={**_missing_rounds(earlier, start), **for_all},
+        per_site=per_site,
+        earlier=Earlier(earlier, start.value),
+    )
+    rounds = {**job_folder.knobs(job), **study.settings}["num_rounds"]
+    say(f"{rounds} rounds from {study.start(study.workspace)}")
+    for name in sorted(set(names) - study.states(study.workspace, names).keys()):
+        say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")
+    run_and_report(study, own, f"{earlier.name}, continued on {', '.join(names)}", force)
+
+
+def retire(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of a global model.")],
+    classes: Annotated[list[str], typer.Argument(help="Names of the classes.")],
+    out: Annotated[Path, typer.Option(help="New file for the model without them.")],
+) -> None:
+    """Take classes out of a global model on purpose; nothing else ever removes one."""
+    if out.exists():
+        raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
+    model = retirement.retire(load(checkpoint), classes)
+    save(model, out)
+    left = len(wire.classes_of(model.variables))
+    say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
+
+
+def _site_files(earlier: Path) -> Path | None:
+    """Folder of the site files of an earlier run; None: the phantom study's."""
+    path = earlier / RUN_FILE
+    if not path.is_file():
+        raise RunFolderError(
+            f"the folder of an earlier `surgagg run` is needed; {earlier} holds no {RUN_FILE}."
+        )
+    folder = json.loads(path.read_text(encoding="utf-8"))["site_files"]
+    return None if folder is None else Path(folder)
+
+
+def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
+    """The setting that makes up for an interruption; nothing where there was none."""
+    study = StudyRun(earlier / "job", earlier, (), None, None, {})
+    last = checkpoint_folder(study.workspace) / "last.npz"
+    if start is Start.BEST or not last.is_file() or results.stopped_early(study.workspace):
+        return {}
+    manifest = load(last).manifest
+    made = manifest["round"] - lineage.first_round(manifest)
+    missing = int(str(job_folder.knobs(study.job)["num_rounds"])) - made
+    return {"num_rounds": missing} if missing > 0 else {}

@@ -1,0 +1,42 @@
+"""The command that writes a job to submit: `surgagg job`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study import jobs, settings
+from cxr_study.cli_run import Preset, Settings, Sites, say, split
+from surgical_aggregation.strategy import STRATEGIES
+
+EPILOG = "Example:  surgagg job personalised --strategy fedbn --sites a,b --out my-job"
+
+
+def job(
+    method: Annotated[str, typer.Argument(help=f"One of {', '.join(jobs.METHODS)}.")],
+    out: Annotated[Path, typer.Option(help="New folder for the job.")],
+    strategy: Annotated[
+        str | None, typer.Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
+    ] = None,
+    sites: Sites = "nih,chexpert",
+    preset: Preset = None,
+    knobs: Settings = None,
+) -> None:
+    """Write the job folder of a method, ready to run or submit.
+
+    It carries configuration only; the sites have this package installed.
+    """
+    for_all, per_site = settings.parse(knobs or [])
+    jobs.configure(
+        method,
+        out,
+        sites=split(sites),
+        strategy=strategy,
+        preset=preset,
+        settings=for_all,
+        per_site=per_site,
+    )
+    say(f"job      {out}")
+    say(f"submit   nvflare job submit -j {out}")

@@ -1,0 +1,121 @@
+"""Federated rows of a comparison: a FLARE job in the simulator, and one that continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cxr_study import jobs, results
+from cxr_study.comparison.grid import ENDINGS, Cell
+from cxr_study.simulation import checkpoint_folder, simulate
+from surgical_aggregation import strategy
+from surgical_aggregation.persistor import BEST_FILE, LAST_FILE
+from surgical_aggregation.site_state import BEST_FILE as SITE_BEST_FILE
+from surgical_aggregation.site_state import LAST_FILE as SITE_LAST_FILE
+
+Models = Mapping[str, Path]
+"""Site -> checkpoint of the model that is measured there."""
+
+Tell = Callable[[int], None]
+"""Called with the number of rounds made so far."""
+
+
+def train(cell: Cell, union: str, folder: Path, tell: Tell) -> dict[str, tuple[Models, int]]:
+    """Train to both endings.
+
+    One job makes `Setup.rounds` rounds; another goes on from there, with the sites' optimizers, and
+    stops early. So both endings are of one training.
+
+    Args:
+        cell: What to train.
+        union: Classes of all sites, by comma.
+        folder: New folder for jobs and workspaces.
+        tell: How far it is.
+
+    Returns:
+        Ending -> models and number of rounds made.
+
+    Raises:
+        SimulationError: A job failed.
+        ValueError: A knob, a site file or the initial body is unusable.
+    """
+    setup = cell.setup
+    first = folder / "first"
+    _run(cell, union, first, setup.rounds, 0, cell.initial_body, {}, tell)
+    equal, early = ENDINGS
+    trained = {equal: (_models(cell, first, best=False), setup.rounds)}
+    if setup.most_rounds == setup.rounds:
+        return {**trained, early: (_models(cell, first, best=True), setup.rounds)}
+    more = folder / "more"
+    _run(
+        cell,
+        union,
+        more,
+        setup.most_rounds - setup.rounds,
+        setup.patience,
+        checkpoint_folder(_workspace(first)) / LAST_FILE,
+        {site: checkpoint_folder(_workspace(first), site) for site in setup.sites},
+        lambda rounds: tell(setup.rounds + rounds),
+    )
+    made = setup.rounds + results.rounds_run(_workspace(more))
+    return {**trained, early: (_models(cell, more, best=True), made)}
+
+
+def _run(
+    cell: Cell,
+    union: str,
+    folder: Path,
+    rounds: int,
+    patience: int,
+    start: Path,
+    states: Mapping[str, Path],
+    tell: Tell,
+) -> None:
+    method, sites = jobs.METHODS[cell.row.method], cell.setup.sites
+    settings: dict[str, object] = {
+        **cell.setup.settings,
+        "seed": cell.seed,
+        "threads": 1,
+        "num_rounds": rounds,
+        "patience": patience,
+        "min_clients": len(sites),
+    }
+    if method.union_head:
+        settings["union"] = union
+    if method.own_columns:
+        settings["head_weighting"] = cell.row.head_weighting
+        settings["report_positives"] = cell.row.head_weighting == "positives"
+    jobs.configure(
+        cell.row.method,
+        folder / "job",
+        sites=sites,
+        strategy=cell.row.strategy,
+        settings=settings,
+        per_site={},
+    )
+    simulate(
+        folder / "job",
+        _workspace(folder),
+        sites,
+        environment={
+            "CXR_SITES": str(cell.site_files.absolute()),
+            "CXR_INITIAL_BODY": str(start.absolute()),
+        },
+        states=states,
+        watch=lambda events: tell(sum(event["event"] == "round" for event in events)),
+    )
+
+
+def _workspace(folder: Path) -> Path:
+    return folder / "workspace"
+
+
+def _models(cell: Cell, folder: Path, *, best: bool) -> Models:
+    """The global model for every site, or each site's own where there is no global one."""
+    workspace = _workspace(folder)
+    head = jobs.METHODS[cell.row.method].personal_head
+    if strategy.personal(cell.row.strategy, personal_head=head) is None:
+        model = checkpoint_folder(workspace) / (BEST_FILE if best else LAST_FILE)
+        return dict.fromkeys(cell.setup.sites, model)
+    file = SITE_BEST_FILE if best else SITE_LAST_FILE
+    return {site: checkpoint_folder(workspace, site) / file for site in cell.setup.sites}

@@ -1,0 +1,68 @@
+"""A method of the papers as a FLARE job: run it, submit it, or export it.
+
+    python jobs/job.py --set num_rounds=2
+    python jobs/job.py --method personalised --strategy fedbn --env poc
+    python jobs/job.py --preset paper --env prod --startup-kit kits/lead@hospital.org
+    python jobs/job.py --export --export-dir exported
+
+FLARE takes the last two options out of the command line itself. Without site files and an initial
+body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) it is the embedded phantom study.
+"""
+
+import argparse
+from pathlib import Path
+
+from nvflare.recipe import PocEnv, ProdEnv, SimEnv
+
+from cxr_study import settings
+from cxr_study.jobs import METHODS
+from cxr_study.presets import PRESETS
+from cxr_study.recipe import SurgicalAggregationRecipe
+from surgical_aggregation.strategy import STRATEGIES
+
+
+def main() -> None:
+    """Read the command line, and do what it says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--method", choices=METHODS, default="surgical")
+    parser.add_argument("--strategy", choices=STRATEGIES, help="default: the method's own")
+    parser.add_argument("--preset", choices=PRESETS)
+    parser.add_argument("--sites", default="nih,chexpert", help="names, by comma")
+    parser.add_argument("--set", action="append", default=[], metavar="[SITE:]KNOB=VALUE")
+    parser.add_argument("--env", choices=("sim", "poc", "prod"), default="sim")
+    parser.add_argument("--workspace", default="runs/sim", help="folder for the simulator's runs")
+    parser.add_argument("--startup-kit", type=Path, help="the submitter's, for --env prod")
+    options = parser.parse_args()
+
+    sites = options.sites.split(",")
+    try:
+        knobs, per_site = settings.parse(options.set)
+        recipe = SurgicalAggregationRecipe(
+            sites=sites,
+            method=options.method,
+            preset=options.preset,
+            per_site_config=per_site,
+            **({"strategy": options.strategy} | knobs),
+        )
+        if options.env == "sim":
+            env = SimEnv(clients=sites, workspace_root=options.workspace)
+        elif options.env == "poc":
+            env = PocEnv(clients=sites)
+        else:
+            kit = options.startup_kit or parser.error("--env prod needs --startup-kit")
+            env = ProdEnv(startup_kit_location=str(kit), username=kit.name)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        run = recipe.execute(env)
+        print(f"result   {run.get_result(clean_up=False)}")
+        print(f"status   {run.get_status()}")
+    except (Exception, KeyboardInterrupt):
+        env.stop()  # the services of a POC would go on
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The recipe in FLARE's POC: real services with certificates, a job that is submitted and run."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+import tiny_job
+from tiny_run import SITES
+
+RUN = Path(__file__).parents[1] / "support" / "poc_run.py"
+PORT = 8002  # of every POC's server
+
+
+def stop_all(folder):
+    """End what is left of a POC, however it ended; the paths of all its processes are in it."""
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if any(str(folder) in word for word in process.cmdline()):
+                process.kill()
+                left.append(process)
+        except psutil.Error:
+            continue
+    psutil.wait_procs(left, timeout=10)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind(("", PORT))
+        except OSError:
+            pytest.skip(f"port {PORT} is taken")
+    folder = tmp_path_factory.mktemp("poc")
+    (folder / "home").mkdir()
+    (folder / "tmp").mkdir()
+    (folder / "sites.json").write_text(json.dumps({s: SITES[s] for s in ("north", "south")}))
+    environment = {
+        **os.environ,
+        "HOME": str(folder / "home"),
+        "NVFLARE_POC_WORKSPACE": str(folder / "workspace"),
+        "TMPDIR": str(folder / "tmp"),  # failed submissions leave files there
+    }
+    body = tiny_job.initial_body(folder / "body.npz")
+    try:
+        done = subprocess.run(
+            [sys.executable, RUN, folder, folder / "sites.json", body],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            cwd=folder,
+        )
+    finally:
+        stop_all(folder / "workspace")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads((folder / "found.json").read_text())
+
+
+@pytest.mark.poc
+@pytest.mark.keras
+class TestRecipe:
+    def test_the_job_runs_to_its_end_and_brings_the_union_home(self, found):
+        assert found["status"] == "FINISHED:COMPLETED"
+        union = sorted({name for site in ("north", "south") for name in SITES[site]["classes"]})
+        assert found["classes"] == union
+
+    def test_a_site_receives_its_own_configuration_alone(self, found):
+        for site, rate in {"north": 0.01, "south": 0.001}.items():
+            received = found["received"][site]
+            client = json.loads(received["config_fed_client.json"])
+            assert client["executors"][0]["executor"]["args"]["learning_rate"] == rate
+            assert "config_fed_server.json" not in received
+            other = {"north": "south", "south": "north"}[site]
+            assert not [name for name, text in received.items() if other in text]
+
+    def test_a_running_system_takes_it_by_a_startup_kit(self, found):
+        assert found["submitted"] in ("SUBMITTED", "APPROVED", "DISPATCHED", "RUNNING")

@@ -1,0 +1,63 @@
+"""The encrypted job in FLARE's simulator, against the same run in the clear."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tenseal", reason="homomorphic encryption needs TenSEAL: the extra 'he'")
+
+import tenseal
+
+import encrypted
+import tiny_job
+from cxr_study.simulation import read_record, server_folder, simulate
+from surgical_aggregation.checkpoint import load
+from surgical_aggregation.homomorphic.ciphertext import decrypted, is_packed
+from tiny_run import SITES
+
+pytestmark = [pytest.mark.simulator, pytest.mark.keras]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, initial_body):
+    folder = tmp_path_factory.mktemp("encrypted")
+    job = tiny_job.make(folder, SITES, job="surgical_he", settings={"num_rounds": 3})
+    encrypted.provision(folder / "workspace" / "startup")
+    environment = {"CXR_INITIAL_BODY": str(initial_body)}
+    simulate(job, folder / "workspace", list(SITES), environment=environment)
+    return folder / "workspace"
+
+
+def model(run, name):
+    return load(server_folder(run) / "models" / f"{name}.npz")
+
+
+def test_opened_it_is_the_model_of_the_run_in_the_clear(run, runs):
+    key = tenseal.context_from((run / "startup" / "client_context.tenseal").read_bytes())
+    for name in ("best", "last"):
+        opened, plain = decrypted(model(run, name), key), getattr(runs.first, name)
+        assert opened.manifest["classes"] == plain.manifest["classes"]
+        assert opened.variables.keys() == plain.variables.keys()
+        for variable, value in plain.variables.items():
+            np.testing.assert_allclose(opened.variables[variable], value, atol=1e-5)
+
+
+def test_server_keeps_nothing_legible_of_what_sites_sent(run):
+    variables = model(run, "last").variables
+    legible = {name for name, value in variables.items() if not is_packed(value)}
+    assert legible == {name for name in variables if name.startswith("bn/")}
+
+
+def test_best_model_is_chosen_and_tested_as_in_the_clear(run, runs):
+    def rounds(record):
+        return [event["round"] for event in record if event["event"] == "best"]
+
+    assert rounds(read_record(run)) == rounds(runs.first.record)
+    measured = json.loads(
+        (server_folder(run) / "cross_site_val/cross_val_results.json").read_text()
+    )
+    plain = json.loads((runs.first.server / "cross_site_val/cross_val_results.json").read_text())
+    for site in SITES:
+        for one in ("SRV_best", "SRV_last"):
+            assert measured[site][one]["bce"] == pytest.approx(plain[site][one]["bce"], abs=1e-5)

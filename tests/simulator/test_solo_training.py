@@ -1,0 +1,65 @@
+"""Training without a federation is a federation of one, in FLARE's simulator."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from surgical_aggregation.checkpoint import load
+from tiny_run import SITES, run
+
+pytestmark = [pytest.mark.simulator, pytest.mark.keras]
+
+ALONE = """
+import sys
+from pathlib import Path
+from surgical_aggregation.tensorflow_runtime import configure
+configure(1, 0)
+from cxr_study.solo_training import train_alone
+from surgical_aggregation.checkpoint import load
+from surgical_aggregation.training_options import TrainingOptions
+from tiny_site import TinySite
+table, body, out = sys.argv[1:]
+site = TinySite("north", table)
+train_alone(
+    site, TrainingOptions(strategy="fedavg", learning_rate=1e-3), load(Path(body)),
+    measured_at={"north": site}, rounds=3, out=Path(out), facts={},
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory, initial_body):
+    """North in a federation of one, and north alone."""
+    folder = tmp_path_factory.mktemp("alone")
+    sites = {"north": SITES["north"]}
+    (folder / "sites.json").write_text(json.dumps(sites), encoding="utf-8")
+    with ThreadPoolExecutor() as pool:
+        federated = pool.submit(
+            run, folder / "federated", sites, initial_body,
+            num_rounds=3, min_clients=1, strategy="fedavg", threads=1,
+        )  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", ALONE, folder / "sites.json", initial_body, folder / "out"],
+            check=True,
+        )
+        return federated.result(), folder / "out"
+
+
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_the_models_are_the_same_bit_for_bit(both, name):
+    federated, alone = getattr(both[0], name), load(both[1] / f"{name}.npz")
+    assert federated.variables.keys() == alone.variables.keys()
+    for path, value in federated.variables.items():
+        np.testing.assert_array_equal(alone.variables[path], value)
+    for fact in ("round", "classes", "head_features", "initial_body_sha256"):
+        assert alone.manifest[fact] == federated.manifest[fact]
+
+
+def test_the_same_model_is_the_best_by_the_same_loss(both):
+    federated, alone = both[0].best, load(both[1] / "best.npz")
+    for fact in ("round", "metric", "value", "sites"):
+        assert alone.manifest["best"][fact] == federated.manifest["best"][fact]

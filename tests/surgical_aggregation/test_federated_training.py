@@ -1,0 +1,115 @@
+"""When training stops; the workflow in FLARE's simulator is in tests/simulator."""
+
+import numpy as np
+import pytest
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from flare import Engine, context, global_model
+from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED, FederatedTraining
+from surgical_aggregation.global_model import BEST_ROUND, GlobalModel, to_learnable
+
+MODEL = global_model({"conv/kernel": np.ones(1, np.float32)})
+
+
+class Loop:
+    """FLARE's loop over rounds, with what it says of the best model: [best round, ...]."""
+
+    def __init__(self, *, first=0, **settings):
+        self.training = FederatedTraining(**settings)
+        self.training._start_round = first
+        self.first = first
+        self.stopped = []
+
+    def run(self, bests):
+        """Rounds that are made; for each the round of the best model known in it."""
+        loop = self
+
+        class Listener(Engine):
+            def fire_event(self, event_type, fl_ctx):
+                if event_type == TRAINING_STOPPED:
+                    loop.stopped.append(fl_ctx.get_prop(STOPPED))
+
+        made = []
+        for current_round, best in enumerate(bests, self.first):
+            if current_round >= self.training._start_round + self.training._num_rounds:
+                break
+            fl_ctx = context(current_round=current_round, engine=Listener())
+            fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+            self.training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
+            made.append(current_round)
+        return made
+
+
+def test_stops_after_so_many_rounds_without_a_better_model():
+    loop = Loop(num_rounds=9, patience=2)
+    assert loop.run([None, 1, 1, 1, 1, 1]) == [0, 1, 2, 3]
+    assert loop.stopped == [{"round": 3, "best_round": 1, "patience": 2}]
+
+
+def test_the_round_in_which_it_stops_is_flares_last_and_so_is_written():
+    loop = Loop(first=4, num_rounds=9, patience=1)
+    loop.run([4] * 9)
+    last = loop.training._start_round + loop.training._num_rounds - 1
+    assert [stopped["round"] for stopped in loop.stopped] == [last] == [5]
+
+
+def test_a_better_model_starts_the_count_anew():
+    loop = Loop(num_rounds=9, patience=2)
+    assert loop.run([0, 0, 2, 2, 4, 4, 4, 4]) == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_without_patience_it_never_stops():
+    loop = Loop(num_rounds=6)
+    assert loop.run([0] * 9) == list(range(6))
+    assert loop.stopped == []
+
+
+def test_while_there_is_no_best_model_nothing_is_counted():
+    assert Loop(num_rounds=6, patience=1).run([None] * 9) == list(range(6))
+
+
+def test_ending_with_the_last_round_is_no_early_stop():
+    loop = Loop(num_rounds=3, patience=2)
+    assert loop.run([0] * 9) == [0, 1, 2]
+    assert loop.stopped == []
+
+
+def test_rounds_of_the_run_that_is_continued_count():
+    loop = Loop(first=10, num_rounds=9, patience=4)
+    assert loop.run([8] * 9) == [10, 11, 12]
+    assert loop.stopped == [{"round": 12, "best_round": 8, "patience": 4}]
+
+
+@pytest.mark.parametrize("patience", [-1, 2.5, None])
+def test_a_patience_that_is_no_count_is_refused(patience):
+    with pytest.raises((TypeError, ValueError), match="patience"):
+        FederatedTraining(patience=patience)
+
+
+class TestStart:
+    def start(self, monkeypatch, model):
+        training = FederatedTraining(num_rounds=3)
+
+        def load(self, fl_ctx):
+            self._global_weights = model
+
+        parent = FederatedTraining.__mro__[1]
+        monkeypatch.setattr(parent, "start_controller", load)
+        fl_ctx = FLContext()
+        training.start_controller(fl_ctx)
+        return training, fl_ctx.get_prop(AppConstants.START_ROUND)
+
+    def test_is_at_the_checkpoints_round(self, monkeypatch):
+        model = GlobalModel(MODEL.body, {}, {"head_features": 2, "round": 7})
+        training, told = self.start(monkeypatch, to_learnable(model))
+        assert (training._start_round, told) == (7, 7)
+
+    def test_of_a_plain_body_is_at_0(self, monkeypatch):
+        training, told = self.start(monkeypatch, to_learnable(MODEL))
+        assert (training._start_round, told) == (0, 0)
+
+    def test_without_a_model_is_left_to_flare(self, monkeypatch):
+        training, told = self.start(monkeypatch, None)
+        assert (training._start_round, told) == (0, None)

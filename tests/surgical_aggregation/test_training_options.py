@@ -1,0 +1,18 @@
+import pytest
+
+from surgical_aggregation.strategy import StrategyError
+from surgical_aggregation.training_options import TrainingOptions, TrainingOptionsError
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("class_weighting", "inverse"), ("epochs", 0), ("proximal", -1.0), ("focal_gamma", -0.1)],
+)
+def test_what_is_not_usable_is_refused_by_name(option, value):
+    with pytest.raises(TrainingOptionsError, match=option):
+        TrainingOptions(**{option: value})
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(StrategyError):
+        TrainingOptions(strategy="fedprox")
