@@ -17,6 +17,9 @@ from surgical_aggregation import lineage, retirement, wire
 from surgical_aggregation.checkpoint import CheckpointError, load, save
 
 CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
+DECRYPT_EPILOG = (
+    "Example:  surgagg decrypt best.npz --context client_context.tenseal --out plain.npz"
+)
 RETIRE_EPILOG = "Example:  surgagg retire best.npz Hernia 'Lung Lesion' --out without.npz"
 
 
@@ -87,6 +90,33 @@ def retire(
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
+
+
+def decrypt(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of an encrypted run.")],
+    context: Annotated[Path, typer.Option(help="client_context.tenseal of a site.")],
+    out: Annotated[Path, typer.Option(help="New file for the model in plain.")],
+) -> None:
+    """Open a model of homomorphically encrypted training, at a site; the server has no key."""
+    if out.exists():
+        raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
+    encrypted = load(checkpoint)
+    try:
+        import tenseal
+
+        from surgical_aggregation.homomorphic import ciphertext
+    except ImportError:
+        raise CheckpointError(
+            "decrypting needs tenseal, which is not installed: pip install "
+            "'surgical-aggregation[he]'."
+        ) from None
+    try:
+        opened = tenseal.context_from(context.read_bytes())
+    except ValueError as error:
+        raise CheckpointError(f"{context} is no encryption context: {error}.") from error
+    model = ciphertext.decrypted(encrypted, opened)
+    save(model, out)
+    say(f"{out}: {len(wire.classes_of(model.variables))} classes")
 
 
 def _site_files(earlier: Path) -> Path | None:

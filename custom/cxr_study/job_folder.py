@@ -64,6 +64,11 @@ def client_config(job: Path, app: str) -> Path:
     return job / app / "config/config_fed_client.conf"
 
 
+def encrypted(job: Path) -> bool:
+    """Whether a job's models are homomorphically encrypted."""
+    return "surgical_aggregation.homomorphic." in _read(job / SERVER_CONFIG)
+
+
 def copy(
     job: Path,
     target: Path,

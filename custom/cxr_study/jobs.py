@@ -34,6 +34,7 @@ class Method:
         personal_head: Whether the head stays at the site.
         other_classes: What a site takes the classes that it does not label as; see
             `site.ChestXraySite`.
+        encrypted: Whether what the sites send is homomorphically encrypted.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Method:
     strategy: str = "fedbn+"
     personal_head: bool = False
     other_classes: str = "omit"
+    encrypted: bool = False
 
     @property
     def union_head(self) -> bool:
@@ -81,6 +83,12 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "Federated learning with partial loss",
                 "Every site predicts the union; classes that it does not label do not count.",
                 other_classes="unknown",
+            ),
+            Method(
+                "surgical_he",
+                "Surgical aggregation under homomorphic encryption",
+                "As surgical; the server adds and divides what it cannot read.",
+                encrypted=True,
             ),
         )
     }

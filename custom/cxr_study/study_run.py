@@ -144,6 +144,12 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
             f"nvflare simulator {study.job} -w <folder> -c {','.join(study.sites)} "
             f"-t {len(study.sites)}"
         )
+    if job_folder.encrypted(study.job):
+        raise job_folder.JobError(
+            f"the models of job {study.job.name!r} are encrypted, so nobody here could evaluate "
+            "them; submit it to servers and sites that were provisioned for homomorphic "
+            "encryption (nvflare poc prepare -he), and open the model with `surgagg decrypt`."
+        )
     needed = knobs["min_clients"]
     if int(str(needed)) > len(study.sites):
         raise job_folder.JobError(

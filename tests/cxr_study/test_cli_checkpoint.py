@@ -21,6 +21,7 @@ COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 
 app = typer.Typer()
 app.command("continue", epilog=cli_checkpoint.CONTINUE_EPILOG)(cli_checkpoint.continue_)
+app.command("decrypt", epilog=cli_checkpoint.DECRYPT_EPILOG)(cli_checkpoint.decrypt)
 app.command("retire", epilog=cli_checkpoint.RETIRE_EPILOG)(cli_checkpoint.retire)
 
 
@@ -164,7 +165,38 @@ class TestRetire:
         assert not (tmp_path / "without.npz").exists()
 
 
-@pytest.mark.parametrize("command", ["continue", "retire"])
+class TestDecrypt:
+    @pytest.fixture
+    def kit(self, tmp_path):
+        """An encrypted model, and the contexts of a site and of the server."""
+        tenseal = pytest.importorskip("tenseal", reason="needs TenSEAL: the extra 'he'")
+        from encrypted import provision
+        from surgical_aggregation.homomorphic.ciphertext import pack
+
+        provision(tmp_path)
+        context = tenseal.context_from((tmp_path / "client_context.tenseal").read_bytes())
+        hidden = [pack(tenseal.ckks_vector(context, part), part) for part in COLUMN]
+        save(Checkpoint(wire.join({}, {"Mass": hidden}), {"round": 3}), tmp_path / "best.npz")
+        return tmp_path
+
+    def decrypt(self, kit, context):
+        plain = kit / "plain.npz"
+        surgagg("decrypt", kit / "best.npz", "--context", kit / context, "--out", plain)
+        return load(plain)
+
+    def test_a_site_opens_the_model(self, kit):
+        model = self.decrypt(kit, "client_context.tenseal")
+        np.testing.assert_allclose(model.variables["head/Mass/kernel"], [1, 1], atol=1e-5)
+        assert model.manifest["round"] == 3
+
+    @pytest.mark.parametrize("context", ["server_context.tenseal", "best.npz"])
+    def test_the_server_and_other_files_do_not(self, kit, context):
+        with pytest.raises(ValueError, match=r"secret key|is no encryption context"):
+            self.decrypt(kit, context)
+        assert not (kit / "plain.npz").exists()
+
+
+@pytest.mark.parametrize("command", ["continue", "decrypt", "retire"])
 def test_help_has_an_example(command):
     assert f"surgagg {command} " in CliRunner().invoke(app, [command, "--help"]).output
 

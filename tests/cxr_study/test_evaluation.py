@@ -3,10 +3,19 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from cxr_study.evaluation import Network, TestSplit, load_test_split, predict, score
+from cxr_study.evaluation import (
+    Network,
+    TestSplit,
+    class_aurocs,
+    load_test_split,
+    predict,
+    score,
+)
 from cxr_study.site_file import SiteFileError
 from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import Checkpoint
+from surgical_aggregation.checkpoint import Checkpoint, load
+from surgical_aggregation.head import LabelledHead
+from surgical_aggregation.site_state import save_site_model
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
 
@@ -29,6 +38,20 @@ SCORES = pd.DataFrame(
         "Fibrosis": [0.1, 0.2, 0.3, 0.4],
     }
 )
+
+
+class TestClassAurocs:
+    def test_every_class_of_the_union_has_its_own_columns_or_is_not_defined(self):
+        assert class_aurocs(split(LABELS), SCORES, UNION) == {
+            "Edema": 0.75,
+            "Fibrosis": None,
+            "Hernia": 1.0,
+            "Mass": 0.5,
+        }
+
+    def test_a_class_that_the_model_lacks_is_not_defined(self):
+        found = class_aurocs(split(LABELS), SCORES[["Mass"]], UNION)
+        assert found == {"Edema": None, "Fibrosis": None, "Hernia": None, "Mass": 0.5}
 
 
 class TestScore:
@@ -153,7 +176,9 @@ class TestLoadTestSplit:
 
 
 @pytest.mark.keras
-def test_predictions_are_the_networks_in_the_checkpoints_class_order():
+@pytest.mark.parametrize("own", [False, True])
+def test_predictions_are_the_networks_in_the_checkpoints_class_order(own, tmp_path):
+    """Of a global model, and of one that a site keeps for itself."""
     from cxr_study.input_pipeline import dataset
     from cxr_study.model import build, initial_body
 
@@ -166,7 +191,14 @@ def test_predictions_are_the_networks_in_the_checkpoints_class_order():
     body = initial_body(model).variables
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 32)).astype(np.uint8)
     network = Network("small_densenet", 32, hidden=0)
-    predicted = predict(Checkpoint(wire.join(body, columns)), network, pixels)
+    if own:
+        kernel, bias = (np.stack(parts, axis=-1) for parts in zip(*columns.values(), strict=True))
+        head = LabelledHead(tuple(columns), kernel, bias[0])
+        save_site_model(body, head, {"site": "nih", "round": 3}, tmp_path / "site_best.npz")
+        checkpoint = load(tmp_path / "site_best.npz")
+    else:
+        checkpoint = Checkpoint(wire.join(body, columns))
+    predicted = predict(checkpoint, network, pixels)
 
     import keras
 

@@ -210,6 +210,11 @@ class TestRun:
         assert time.monotonic() - began < 5
 
 
+def test_an_encrypted_job_is_refused_before_anything_is_made(study):
+    with pytest.raises(job_folder.JobError, match="open the model with `surgagg decrypt`"):
+        go(study(job=JOB.with_name("surgical_he")))
+
+
 class TestContinue:
     @pytest.fixture
     def earlier(self, tmp_path):

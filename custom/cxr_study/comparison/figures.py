@@ -21,7 +21,8 @@ LOOKS = dict(zip(ENDINGS, ((MUTED, "o"), (GLOBAL, "s")), strict=True))
 VERDICT_LOOKS = {REPRODUCED: (GLOBAL, "o"), NOT_REPRODUCED: (LACKED, "D"), NOT_DECIDED: (OWN, "s")}
 """Verdict -> colour and marker."""
 
-_LEFT, _RIGHT = 2.75, 0.1  # inches beside the panels
+_SHIFTS = dict(zip(ENDINGS, (-0.16, 0.16), strict=True))
+_RIGHT = 0.1  # inches beside the panels
 _ROW = 0.27
 
 
@@ -30,14 +31,13 @@ def aurocs(summary: Summary, name: str) -> str:
     labels = [text.name(line.row) for line in summary.lines]
     groups = [line.row.method for line in summary.lines]
     with mpl.rc_context(STYLE):
-        figure, panels = _panels(len(MEASURES), labels, groups)
+        figure, panels = _panels(len(MEASURES), labels, groups, left=2.5)
         for axes, measure in zip(panels, MEASURES, strict=True):
             axes.set_title(measure, fontsize=8.5, color=INK)
             for place, line in enumerate(summary.lines):
-                for shift, ending in zip((-0.16, 0.16), ENDINGS, strict=True):
+                for ending in ENDINGS:
                     value = line.figures[ending, measure]
-                    colour, marker = LOOKS[ending]
-                    _point(axes, place + shift, value, colour, marker)
+                    _point(axes, place + _SHIFTS[ending], value, *LOOKS[ending])
                 if all(line.figures[ending, measure] is None for ending in ENDINGS):
                     axes.text(
                         0.5, place, text.cell(line, ENDINGS[0], measure), fontsize=7, color=MUTED,
@@ -49,18 +49,21 @@ def aurocs(summary: Summary, name: str) -> str:
 
 
 def differences(verdict: Verdict, name: str) -> str:
-    """Draw the differences that decide a claim: a panel for each measure, a line for each pair."""
+    """Draw the differences that decide a claim: a panel for each measure, a line for each pair.
+
+    Of the two points of a line the upper one is at equal rounds, the lower one at early stopping.
+    """
     pairs = list(dict.fromkeys(text.pair(finding) for finding in verdict.findings))
-    lines = [f"{pair}, {ending}" for pair in pairs for ending in ENDINGS]
+    groups = [text.pair(finding) for finding in verdict.findings]
     measures = verdict.claim.measures
     with mpl.rc_context(STYLE):
-        figure, panels = _panels(len(measures), lines, [line.split(",")[0] for line in lines], 4.6)
+        figure, panels = _panels(len(measures), pairs, pairs, left=3.95)
         for axes, measure in zip(panels, measures, strict=True):
             axes.set_title(measure, fontsize=8.5, color=INK)
             axes.axvline(0, color=INK, linewidth=0.9, zorder=1)
-            for finding in verdict.findings:
+            for group, finding in zip(groups, verdict.findings, strict=True):
                 if finding.measure == measure:
-                    place = lines.index(f"{text.pair(finding)}, {finding.ending}")
+                    place = pairs.index(group) + _SHIFTS[finding.ending]
                     _point(axes, place, finding.difference, *VERDICT_LOOKS[finding.verdict])
             axes.margins(x=0.06)
             axes.locator_params(axis="x", nbins=6)
@@ -68,7 +71,7 @@ def differences(verdict: Verdict, name: str) -> str:
 
 
 def _panels(
-    number: int, labels: Sequence[str], groups: Sequence[str], left: float = _LEFT
+    number: int, labels: Sequence[str], groups: Sequence[str], *, left: float
 ) -> tuple[Figure, list[Axes]]:
     """Panels side by side with a common axis of labels; a rule between groups."""
     height = 0.75 + _ROW * len(labels)

@@ -11,11 +11,15 @@ from typing import Any
 from cxr_study import jobs, solo_run
 
 TITLES: Mapping[str, str] = {
-    **{name: method.title for name, method in jobs.METHODS.items()},
-    "individual": "Individual, each site alone",
+    "surgical": "Surgical aggregation",
+    "partial_loss": "FL with partial loss",
+    "vanilla": "Vanilla FL",
+    "personalised": "Personalised FL",
+    "individual": "Individual",
     "centralised": "Centralised",
-    "centralised-partial": "Centralised with partial loss",
+    "centralised-partial": "Centralised, partial loss",
 }
+"""Method -> what it is called in tables; FL: federated learning."""
 
 SOLO_STRATEGIES: Mapping[str, str] = {
     "fedavg": "batch norm trained",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cxr_study import evaluation, jobs
+from cxr_study import evaluation, job_folder, jobs
 from cxr_study.comparison.grid import Cell, Row, Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.embedded import embedded_initial_body, embedded_study
@@ -56,12 +56,10 @@ def check(setup: Setup, initial_body: Path | None) -> int:
         )
     if own := [name for name in setup.settings if name in OWN_KNOBS]:
         raise ComparisonError(f"the comparison sets the knob {own[0]!r} itself; leave it out.")
-    knobs: dict[str, object] = {}
     with TemporaryDirectory() as folder:
-        for name in jobs.METHODS:
-            job = Path(folder) / name
-            jobs.configure(name, job, sites=setup.sites, settings=setup.settings, per_site={})
-            knobs |= jobs.job_folder.knobs(job)
+        job = Path(folder) / "job"  # of any method: they differ in the comparison's own knobs only
+        jobs.configure("surgical", job, sites=setup.sites, settings=setup.settings, per_site={})
+        knobs = job_folder.knobs(job)
     check_network(initial_body, backbone=str(knobs["backbone"]), hidden=int(str(knobs["hidden"])))
     return int(str(knobs["image_size"]))
 

@@ -23,6 +23,8 @@ ENDED = (DONE, FAILS, KEPT)
 Told = Callable[[Cell, str], None]
 """Called with a training and what it does: `STARTS`, `ROUND` and a number, or one of `ENDED`."""
 
+COMMAND = (sys.executable, "-m", "cxr_study.comparison.cell")
+
 _GRACE = 20
 """Seconds that a training has for stopping its simulator."""
 
@@ -136,23 +138,22 @@ def _train(cell: Cell, folder: Path, processes: _Processes, told: Told) -> str |
     work = folder / "runs" / cell.name
     spec = work.with_suffix(".json")
     spec.write_text(json.dumps(cell.to_json()), encoding="utf-8")
-    command = [sys.executable, "-m", "cxr_study.comparison.cell"]
     process = processes.start(
-        [*command, str(spec), str(work), str(kept(cell, folder))], _log(cell, folder)
+        [*COMMAND, str(spec), str(work), str(kept(cell, folder))], _log(cell, folder)
     )
     if process is None:
         return "not started"
     told(cell, STARTS)
     reason = None
-    for line in process.stdout or ():
-        if line.startswith(ROUND):
-            told(cell, line.strip())
-        elif line.startswith(FAILED):
-            reason = line.removeprefix(FAILED).strip()
-    code = process.wait()
+    with process:
+        for line in process.stdout or ():
+            if line.startswith(ROUND):
+                told(cell, line.strip())
+            elif line.startswith(FAILED):
+                reason = line.removeprefix(FAILED).strip()
     processes.ended(process)
-    if code:
-        reason = reason or f"its process ended with code {code}"
+    if process.returncode:
+        reason = reason or f"its process ended with code {process.returncode}"
     elif not kept(cell, folder).is_file():
         reason = "it left no outcome"
     told(cell, FAILS if reason else DONE)

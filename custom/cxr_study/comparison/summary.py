@@ -48,7 +48,7 @@ class Summary:
         verdicts: On `claims.CLAIMS`.
         equal_classes: Verdict on `claims.EQUAL_CLASSES`.
         failures: Name of a training -> why it failed.
-        seconds: Of the longest and of all trainings together, wall time of each.
+        seconds: Wall time of all trainings, as if one had come after the other.
         version: Of this project.
     """
 

@@ -18,22 +18,22 @@ NOT_DEFINED, FAILED = "not defined", "failed"
 
 
 def figure(value: Interval | None) -> str:
-    """A mean with its interval: `0.812 (0.795 to 0.829)`."""
-    return _put(value, "{:.3f}")
+    """A mean with its interval: `0.812 (0.795\N{EN DASH}0.829)`."""
+    return _put(value, "{:.3f}", "\N{EN DASH}")
 
 
 def difference(value: Interval | None) -> str:
-    """A difference with its interval, with signs."""
-    return _put(value, "{:+.3f}")
+    """A difference with its interval: `+0.012 (-0.003 to +0.027)`."""
+    return _put(value, "{:+.3f}", " to ")
 
 
-def _put(value: Interval | None, form: str) -> str:
+def _put(value: Interval | None, form: str, between: str) -> str:
     if value is None:
         return NOT_DEFINED
     mean = form.format(value.mean)
     if value.low is None or value.high is None:
         return mean
-    return f"{mean} ({form.format(value.low)} to {form.format(value.high)})"
+    return f"{mean} ({form.format(value.low)}{between}{form.format(value.high)})"
 
 
 def cell(line: Line, ending: str, measure: str) -> str:
@@ -53,8 +53,8 @@ def heading(summary: Summary, ending: str) -> str:
 
 
 def stopped(line: Line) -> str:
-    """Rounds of the best models, by seed: `14 of 18, 20 of 24`."""
-    return ", ".join(f"{best} of {made}" for best, made in line.stopped)
+    """Rounds of the best models and rounds made, by seed: `14/18, 20/24`."""
+    return ", ".join(f"{best}/{made}" for best, made in line.stopped)
 
 
 def rows(summary: Summary, ending: str) -> Iterator[tuple[str, ...]]:
@@ -67,7 +67,7 @@ def rows(summary: Summary, ending: str) -> Iterator[tuple[str, ...]]:
 
 def columns(ending: str) -> tuple[str, ...]:
     """Headings of `rows`."""
-    return ("method", "strategy", *MEASURES, *(["best round"] if ending == ENDINGS[1] else []))
+    return ("method", "strategy", *MEASURES, *(["best/made"] if ending == ENDINGS[1] else []))
 
 
 def outcome(verdict: Verdict) -> str:
@@ -80,7 +80,12 @@ def outcome(verdict: Verdict) -> str:
 
 def pair(finding: Finding) -> str:
     """Which rows a finding compares."""
-    return f"{name(finding.better)} against {name(finding.worse)}"
+    better, worse = finding.better, finding.worse
+    if better.method == worse.method:
+        return f"{better.title}: {better.variant} against {worse.variant}"
+    if better.variant == worse.variant:
+        return f"{better.title} against {worse.title} ({better.variant})"
+    return f"{name(better)} against {name(worse)}"
 
 
 def name(row: Row) -> str:
@@ -136,10 +141,12 @@ def print_summary(summary: Summary, console: Console) -> None:
     """Print the tables, the claims, and what failed."""
     for ending in ENDINGS:
         table = Table(title=heading(summary, ending), title_justify="left")
-        for title in columns(ending):
+        _, _, *others = columns(ending)
+        for title in ("trained by", *others):
             table.add_column(title)
-        for line in rows(summary, ending):
-            table.add_row(*(Text(part.replace(" (", "\n(", 1)) for part in line))
+        for method, variant, *parts in rows(summary, ending):
+            shown = (part.replace(" (", "\n", 1).rstrip(")") for part in parts)
+            table.add_row(*map(Text, (f"{method}\n{variant}", *shown)))
         console.print(table)
     console.print(Text(note(summary)))
     for verdict in summary.verdicts:

@@ -26,7 +26,9 @@ FORMAT = 1
 
 HEADS: Mapping[str, str] = MappingProxyType(
     {
-        **{method.title: method.head for method in jobs.METHODS.values()},
+        **{
+            title: jobs.METHODS[name].head for name, title in TITLES.items() if name in jobs.METHODS
+        },
         TITLES["individual"]: "A site trains a model of its own classes on its own images.",
         TITLES["centralised"]: "All images in one place; classes that their site does not label "
         "count as absent.",

@@ -7,6 +7,7 @@ import pytest
 from cxr_study.comparison.grid import ENDINGS, Cell, Row, Setup
 from cxr_study.comparison.measures import Score
 from cxr_study.comparison.outcome import Ended, Outcome
+from cxr_study.comparison.summary import Summary, lines, verdicts
 
 SETUP = Setup(("nih", "chexpert"), rounds=2, most_rounds=4, patience=1, settings={"epochs": 1})
 
@@ -44,3 +45,34 @@ def made_up():
 
     MadeUp.cell, MadeUp.outcome, MadeUp.scores = map(staticmethod, (cell, outcome, scores))
     return MadeUp
+
+
+@pytest.fixture
+def summary():
+    """Two rows with three seeds, one row that failed, and sites' own models."""
+    rows = (
+        Row("surgical", "fedbn+"),
+        Row("surgical", "fedbn"),
+        Row("vanilla", "fedbn+"),
+        Row("partial_loss", "fedbn+"),
+    )
+    outcomes = [
+        outcome(cell(row.method, row.strategy, seed), **values)
+        for row, values in (
+            (rows[0], {"other": 0.75}),
+            (rows[1], {"own_models": True}),
+            (rows[2], {"other": 0.55, "own": 0.6}),
+        )
+        for seed in range(3)
+    ]
+    return Summary(
+        setup=SETUP,
+        seeds=3,
+        phantom=True,
+        lines=lines(rows, outcomes),
+        verdicts=verdicts(outcomes),
+        equal_classes="reproduced",
+        failures={"partial_loss-fedbn+-seed0": "no <disk>. See runs/x.log"},
+        seconds=90.0,
+        version="1.2.3",
+    ), outcomes
