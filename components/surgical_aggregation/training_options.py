@@ -50,6 +50,8 @@ class TrainingOptions:
     focal_gamma: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("learning_rate", "warmup_learning_rate"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
         strategies.check(self.strategy)
         if self.class_weighting not in CLASS_WEIGHTINGS:
             raise TrainingOptionsError(

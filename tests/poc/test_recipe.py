@@ -72,8 +72,15 @@ class TestRecipe:
         union = sorted({name for site in ("north", "south") for name in SITES[site]["classes"]})
         assert found["classes"] == union
 
+    def test_a_job_that_stops_early_is_completed_like_any_other(self, found):
+        record = [json.loads(line) for line in found["record"]]
+        rounds = [event["round"] for event in record if event["event"] == "round"]
+        stopped = [event["round"] for event in record if event["event"] == "stopped"]
+        assert stopped == [rounds[-1]] and rounds[-1] < 7
+        assert found["status"] == "FINISHED:COMPLETED"
+
     def test_a_site_receives_its_own_configuration_alone(self, found):
-        for site, rate in {"north": 0.01, "south": 0.001}.items():
+        for site, rate in {"north": 0.3, "south": 0.001}.items():
             received = found["received"][site]
             client = json.loads(received["config_fed_client.json"])
             assert client["executors"][0]["executor"]["args"]["learning_rate"] == rate

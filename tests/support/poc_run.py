@@ -24,12 +24,13 @@ def main(folder, table, initial_body):
     sites = list(json.loads(Path(table).read_text()))
     recipe = SurgicalAggregationRecipe(
         sites=sites,
-        num_rounds=2,
+        num_rounds=8,
+        patience=1,
         warmup_epochs=1,
         initial_body=initial_body,
         site=TinySite("{SITE_NAME}", table),
     )
-    recipe.set_per_site_config({sites[0]: {"learning_rate": 1e-2}})
+    recipe.set_per_site_config({sites[0]: {"learning_rate": 0.3}})  # soon gets worse
     env = PocEnv(clients=sites)
     try:
         job = recipe.execute(env).get_job_id()
@@ -38,6 +39,7 @@ def main(folder, table, initial_body):
         found = {
             "status": env.get_job_status(job),
             "classes": sorted(load(result / "workspace/models/last.npz").manifest["classes"]),
+            "record": (result / "workspace/run_record.jsonl").read_text().splitlines(),
             "received": {site: received(kit.parent / site / job) for site in sites},
         }
         submitted = recipe.execute(ProdEnv(str(kit)))

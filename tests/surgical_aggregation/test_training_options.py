@@ -16,3 +16,10 @@ def test_what_is_not_usable_is_refused_by_name(option, value):
 def test_an_unknown_strategy_is_refused():
     with pytest.raises(StrategyError):
         TrainingOptions(strategy="fedprox")
+
+
+def test_a_whole_number_is_a_rate_too():
+    """Keras refuses an optimizer with the rate 1, which is how a configuration may spell 1.0."""
+    options = TrainingOptions(learning_rate=1, warmup_learning_rate=2)
+    assert isinstance(options.learning_rate, float)
+    assert isinstance(options.warmup_learning_rate, float)
