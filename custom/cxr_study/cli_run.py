@@ -12,7 +12,8 @@ from rich.console import Console
 from cxr_study import presets
 from cxr_study.report.console import print_summary
 from cxr_study.simulation import checkpoint_folder
-from cxr_study.study_run import RunFolderError, StudyRun, report, run
+from cxr_study.study_report import report
+from cxr_study.study_run import RunFolderError, StudyRun, run
 
 console = Console()
 
