@@ -96,13 +96,13 @@ class _Processes:
     def __init__(self) -> None:
         self._lock = Lock()
         self._running: set[subprocess.Popen[str]] = set()
-        self._stopped = False
+        self.stopped = False
 
     def start(self, command: Sequence[str], log: Path) -> subprocess.Popen[str] | None:
         """Start a program whose standard output is read; None after `stop`."""
         paths = os.pathsep.join(path for path in sys.path if path)
         with self._lock, log.open("w", encoding="utf-8") as errors:
-            if self._stopped:
+            if self.stopped:
                 return None
             process = subprocess.Popen(
                 command,
@@ -110,6 +110,8 @@ class _Processes:
                 stderr=errors,
                 text=True,
                 env={**os.environ, "PYTHONPATH": paths},
+                # An interrupt in the terminal is for this process, which ends that one once.
+                start_new_session=True,
             )
             self._running.add(process)
             return process
@@ -122,7 +124,7 @@ class _Processes:
     def stop(self) -> None:
         """End those that run, with the simulators that they have started."""
         with self._lock:
-            self._stopped = True
+            self.stopped = True
             running = list(self._running)
         for process in running:
             process.terminate()
@@ -142,7 +144,7 @@ def _train(cell: Cell, folder: Path, processes: _Processes, told: Told) -> str |
         [*COMMAND, str(spec), str(work), str(kept(cell, folder))], _log(cell, folder)
     )
     if process is None:
-        return "not started"
+        return "stopped"
     told(cell, STARTS)
     reason = None
     with process:
@@ -152,6 +154,8 @@ def _train(cell: Cell, folder: Path, processes: _Processes, told: Told) -> str |
             elif line.startswith(FAILED):
                 reason = line.removeprefix(FAILED).strip()
     processes.ended(process)
+    if processes.stopped:
+        return "stopped"
     if process.returncode:
         reason = reason or f"its process ended with code {process.returncode}"
     elif not kept(cell, folder).is_file():

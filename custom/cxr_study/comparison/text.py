@@ -123,10 +123,12 @@ def finding_row(finding: Finding) -> tuple[str, ...]:
 
 def note(summary: Summary) -> str:
     """What the figures are, in a sentence or two."""
-    seeds = f"seeds 0 to {summary.seeds - 1}" if summary.seeds > 1 else "seed 0 alone"
-    data = " (each with patients of its own)" if summary.phantom and summary.seeds > 1 else ""
+    over = "of seed 0 alone"
+    if summary.seeds > 1:
+        data = " (each with patients of its own)" if summary.phantom else ""
+        over = f"mean and 95 % t interval over seeds 0 to {summary.seeds - 1}{data}"
     return (
-        f"Mean AUROC on the sites' test splits; mean and 95 % t interval over {seeds}{data}. "
+        f"Mean AUROC on the sites' test splits; {over}. "
         f"{NOT_DEFINED.capitalize()}: a site's model lacks the classes. A site that has a model of "
         "its own is measured with that one, on its own test split."
     )
@@ -142,7 +144,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     for ending in ENDINGS:
         table = Table(title=heading(summary, ending), title_justify="left")
         _, _, *others = columns(ending)
-        for title in ("trained by", *others):
+        table.add_column("trained by", no_wrap=True)
+        for title in others:
             table.add_column(title)
         for method, variant, *parts in rows(summary, ending):
             shown = (part.replace(" (", "\n", 1).rstrip(")") for part in parts)

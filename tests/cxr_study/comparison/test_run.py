@@ -12,7 +12,7 @@ from cxr_study.comparison.grid import Row, Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.phantom import write_phantom
 
-ROWS = (Row("surgical", "fedbn+"), Row("vanilla", "fedbn+"))
+ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})
 
 
@@ -79,11 +79,11 @@ def test_equal_class_trainings_are_in_no_line(compare):
 
 
 def test_a_failure_is_told_with_its_log_and_the_rest_counts(compare):
-    found, page, shown = compare(bad=["vanilla-fedbn+-seed1"])
-    assert list(found.failures) == ["vanilla-fedbn+-seed1"]
-    assert found.failures["vanilla-fedbn+-seed1"].startswith("no disk. See ")
+    found, page, shown = compare(bad=["vanilla-fedavg-seed1"])
+    assert list(found.failures) == ["vanilla-fedavg-seed1"]
+    assert found.failures["vanilla-fedavg-seed1"].startswith("no disk. See ")
     assert [line.trained for line in found.lines] == [2, 1]
-    assert "vanilla-fedbn+-seed1: failed" in shown and "surgical-fedbn+-seed0: done" in shown
+    assert "vanilla-fedavg-seed1: failed" in shown and "surgical-fedavg-seed0: done" in shown
     assert "no disk." in page.read_text()
 
 

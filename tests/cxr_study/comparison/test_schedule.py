@@ -122,6 +122,11 @@ class TestRun:
         assert notes(tmp_path) in (["0 start", "1 start"], ["1 start", "0 start"])
         assert children(tmp_path / "train.py") == []
 
+    def test_a_terminals_interrupt_reaches_a_training_as_one_request_to_end(self, train, tmp_path):
+        """A second signal would cut short how a training ends its simulator."""
+        train("import os; note(os.getpgid(0) == os.getpid())\n" + DONE)
+        assert notes(tmp_path) == ["0 True", "0 done"]
+
     def test_the_code_that_runs_is_this_one(self, train):
         _, (failure,) = train("import cxr_study; print('failed:', cxr_study.__file__); sys.exit(1)")
         import cxr_study

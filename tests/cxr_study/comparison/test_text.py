@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -77,6 +78,8 @@ class TestMarkdown:
             assert len({line.count("|") for line in rows}) <= 1
 
     def test_it_says_how_many_seeds_stand_behind_it(self, summary):
+        assert "test splits; of seed 0 alone." in text.note(replace(summary[0], seeds=1))
+        assert "own" not in text.note(replace(summary[0], phantom=False)).split(". ")[0]
         assert "over seeds 0 to 2 (each with patients of its own)" in text.note(summary[0])
 
 
