@@ -30,6 +30,10 @@ class SimulationError(RuntimeError):
     """A job did not end well; the message holds the reason and the log to read."""
 
 
+class LostSiteError(SimulationError):
+    """A site's process ended, or FLARE lost it, and nobody said why."""
+
+
 def server_folder(workspace: Path) -> Path:
     """Folder of the server's results in a simulator workspace."""
     return workspace / "server" / "simulate_job"
@@ -71,8 +75,9 @@ def simulate(
         watch: Called about twice a second with the run's events so far.
 
     Raises:
-        SimulationError: The job failed, a site's process ended before its last round, or the job
-            ended without all its rounds, other than by early stopping.
+        LostSiteError: A site's process ended before its last round, and nobody said why.
+        SimulationError: The job failed otherwise, or ended without all its rounds, other than by
+            early stopping.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     workspace.parent.mkdir(parents=True, exist_ok=True)
@@ -104,9 +109,10 @@ def simulate(
                     waiting = {}
                 watch(events)
                 if not _done(events, job) and (gone := _gone(workers) or _lost(workspace)):
+                    if reason := _reason(workspace, sites):
+                        raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
-                    reason = _reason(workspace, sites) or killed
-                    raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+                    raise LostSiteError(f"the job failed: {killed}\nThe log is {log}")
                 time.sleep(0.05 if waiting else 0.5)
         finally:
             _stop(process, family)

@@ -12,6 +12,7 @@ import tiny_job
 from cxr_study import simulation
 from cxr_study.phantom import write_phantom
 from cxr_study.simulation import (
+    LostSiteError,
     SimulationError,
     checkpoint_folder,
     read_record,
@@ -190,7 +191,7 @@ class TestSimulate:
             time.sleep(60)
         """)
         began = time.monotonic()
-        with pytest.raises(SimulationError, match="the process of south is gone"):
+        with pytest.raises(LostSiteError, match="the process of south is gone"):
             run()
         assert time.monotonic() - began < 20
 
@@ -202,7 +203,7 @@ class TestSimulate:
             time.sleep(60)
         """)
         began = time.monotonic()
-        with pytest.raises(SimulationError, match="the process of south is gone"):
+        with pytest.raises(LostSiteError, match="the process of south is gone"):
             run()
         assert time.monotonic() - began < 20
 

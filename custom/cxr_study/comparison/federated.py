@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cxr_study import jobs, results
 from cxr_study.comparison.grid import ENDINGS, Cell
-from cxr_study.simulation import checkpoint_folder, simulate
+from cxr_study.simulation import LostSiteError, checkpoint_folder, simulate
 from surgical_aggregation import strategy
 from surgical_aggregation.persistor import BEST_FILE, LAST_FILE
 from surgical_aggregation.site_state import BEST_FILE as SITE_BEST_FILE
@@ -93,17 +94,25 @@ def _run(
         settings=settings,
         per_site={},
     )
-    simulate(
-        folder / "job",
-        _workspace(folder),
-        sites,
-        environment={
-            "CXR_SITES": str(cell.site_files.absolute()),
-            "CXR_INITIAL_BODY": str(start.absolute()),
-        },
-        states=states,
-        watch=lambda events: tell(sum(event["event"] == "round" for event in events)),
-    )
+    environment = {
+        "CXR_SITES": str(cell.site_files.absolute()),
+        "CXR_INITIAL_BODY": str(start.absolute()),
+    }
+
+    def watch(events: list[dict]) -> None:
+        tell(sum(event["event"] == "round" for event in events))
+
+    def once() -> None:
+        workspace = _workspace(folder)
+        simulate(
+            folder / "job", workspace, sites, environment=environment, states=states, watch=watch
+        )
+
+    try:
+        once()
+    except LostSiteError:  # FLARE loses a connection now and then where simulators start at once
+        shutil.rmtree(_workspace(folder), ignore_errors=True)
+        once()
 
 
 def _workspace(folder: Path) -> Path:

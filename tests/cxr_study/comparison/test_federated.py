@@ -9,7 +9,7 @@ import pytest
 from cxr_study import job_folder, jobs
 from cxr_study.comparison import federated
 from cxr_study.comparison.grid import Row
-from cxr_study.simulation import checkpoint_folder, server_folder
+from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder
 
 UNION = "Edema,Fracture,Mass"
 
@@ -18,14 +18,19 @@ UNION = "Edema,Fracture,Mass"
 def train(made_up, tmp_path, monkeypatch):
     """Train a cell; what was run, what was told and what came out."""
 
-    def train(row, rounds=2, most_rounds=5, made=(2, 3)):
+    def train(row, rounds=2, most_rounds=5, made=(2, 3), lost=0):
         calls, told, configured = [], [], []
+        losses = iter(range(lost))
 
         def configure(method, folder, *, sites, strategy, settings, per_site):
             assert (method, sites, per_site) == (row.method, ("nih", "chexpert"), {})
             configured.append({**settings, "strategy": strategy})
 
         def simulate(job, workspace, sites, *, environment, states, watch):
+            if next(losses, None) is not None:
+                (workspace / "half").mkdir(parents=True)
+                raise LostSiteError("the process of nih is gone")
+            assert not workspace.exists()
             calls.append(
                 SimpleNamespace(
                     knobs=configured[-1],
@@ -52,6 +57,13 @@ def train(made_up, tmp_path, monkeypatch):
 
 
 class TestTrain:
+    def test_a_site_that_flare_loses_is_forgiven_once(self, train):
+        assert len(train(Row("surgical", "fedbn+"), lost=1).calls) == 2
+
+    def test_and_not_twice(self, train):
+        with pytest.raises(LostSiteError):
+            train(Row("surgical", "fedbn+"), lost=2)
+
     def test_a_second_job_goes_on_where_the_first_ended(self, train):
         first, more = train(Row("surgical", "fedbn+")).calls
         assert (first.knobs["num_rounds"], first.knobs["patience"]) == (2, 0)
