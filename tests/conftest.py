@@ -2,7 +2,11 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+with suppress(ImportError):
+    import tenseal  # noqa: F401  # before TensorFlow: after it, the process would crash
 
 SUPPORT = str(Path(__file__).parent / "support")
 sys.path.insert(0, SUPPORT)

@@ -5,3 +5,11 @@ Needs TenSEAL (`pip install surgical-aggregation[he]`) and the contexts that FLA
 holds none. The server adds and divides what it cannot read; names, shapes, metrics and numbers of
 images stay legible.
 """
+
+import sys
+
+if "tensorflow" in sys.modules and "tenseal" not in sys.modules:
+    raise ImportError(  # else the process would end with a segmentation fault
+        "homomorphic encryption needs tenseal to be imported before TensorFlow; TensorFlow was "
+        "first. Import surgical_aggregation.homomorphic, or tenseal, at the program's start."
+    )

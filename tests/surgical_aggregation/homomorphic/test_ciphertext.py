@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -68,3 +71,10 @@ def test_a_form_of_another_size_is_refused(contexts):
     liar = pack(tenseal.ckks_vector(contexts.site, [1.0, 2.0]), VALUES)
     with pytest.raises(CiphertextError, match="needs 6 values; got 2"):
         unpack(liar, contexts.server)
+
+
+def test_tensorflow_first_is_refused_instead_of_a_crash():
+    code = "import sys; sys.modules['tensorflow'] = sys; import surgical_aggregation.homomorphic"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "tenseal to be imported before TensorFlow" in done.stderr
