@@ -7,7 +7,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from cxr_study import job_folder, results, settings
@@ -72,14 +71,8 @@ def continue_(
         per_site=per_site,
         earlier=Earlier(earlier, start.value),
     )
-    begins = study.start(study.workspace)
-    if begins is None or not begins.is_file():
-        raise RunFolderError(
-            f"there is no model to go on from: {begins} does not exist. Was the run stopped before "
-            "its first round was over? Run it anew."
-        )
     rounds = {**job_folder.knobs(job), **study.settings}["num_rounds"]
-    say(f"{rounds} rounds from {begins}")
+    say(f"{rounds} rounds from {study.start(study.workspace)}")
     for name in sorted(set(names) - study.states(study.workspace, names).keys()):
         say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")
     run_and_report(study, own, f"{earlier.name}, continued on {', '.join(names)}", force)
@@ -97,7 +90,6 @@ def retire(
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
-    say("A site that still labels one of them would teach it anew: change its 'classes' first.")
 
 
 def decrypt(
@@ -109,8 +101,6 @@ def decrypt(
     if out.exists():
         raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
     encrypted = load(checkpoint)
-    if not any(value.dtype == np.uint8 for value in encrypted.variables.values()):
-        raise CheckpointError(f"{checkpoint} is not encrypted; it can be used as it is.")
     try:
         import tenseal
 

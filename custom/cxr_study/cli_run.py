@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cxr_study import job_folder, presets
+from cxr_study import presets
 from cxr_study.report.console import print_summary
 from cxr_study.simulation import checkpoint_folder
 from cxr_study.study_report import report
@@ -42,8 +42,6 @@ def split(sites: str) -> tuple[str, ...]:
 
 def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     """Run a study, print its answer, and say where everything is."""
-    # Before an earlier run is removed for this one.
-    job_folder.check(study.job, sites=study.sites, settings=study.settings, per_site=study.per_site)
     make_room(study.folder, force)
     run(study, own=own, console=console)
     summary, html = report(study, own=own, title=title, console=console)

@@ -15,15 +15,12 @@ class ResultsError(ValueError):
     """A workspace does not hold a finished run."""
 
 
-def rounds(workspace: Path, *, personal: bool = False) -> tuple[Round, ...]:
-    """The model that started each round, measured at the sites; the final model last.
+def rounds(workspace: Path) -> tuple[Round, ...]:
+    """The global model that started each round, measured at the sites; the final model last.
+
+    Where a site had to warm columns up first, it measured a model of its own: no value is given.
 
     From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val.
-
-    Args:
-        workspace: FLARE's workspace of the run.
-        personal: Whether every site has a model of its own anyway. Otherwise no value is given
-            where a site had to warm columns up first, for it measured another than the global one.
     """
     server = server_folder(workspace)
     path = server / "metrics" / "round_metrics.jsonl"
@@ -40,7 +37,7 @@ def rounds(workspace: Path, *, personal: bool = False) -> tuple[Round, ...]:
     final = _evaluations(server, "SRV_last")
     if final:
         measured.append((measured[-1][0] + 1, final))
-    return tuple(_round(number, sites, personal) for number, sites in measured)
+    return tuple(_round(number, sites) for number, sites in measured)
 
 
 def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
@@ -49,9 +46,8 @@ def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
     return {site: models[model] for site, models in results.items() if models.get(model)}
 
 
-def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> Round:
-    if not personal:
-        sites = {name: _of_global_model(metrics) for name, metrics in sites.items()}
+def _round(number: int, sites: dict[str, dict[str, float]]) -> Round:
+    sites = {name: _of_global_model(metrics) for name, metrics in sites.items()}
     losses = [metrics["bce"] for metrics in sites.values() if "bce" in metrics]
     return Round(
         round=number,

@@ -95,7 +95,7 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
         union=union,
         sites=sites,
         taught_by=_taught_by(best, union, {site: sites[site].classes for site in study.sites}),
-        rounds=results.rounds(study.workspace, personal=bool(personal)),
+        rounds=results.rounds(study.workspace),
         refusals=results.refusals(study.workspace),
         test=tuple(tests),
         means=tuple(means),

@@ -47,10 +47,6 @@ def earlier(tmp_path):
     job_folder.copy(JOB, folder / "job", sites=["a", "b"], settings={"batch_size": 8})
     (folder / RUN_FILE).write_text(json.dumps({"site_files": "/my/sites"}))
     put_last(folder, round_=5)
-    shutil.copy(
-        checkpoint_folder(folder / "workspace") / "last.npz",
-        checkpoint_folder(folder / "workspace") / "best.npz",
-    )
     for site in ("a", "b"):
         state = checkpoint_folder(folder / "workspace", site) / STATE_FILE
         state.parent.mkdir(parents=True)
@@ -128,12 +124,6 @@ class TestContinue:
         text = surgagg("continue", earlier, "--from", "best")
         assert text.count("has no state of the earlier run") == 2
 
-    def test_a_run_without_a_model_is_refused_first_of_all(self, started, earlier):
-        (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
-        with pytest.raises(ValueError, match=r"no model to go on from: .*last\.npz"):
-            surgagg("continue", earlier)
-        assert started == []
-
     def test_what_is_no_run_is_refused(self, started, tmp_path):
         with pytest.raises(
             ValueError, match=r"an earlier `surgagg run` is needed; .* no run\.json"
@@ -161,8 +151,7 @@ class TestRetire:
         text = surgagg("retire", model, "Lung Lesion", "Edema", "--out", out)
         assert wire.classes_of(load(out).variables) == ("Mass",)
         assert model.read_bytes() == before
-        assert text.startswith(f"{out}: 1 classes, without Edema, Lung Lesion\n")
-        assert "would teach it anew" in text
+        assert text == f"{out}: 1 classes, without Edema, Lung Lesion\n"
 
     def test_overwrites_nothing(self, model):
         before = model.read_bytes()
@@ -199,11 +188,6 @@ class TestDecrypt:
         model = self.decrypt(kit, "client_context.tenseal")
         np.testing.assert_allclose(model.variables["head/Mass/kernel"], [1, 1], atol=1e-5)
         assert model.manifest["round"] == 3
-
-    def test_a_model_in_plain_is_none_to_open(self, kit):
-        save(Checkpoint({"conv/kernel": np.zeros(1)}), kit / "best.npz")
-        with pytest.raises(ValueError, match="is not encrypted"):
-            self.decrypt(kit, "client_context.tenseal")
 
     @pytest.mark.parametrize("context", ["server_context.tenseal", "best.npz"])
     def test_the_server_and_other_files_do_not(self, kit, context):
