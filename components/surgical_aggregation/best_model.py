@@ -43,6 +43,8 @@ class BestModelSelector(FLComponent):
     an earlier candidate; else a loss over fewer classes or sites would win. When a further site
     comes in, the first model that it measures too is the best so far.
 
+    A site whose results were all refused has no say about the final model.
+
     In a continued run the earlier run's best model is the one to beat, unless other sites measure
     now, or a site has other classes: then its loss cannot be compared, and it is dropped.
 
@@ -58,6 +60,7 @@ class BestModelSelector(FLComponent):
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
         self._incomplete: set[str] = set()
+        self._taught: set[str] = set()
         self._best: dict[str, Any] | None = None
         self._taken_over = False
 
@@ -72,18 +75,29 @@ class BestModelSelector(FLComponent):
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
                 metrics = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS)
+                self._taught.add(peer_name(fl_ctx))
                 self._measured(metrics, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
         elif event_type == EventType.START_WORKFLOW and self._is_final(fl_ctx):
             self._clear()
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and self._is_final(fl_ctx):
-            self._measured(_metrics(fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)), fl_ctx)
+            if self._has_a_say(peer_name(fl_ctx), fl_ctx):
+                self._measured(_metrics(fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)), fl_ctx)
         elif event_type == EventType.END_WORKFLOW and self._is_final(fl_ctx):
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1, fl_ctx)
 
     def _is_final(self, fl_ctx: FLContext) -> bool:
         return fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+
+    def _has_a_say(self, site: str, fl_ctx: FLContext) -> bool:
+        """Whether a site taught in this run, or measured the best model so far."""
+        if site in self._taught or (self._best and site in self._best["sites"]):
+            return True
+        self.log_warning(
+            fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
+        )
+        return False
 
     def _clear(self) -> None:
         self._losses = {}

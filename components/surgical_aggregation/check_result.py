@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from nvflare.apis.filter import Filter
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import declared_classes, peer_name, permitted_classes
+from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.permitted_filter import PermittedFilter
 from surgical_aggregation.refusal import Refusal, announce
+from surgical_aggregation.server_policy import Table
 
 
-class CheckResult(Filter):
+class CheckResult(PermittedFilter):
     """Refuse a training result with columns that its site has not declared or may not teach.
 
     Runs on the server, on the result of the training task, ahead of any aggregator:
@@ -27,12 +26,12 @@ class CheckResult(Filter):
 
     Args:
         permitted: Site -> classes that it may teach. Default None: what it declares. With a table,
-            a site that is not in it may teach nothing.
+            a site that is not in it may teach nothing. The server's own policy holds as well; see
+            `server_policy`.
     """
 
-    def __init__(self, permitted: Mapping[str, Sequence[str]] | None = None):
-        super().__init__()
-        self.permitted = permitted
+    def __init__(self, permitted: Table | None = None):
+        super().__init__(permitted)
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Pass the result, or put an error reply in its place."""
@@ -56,6 +55,6 @@ class CheckResult(Filter):
                 f"it must hold the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
-        if beyond := sent - set(permitted_classes(fl_ctx, self.permitted)):
+        if beyond := sent - set(self.permitted_classes(fl_ctx)):
             return f"the site is not permitted to teach {sorted(beyond)}"
         return None

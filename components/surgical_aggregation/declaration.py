@@ -1,19 +1,19 @@
 """How a site tells the server which classes it holds, and nobody else."""
 
-from collections.abc import Mapping, Sequence
-
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.site import Site, find_site
+from surgical_aggregation.permitted_site import PermittedSite
+from surgical_aggregation.server_policy import Table, tables
+from surgical_aggregation.site import find_site
 
 CLASSES = "surgical.classes"
 """Name of the public sticky property; public, so that it rides on every message to the server."""
 
 
 class DeclareClasses(FLComponent):
-    """Declare the site's classes to the server when a run starts.
+    """Declare the classes that the site lets out to the server when a run starts.
 
     Runs on the client. What a client sets public goes to the server alone, with every message, so
     the server knows the classes at the very first task request.
@@ -31,13 +31,16 @@ class DeclareClasses(FLComponent):
         if event_type != EventType.START_RUN:
             return
         try:
-            site: Site = find_site(self.site_id, fl_ctx)
+            site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)
-        except ValueError as error:
+        except (ValueError, OSError, MemoryError) as error:
             self.log_error(fl_ctx, f"no classes to declare: {error}")
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
         self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
+        if isinstance(site, PermittedSite):
+            withheld = "; ".join(f"{name} ({why})" for name, why in site.withheld.items())
+            self.log_info(fl_ctx, f"this site's policy withholds: {withheld}")
 
 
 def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
@@ -53,21 +56,21 @@ def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
     return tuple(classes)
 
 
-def permitted_classes(
-    fl_ctx: FLContext, permitted: Mapping[str, Sequence[str]] | None
-) -> tuple[str, ...]:
-    """Classes that the peer has declared and that the server's table lets it hold.
+def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
+    """Classes that the peer has declared and that every table lets it hold.
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
-        permitted: Site -> classes; None lets every site hold what it declares. With a table, a site
-            that is not in it may hold nothing.
+        permitted: The job's table, site -> classes; None: the job has none. Where neither it nor
+            the server's own policy has one, a site may hold what it declares.
+
+    Raises:
+        PolicyError: A table is not usable.
     """
-    declared = declared_classes(fl_ctx)
-    if permitted is None:
-        return declared
-    allowed = permitted.get(peer_name(fl_ctx), ())
-    return tuple(name for name in declared if name in allowed)
+    allowed = [table.get(peer_name(fl_ctx), ()) for table in tables(fl_ctx, permitted)]
+    return tuple(
+        name for name in declared_classes(fl_ctx) if all(name in classes for classes in allowed)
+    )
 
 
 def peer_name(fl_ctx: FLContext) -> str:

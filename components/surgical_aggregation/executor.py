@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.event_type import EventType
@@ -15,15 +14,14 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import tensorflow_runtime, wire
-from surgical_aggregation.averaging import Array, Variables
+from surgical_aggregation.averaging import Variables
 from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
+from surgical_aggregation.metrics import summary
 from surgical_aggregation.site import SiteError, Split, find_site
 from surgical_aggregation.site_memory import SiteMemory
+from surgical_aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.training_options import TrainingOptions
-
-if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
-    from surgical_aggregation.local_training import LocalTraining
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """How the log line begins that says why a site could not start."""
@@ -40,16 +38,19 @@ class KerasExecutor(Executor):
     twice. Tasks:
 
         train       in   body and the site's columns (those that the server has yet)
-                    out  all variables by path, the dense head among them (`LabelHead` labels it,
-                         `KeepAtSite` takes out what stays);
+                    out  all variables by path, the dense head among them where it is not personal
+                         (`LabelHead` labels it, `KeepAtSite` takes out what stays);
                          meta: metrics of the received model on the validation split, measured
-                         before training, and the number of images trained on
+                         before training, the training loss, and the number of images trained on
         validate    in   as above; out  metrics of the validation split
         test        in   as above; out  metrics of the test split
 
     Classes that the server has no column for yet are warmed up on the received body before they are
     measured and trained; an evaluation leaves them out. An abort during training is obeyed after
     the running batch.
+
+    The site's policy (see `site_policy`) has the last word: a class that it withholds is in no
+    model, metric or count that is sent. A personal head is trained for all classes.
 
     After every round the site's state (optimizer, random generators, personal variables) goes to
     <client workspace>/checkpoints/<job id>/, from where a process that starts anew and a continued
@@ -77,8 +78,9 @@ class KerasExecutor(Executor):
             Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
             filters are made for; a column that the server lacks counts as zeros there.
-        report_positives: Tell the server how many positive labels of each class the site has, which
-            it needs only for head_weighting "positives". Default False.
+        report_counts: Tell the server how many training images are positive for each class, which
+            it needs for head_weighting "positives", and with an evaluation how many images are
+            positive and negative; where the site's policy lets it. Default False.
         seed: Of this site's shuffling and initial head. Default 0.
         threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
     """
@@ -98,7 +100,7 @@ class KerasExecutor(Executor):
         focal_gamma: float = 0.0,
         mixed_precision: bool = False,
         send: str = "weights",
-        report_positives: bool = False,
+        report_counts: bool = False,
         seed: int = 0,
         threads: int = 0,
     ):
@@ -116,19 +118,28 @@ class KerasExecutor(Executor):
         self.focal_gamma = focal_gamma
         self.mixed_precision = mixed_precision
         self.send = send
-        self.report_positives = report_positives
+        self.report_counts = report_counts
         self.seed = seed
         self.threads = threads
         self._memory: SiteMemory | None = None
+        self._reported: tuple[str, ...] = ()
+        self._counts = False
+        self._mixed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Build the model and read the data when the run starts, so that faults show before it."""
-        if event_type != EventType.START_RUN:
-            return
-        try:
-            self._start(fl_ctx)
-        except (ValueError, OSError, MemoryError) as error:
-            self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
+        if event_type == EventType.ABOUT_TO_START_RUN:  # before any component can use TensorFlow
+            self._mixed = tensorflow_runtime.configure(
+                self._threads(fl_ctx), self.seed, self.mixed_precision
+            )
+        elif event_type == EventType.START_RUN:
+            try:
+                self._start(fl_ctx)
+            except (ValueError, OSError, MemoryError) as error:
+                self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
+
+    def _threads(self, fl_ctx: FLContext) -> int:
+        return self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
         options = TrainingOptions(
@@ -136,14 +147,22 @@ class KerasExecutor(Executor):
         )
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
-        threads = self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
-        mixed = tensorflow_runtime.configure(threads, self.seed, self.mixed_precision)
-        if self.mixed_precision and not mixed:
+        if self.mixed_precision and not self._mixed:
             self.log_warning(fl_ctx, "mixed precision needs a GPU; this site has none: float32")
         from surgical_aggregation.local_training import LocalTraining
 
-        training = LocalTraining(find_site(self.site_id, fl_ctx), options)
+        self._reported = find_site(self.site_id, fl_ctx).classes
+        site = find_site(self.site_id, fl_ctx, head_stays=self.personal_head)
+        self._counts = self.report_counts and site.policy.report_counts
+        if self.report_counts and not self._counts:
+            self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
+        if site.classes != self._reported:
+            self._log(
+                fl_ctx, f"the policy lets out what is measured of {len(self._reported)} classes"
+            )
+        training = LocalTraining(site, options)
         self._memory = SiteMemory(training)  # now that nothing can fail any more
+        threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(training.classes)} classes, {threads} CPU threads")
 
     def execute(
@@ -191,10 +210,12 @@ class KerasExecutor(Executor):
     ) -> Shareable:
         training, tested = memory.training, task_name == "test"
         training.receive(body, columns, memory.of_round(best) if tested else None)
-        known = [name for name in training.classes if name not in training.unknown(columns)]
+        known = [name for name in self._reported if name not in training.unknown(columns)]
         values = training.evaluate(EVALUATION_TASKS[task_name], known)
         memory.keep_model("best" if tested else "last", best if tested else None, fl_ctx)
-        self._log(fl_ctx, f"{task_name}: {_summary(values)}")
+        self._log(fl_ctx, f"{task_name}: {summary(values)}")
+        if self._counts:
+            values |= training.counts(EVALUATION_TASKS[task_name], known)
         return DXO(DataKind.METRICS, data=values).to_shareable()
 
     def _train(
@@ -215,35 +236,26 @@ class KerasExecutor(Executor):
             self._log(fl_ctx, f"warmed up the columns of {len(new)} classes")
         memory.begin_round(round_, best, fl_ctx)
         began = time.monotonic()
-        values = training.evaluate("validation", training.classes)
+        values = training.evaluate("validation", self._reported)
         validated = time.monotonic()
         loss = training.train(lambda: abort_signal.triggered)
         if loss is None:
             return make_reply(ReturnCode.TASK_ABORTED)
+        values["train_loss"] = loss
         values["warmed_up"] = float(len(new))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
         memory.end_round(round_, fl_ctx)
-        self._log(fl_ctx, f"round {round_}: received {_summary(values)}; training loss {loss:.4f}")
+        self._log(fl_ctx, f"round {round_}: received {summary(values)}; training loss {loss:.4f}")
         meta = {
             MetaKey.INITIAL_METRICS: values,
             MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * self.epochs,
         }
-        if self.report_positives:
-            meta[wire.POSITIVES] = training.positives
-        kind, data = self._sent(training, body, columns)
+        if self._counts:
+            meta[wire.POSITIVES] = {name: training.positives[name] for name in self._reported}
+        kind, data = DataKind.WEIGHTS, training.variables()
+        if self.send == "differences":
+            kind, data = DataKind.WEIGHT_DIFF, training.differences(body, columns)
+        if self.personal_head:
+            data = {path: v for path, v in data.items() if not path.startswith(f"{HEAD_LAYER}/")}
         return DXO(kind, data=data, meta=meta).to_shareable()
-
-    def _sent(
-        self, training: LocalTraining, body: Variables, columns: wire.Columns
-    ) -> tuple[str, dict[str, Array]]:
-        trained = training.variables()
-        if self.send == "weights":
-            return DataKind.WEIGHTS, trained
-        start = {**body, **training.model.dense_head(columns)}
-        return DataKind.WEIGHT_DIFF, {path: trained[path] - start[path] for path in trained}
-
-
-def _summary(values: dict[str, float]) -> str:
-    parts = [f"{name} {values[name]:.4f}" for name in ("bce", "auroc") if name in values]
-    return ", ".join(parts)

@@ -27,13 +27,16 @@ INITIAL_BODY = "surgical.initial_body_sha256"
 """Header of the first round's task: digest of the body that every site must start from."""
 
 CONTINUES = "surgical.continues"
-"""Header of a continued run's training tasks: {"job", "round"} of the run that it continues."""
+"""Header of a continued run's training tasks: {"jobs", "round"}, see `lineage.continued`."""
 
 BEST_ROUND = "surgical.best_round"
 """Header of every task with a model: the round of the best model so far; absent while none is.
 
 On the server a private sticky property of the same name, which the best model's selector sets.
 """
+
+MODEL_ROUND = "surgical.model_round"
+"""Header of every evaluation task: how many rounds the model has been through."""
 
 _MOMENTS = "surgical.moments"
 

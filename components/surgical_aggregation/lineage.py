@@ -44,11 +44,12 @@ def first_round(manifest: Mapping[str, Any]) -> int:
 
 
 def continued(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The job that a job continues: {"job", "round"}; None for a fresh run.
+    """What a job continues: {"jobs", newest first, "round"}; None for a fresh run.
 
     Args:
         manifest: Of a model of the job.
     """
     if not (history := manifest.get("history")):
         return None
-    return {"job": history[-1]["job"], "round": history[-1]["rounds"][1]}
+    jobs = [earlier["job"] for earlier in reversed(history)]
+    return {"jobs": jobs, "round": history[-1]["rounds"][1]}

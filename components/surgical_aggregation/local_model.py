@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import keras
 import numpy as np
@@ -13,6 +13,7 @@ from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.loss import training_loss
+from surgical_aggregation.network import all_layers, check_body, head_layer
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.training_options import TrainingOptions
@@ -46,9 +47,9 @@ class LocalModel:
         self.classes = classes
         self.options = options
         self._loss_weights = loss_weights
-        self._head = _head_layer(model, classes)
+        self._head = head_layer(model, classes)
         if options.strategy == "fedbn+":
-            for layer in _all_layers(model):
+            for layer in all_layers(model):
                 if isinstance(layer, keras.layers.BatchNormalization):
                     layer.trainable = False
         self._received = _anchors(model) if options.proximal else []
@@ -75,7 +76,7 @@ class LocalModel:
         Raises:
             SiteError: The names or shapes are not this model's.
         """
-        _check_body(body, self._body)
+        check_body(body, self._body)
         for path, variable in self._body.items():
             variable.assign(body[path])
 
@@ -218,36 +219,3 @@ class _StopWhen(keras.callbacks.Callback):
 def _anchors(model: keras.Model) -> list[tf.Variable]:
     """Room for the received values that FedProx holds the trainable variables to."""
     return [tf.Variable(v.value, trainable=False) for v in model.trainable_variables]
-
-
-def _all_layers(layer: keras.Layer) -> Iterator[keras.Layer]:
-    """A layer and those inside it, however deep: a backbone may stand in a model as one layer."""
-    yield layer
-    for inner in getattr(layer, "layers", ()):
-        yield from _all_layers(inner)
-
-
-def _head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:
-    layer = model.layers[-1]
-    if layer.name != HEAD_LAYER or not isinstance(layer, keras.layers.Dense):
-        raise SiteError(
-            f"the model's last layer must be a Dense called {HEAD_LAYER!r}; got "
-            f"{type(layer).__name__} called {layer.name!r}."
-        )
-    if layer.units != len(classes):
-        raise SiteError(
-            f"the head needs one unit for each of {len(classes)} classes; it has {layer.units}."
-        )
-    return layer
-
-
-def _check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:
-    differ = sorted(body.keys() ^ own.keys())
-    if not differ:
-        differ = sorted(path for path in own if body[path].shape != tuple(own[path].shape))
-    if differ:
-        raise SiteError(
-            f"the server's body and this site's differ in {len(differ)} variables, e.g. "
-            f"{differ[:3]}. Is the initial body of the same backbone and image size as the site's "
-            "model?"
-        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.local_model import LocalModel
@@ -46,8 +47,7 @@ class LocalTraining:
         self._evaluated: dict[Split, tf.data.Dataset] = {
             split: site.data(split) for split in ("train", "validation", "test")
         }
-        batches = self._evaluated["train"].as_numpy_iterator()
-        labels = np.concatenate([labels for _, labels in batches])
+        labels = site.training_labels
         self.images = len(labels)
         self.positives = {
             c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
@@ -96,6 +96,12 @@ class LocalTraining:
         """Metrics of a split for some of the site's classes; see `metrics.named`."""
         return self.model.evaluate(self._evaluated[split], classes)
 
+    def counts(self, split: Split, classes: Iterable[str]) -> dict[str, float]:
+        """Numbers of a split's images for some of the site's classes; see `metrics.counts`."""
+        names = tuple(classes)
+        labels = np.concatenate([batch for _, batch in self._evaluated[split].as_numpy_iterator()])
+        return metrics.counts(names, labels[:, [self.classes.index(name) for name in names]])
+
     def train(self, stop: Callable[[], bool] = lambda: False) -> float | None:
         """Train for one round.
 
@@ -120,6 +126,11 @@ class LocalTraining:
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the dense head's among them."""
         return self.model.variables()
+
+    def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
+        """All variables by path, less those received; a column that did not come was zeros."""
+        start = {**body, **self.model.dense_head(columns)}
+        return {path: value - start[path] for path, value in self.variables().items()}
 
     def head(self) -> LabelledHead:
         """A copy of the head."""

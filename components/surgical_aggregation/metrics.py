@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 Floats = NDArray[np.floating]
+
+IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
+"""How the names of `counts` begin."""
 
 _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
@@ -69,3 +74,40 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
             values[metric] = float(np.mean(list(defined.values())))
         values.update({f"{metric}/{name}": value for name, value in defined.items()})
     return values
+
+
+def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
+    """Numbers of images behind the metrics, by name, as they are sent to the server.
+
+    Returns:
+        "images", then "positives/<class>" and "negatives/<class>", as floats like all metrics. A
+        smoothed label is neither.
+    """
+    values = {IMAGES: float(len(labels))}
+    for column, name in enumerate(classes):
+        values[f"{POSITIVES}/{name}"] = float((labels[:, column] == 1).sum())
+        values[f"{NEGATIVES}/{name}"] = float((labels[:, column] == 0).sum())
+    return values
+
+
+def disclosed(
+    values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
+) -> dict[str, float]:
+    """What of named values may leave a site.
+
+    Args:
+        values: Metrics and counts by name.
+        withheld: Classes of which nothing may.
+        with_counts: Whether `counts` may.
+    """
+    kept = {}
+    for name, value in values.items():
+        kind, _, about = name.partition("/")
+        if about not in withheld and (with_counts or kind not in (IMAGES, POSITIVES, NEGATIVES)):
+            kept[name] = value
+    return kept
+
+
+def summary(values: Mapping[str, float]) -> str:
+    """The means among named values, for a log."""
+    return ", ".join(f"{name} {values[name]:.4f}" for name in ("bce", "auroc") if name in values)

@@ -14,6 +14,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation import lineage, wire
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, digest, load, save
+from surgical_aggregation.earlier_job import checkpoint_of, jobs_folder
 from surgical_aggregation.global_model import GlobalModel, from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
 
@@ -30,19 +31,17 @@ def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
     """
     workspace = fl_ctx.get_engine().get_workspace()
     job = fl_ctx.get_job_id()
-    return (
-        Path(workspace.get_run_dir(job)) / "models",
-        Path(workspace.get_root_dir()) / "checkpoints" / job,
-    )
+    return Path(workspace.get_run_dir(job)) / "models", jobs_folder(fl_ctx) / job
 
 
 class CheckpointPersistor(ModelPersistor):
     """Keep the last and the best global model on disk, each with its manifest.
 
-    Runs on the server and needs NumPy only. Starts from the checkpoint that the `InitialBody`
-    component names. Writes last.npz after every round and best.npz whenever a better model is
-    announced (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest
-    of last.npz holds the record of the best model so far.
+    Runs on the server and needs NumPy only. Starts from the last model of the job that it
+    `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
+    after every round and best.npz whenever a better model is announced
+    (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest of
+    last.npz holds the record of the best model so far.
 
     From a checkpoint of an earlier job the run goes on: round, classes and history (see
     `lineage`), the optimizer's moments, and the best model, if best.npz lies beside the checkpoint
@@ -51,11 +50,14 @@ class CheckpointPersistor(ModelPersistor):
 
     Args:
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
+        continues: Id of an earlier job at this server, which this one goes on from, whatever the
+            initial body. Default "": none.
     """
 
-    def __init__(self, initial_body_id: str = "initial_body"):
+    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
         super().__init__()
         self.initial_body_id = initial_body_id
+        self.continues = continues
         self._best: dict[str, Any] | None = None
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
@@ -64,11 +66,12 @@ class CheckpointPersistor(ModelPersistor):
         An unusable file ends the run with the reason before any site trains.
         """
         try:
-            path = self._initial_body(fl_ctx).path()
+            path = self._start(fl_ctx)
             checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
                 raise CheckpointError("the initial checkpoint's manifest lacks 'head_features'.")
+            self._take_over_best(checkpoint, path, fl_ctx)
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
@@ -80,7 +83,6 @@ class CheckpointPersistor(ModelPersistor):
             f"of {len(columns)} classes; sha256 of the initial body "
             f"{manifest['initial_body_sha256'][:12]}",
         )
-        self._take_over_best(checkpoint, path, fl_ctx)
         return to_learnable(GlobalModel(body, columns, manifest, checkpoint.moments))
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
@@ -100,10 +102,20 @@ class CheckpointPersistor(ModelPersistor):
                 f"checkpoint ({error}); this run looks for a best one of its own",
             )
             return
-        for folder in checkpoint_folders(fl_ctx):
-            save(best, folder / BEST_FILE)
+        _save(best, BEST_FILE, fl_ctx)
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
+
+    def _start(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint to start from."""
+        if not self.continues:
+            return self._initial_body(fl_ctx).path()
+        self.log_info(
+            fl_ctx,
+            f"this job goes on from the last model of job {self.continues}; the configured initial "
+            "body is not read",
+        )
+        return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
 
     def _initial_body(self, fl_ctx: FLContext) -> InitialBody:
         component = fl_ctx.get_engine().get_component(self.initial_body_id)
@@ -115,7 +127,11 @@ class CheckpointPersistor(ModelPersistor):
         return component
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
-        """Write the last model."""
+        """Write the last model.
+
+        Raises:
+            CheckpointError: The disk does not take it; FLARE then ends the run with the reason.
+        """
         self._write(LAST_FILE, model, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -124,8 +140,11 @@ class CheckpointPersistor(ModelPersistor):
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._best = fl_ctx.get_prop(BEST)
             model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-            self._write(BEST_FILE, model, fl_ctx)
-            self._write(LAST_FILE, model, fl_ctx)  # the same model: its manifest has the record now
+            try:
+                self._write(BEST_FILE, model, fl_ctx)
+                self._write(LAST_FILE, model, fl_ctx)  # the same: its manifest has the record now
+            except CheckpointError as error:  # FLARE would log what an event raises, and go on
+                self.system_panic(str(error), fl_ctx)
         elif event_type == BEST_DROPPED:
             self._best = None
             for folder in checkpoint_folders(fl_ctx):
@@ -137,5 +156,20 @@ class CheckpointPersistor(ModelPersistor):
             manifest["best"] = self._best
         moments = from_learnable(model).moments
         checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest, moments)
-        for folder in checkpoint_folders(fl_ctx):
+        _save(checkpoint, name, fl_ctx)
+
+
+def _save(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
+    """Write a checkpoint to both folders of the job.
+
+    Raises:
+        CheckpointError: The disk does not take it; what was there before still is.
+    """
+    for folder in checkpoint_folders(fl_ctx):
+        try:
             save(checkpoint, folder / name)
+        except OSError as error:
+            raise CheckpointError(
+                f"{str(folder / name)!r} could not be written: {error.strerror or error}. The one "
+                "before it is still there: make room, and continue the job."
+            ) from error

@@ -34,6 +34,8 @@ def retire(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
             f"classes to retire must be among {list(has)}; got {unknown or 'none'}. "
             "Check the spelling."
         )
+    if len(gone) == len(has):
+        raise RetirementError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     taught = manifest.get("classes", {})
     retired = {

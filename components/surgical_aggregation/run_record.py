@@ -13,6 +13,7 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
@@ -39,12 +40,15 @@ class RunRecord(FLComponent):
         {"event": "ended", "seconds"}
 
     The best model that a continued run takes over is on record like one of its own. A run is
-    stopped in its last round, before that round's line.
+    stopped in its last round, before that round's line. An admin who asks for the running job's
+    statistics gets {"rounds": how many are done, "best": the newest line of a best model or None,
+    "stopped": whether the run was}.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._path: Path | None = None
+        self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
         self._run_began = 0.0
         self._round_began = 0.0
 
@@ -79,10 +83,19 @@ class RunRecord(FLComponent):
             self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))
         elif event_type == EventType.END_RUN:
             self._write("ended", seconds=round(time.monotonic() - self._run_began, 3))
+        elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
+            collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
+            collector.set_info(type(self).__name__, dict(self._progress))
 
     def _write(self, event: str, **facts: Any) -> None:
         if self._path is None:  # an event of a run that never started
             return
+        if event == "round":
+            self._progress["rounds"] += 1
+        elif event in ("best", "best_dropped"):
+            self._progress["best"] = facts if event == "best" else None
+        elif event == "stopped":
+            self._progress["stopped"] = True
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

@@ -7,12 +7,14 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import FLContextKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
+from surgical_aggregation.metrics import IMAGES
 from surgical_aggregation.persistor import checkpoint_folders
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
 
@@ -20,17 +22,18 @@ from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
 class RunSummary(FLComponent):
     """Log at the end of a run which model is best, how it did at every site, and where it is.
 
-    Runs on the server.
+    Runs on the server. Of a run that trains nothing, how the model did at every site.
 
     Args:
-        workflow: Id of the workflow that tests the best model. Default "test_best".
+        workflow: Id of the workflow that tests the model. Default "test_best".
     """
 
     def __init__(self, workflow: str = "test_best"):
         super().__init__()
         self.workflow = workflow
         self._best: dict | None = None
-        self._tests: dict[str, dict[str, float]] = {}
+        self._trained = False
+        self._tests: dict[str, Shareable] = {}
         self._stopped: dict | None = None
         self._refused = 0
 
@@ -41,6 +44,8 @@ class RunSummary(FLComponent):
             AppEventType.INITIAL_MODEL_LOADED,
         ):
             self._best = fl_ctx.get_prop(BEST)
+        elif event_type == AppEventType.ROUND_STARTED:
+            self._trained = True
         elif event_type == BEST_DROPPED:
             self._best = None
         elif event_type == TRAINING_STOPPED:
@@ -48,16 +53,16 @@ class RunSummary(FLComponent):
         elif event_type == CONTRIBUTION_REFUSED:
             self._refused += 1
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-            if (
-                fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
-                and result.get_return_code() == ReturnCode.OK
-            ):
-                self._tests[peer_name(fl_ctx)] = from_shareable(result).data
+            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
+                self._tests[peer_name(fl_ctx)] = result
         elif event_type == EventType.END_RUN:
             self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
+        tests = [_test(site, result) for site, result in sorted(self._tests.items())]
+        if not self._trained:
+            return tests
         lines = ["  no model was measured at all sites, so there is no best one"]
         if self._best is not None:
             lines = [
@@ -70,12 +75,23 @@ class RunSummary(FLComponent):
                 f"  stopped early, after round {self._stopped['round']}: "
                 f"patience {self._stopped['patience']}",
             )
-        for site, metrics in sorted(self._tests.items()):
-            classes = sum(name.startswith("auroc/") for name in metrics)
-            auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"
-            lines.append(
-                f"  test split of {site}: mean AUROC {auroc} over {classes} of its classes"
-            )
+        lines += tests
         if self._refused:
             lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
         return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
+
+
+def _test(site: str, result: Shareable) -> str:
+    """A site's line: its mean AUROC, over how many of the classes that it measured."""
+    if result.get_return_code() != ReturnCode.OK:
+        return f"  test split of {site}: not measured ({result.get_return_code()})"
+    metrics = from_shareable(result).data
+    defined, measured = (
+        sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
+    )
+    auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"
+    images = f", {metrics[IMAGES]:.0f} images" if IMAGES in metrics else ""
+    return (
+        f"  test split of {site}: mean AUROC {auroc} over {defined} of its {measured} classes"
+        f"{images}"
+    )

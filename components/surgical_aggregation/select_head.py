@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from nvflare.apis.dxo import DXO, DataKind
-from nvflare.apis.filter import Filter
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import peer_name, permitted_classes
+from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import BEST_ROUND
+from surgical_aggregation.permitted_filter import PermittedFilter
+from surgical_aggregation.server_policy import Table
 
 
-class SelectHead(Filter):
+class SelectHead(PermittedFilter):
     """Send a site the body and its own columns, nothing else.
 
     Runs on the server, on task data, once per receiving site; list it for every task that carries a
@@ -30,12 +29,12 @@ class SelectHead(Filter):
 
     Args:
         permitted: Site -> classes that it may hold. Default None: a site is believed what it
-            declares. Give the same table as to `CheckResult` where sites are not trusted that far.
+            declares. Give the same table as to `CheckResult` where sites are not trusted that far,
+            or let the server's own policy say it for all jobs; see `server_policy`.
     """
 
-    def __init__(self, permitted: Mapping[str, Sequence[str]] | None = None):
-        super().__init__()
-        self.permitted = permitted
+    def __init__(self, permitted: Table | None = None):
+        super().__init__(permitted)
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Cut the task's model down to what the receiving site may see."""
@@ -45,7 +44,7 @@ class SelectHead(Filter):
         except wire.WireError as error:
             self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
             return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
-        held = permitted_classes(fl_ctx, self.permitted)
+        held = self.permitted_classes(fl_ctx)
         if columns and not held:
             self.log_error(
                 fl_ctx,

@@ -42,11 +42,14 @@ class SiteMemory:
         self._round: int | None = None
 
     def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
-        """Take up, on the first task only, the state of this job or of the one it continues.
+        """Take up, on the first task only, the newest state of this job or of those before it.
+
+        Not every earlier job has one: a job that failed in its first round left a state that is
+        ahead of the server's model, or none.
 
         Args:
             round_: Of a training task; None for an evaluation.
-            continues: The server's header, {"job", "round"} of the earlier job; None: a fresh run.
+            continues: The server's header, see `global_model.CONTINUES`; None: a fresh run.
             fl_ctx: Context of the task.
 
         Returns:
@@ -55,9 +58,7 @@ class SiteMemory:
         if self._asked:
             return None
         self._asked = True
-        for job in dict.fromkeys([fl_ctx.get_job_id(), (continues or {}).get("job")]):
-            if job is None:
-                continue
+        for job in dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())]):
             try:
                 state = load_state(site_folder(fl_ctx, job), round_)
                 if state is None:

@@ -59,7 +59,10 @@ class TrainingOptions:
             )
         if self.epochs < 1:
             raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
-        for name in ("warmup_epochs", "gradient_clip", "proximal", "focal_gamma"):
+        for name in (
+            "learning_rate", "warmup_epochs", "warmup_learning_rate",
+            "gradient_clip", "proximal", "focal_gamma",
+        ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
 

@@ -56,7 +56,8 @@ def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
         if contribution.positives is None:
             raise WeightingError(
                 "head_weighting 'positives' needs every site's positives per class; none came. "
-                "Set report_positives on the site's executor, or weigh by 'mean' or 'samples'."
+                "Set report_counts where the sites' policies let counts out, or weigh by 'mean' or "
+                "'samples'."
             )
         none = sorted(name for name in contribution.columns if not contribution.positives[name])
         if none:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
@@ -25,6 +25,9 @@ class Engine:
     def get_component(self, component_id):
         return self.components.get(component_id)
 
+    def new_context(self):
+        return context(engine=self)
+
     def get_clients(self):
         return [SimpleNamespace(name=site) for site in self.sites]
 
@@ -42,8 +45,8 @@ class Engine:
                 component.handle_event(event_type, fl_ctx)
 
 
-def context(site=None, classes=(), current_round=0, model=None, engine=None):
-    """The server's context of a message from or to `site`."""
+def context(site=None, classes=(), current_round=0, model=None, engine=None, policy=None):
+    """The server's context of a message from or to `site`; `policy`: properties of its scope."""
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
@@ -51,6 +54,8 @@ def context(site=None, classes=(), current_round=0, model=None, engine=None):
     fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
     if model is not None:
         fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=False)
+    if policy is not None:
+        fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
     if site is not None:
         peer = FLContext()
         peer.set_prop(ReservedKey.IDENTITY_NAME, site, private=False, sticky=False)

@@ -34,7 +34,7 @@ def main(folder, table, initial_body):
     env = PocEnv(clients=sites)
     try:
         job = recipe.execute(env).get_job_id()
-        result = Path(env.get_job_result(job, timeout=120))
+        result = Path(env.get_job_result(job, timeout=360))
         kit = Path(env._get_admin_startup_kit_path())
         found = {
             "status": env.get_job_status(job),

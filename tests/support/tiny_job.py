@@ -10,9 +10,7 @@ from tiny_site import FEATURES
 
 JOBS = Path(__file__).parents[2] / "jobs"
 
-_SITE = re.compile(
-    r'path = "cxr_study\.site\.ChestXraySite"\s+args \{.*?seed = "\{seed\}" \}', re.S
-)
+_SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}')
 
 
 def make(folder, sites, *, job="surgical", settings=None, plan=()):

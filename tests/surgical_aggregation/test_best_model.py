@@ -122,6 +122,21 @@ def test_final_model_counts():
     assert run.announced == [(0, 0.5), (1, 0.25)]
 
 
+def test_a_site_whose_results_were_all_refused_has_no_say_about_the_final_model():
+    run = Run()
+    run.round(0, {"a": 0.5})
+    run.final(0, {"a": metrics(0.25), "b": metrics(0.125)})
+    assert run.announced == [(0, 0.5), (1, 0.25)]
+
+
+def test_a_site_that_measured_the_best_model_has_one_though_it_taught_nothing_since():
+    run = Run()
+    run.take_over(record(a=0.25, b=0.25))
+    run.round(5, {"a": 0.5})
+    run.final(5, {"a": metrics(0.125), "b": metrics(0.25)})
+    assert run.announced == [(6, 0.1875)]
+
+
 def test_final_model_that_a_site_could_not_measure_is_no_candidate():
     run = Run()
     run.round(0, {"a": 0.5, "b": 0.5})

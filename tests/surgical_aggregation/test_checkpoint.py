@@ -1,3 +1,4 @@
+import resource
 import zipfile
 
 import numpy as np
@@ -50,6 +51,19 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(saved, monkeypa
     monkeypatch.setattr(checkpoint, "_write", disk_full)
     with pytest.raises(OSError, match="No space"):
         save(Checkpoint({}, {}), saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_disk_that_takes_no_more_leaves_the_old_file_and_nothing_else(saved):
+    before = saved.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            save(Checkpoint({"dense/kernel": np.zeros(len(before))}, {}), saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
 

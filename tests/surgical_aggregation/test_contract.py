@@ -16,7 +16,8 @@ import cxr_study
 import surgical_aggregation
 from surgical_aggregation.site import Site
 
-REQUIRED = {"site": "north", "members": ()}  # arguments without a default
+# Arguments without a default.
+REQUIRED = {"site": "north", "members": (), "withheld": {}, "packages": ()}
 
 
 def modules(package):
@@ -102,8 +103,9 @@ class TestLayers:
 
     def test_the_server_needs_no_tensorflow(self):
         server = (
-            "aggregator best_model check_result federated_training global_model initial_body "
-            "locator persistor retirement run_record run_summary select_head"
+            "aggregator best_model check_result earlier_job federated_training given_model "
+            "global_model initial_body locator mean_metrics model_evaluation persistor retirement "
+            "run_record run_summary select_head tracking"
         ).split()
         code = (
             "import sys, importlib\n"

@@ -1,5 +1,6 @@
 """The executor on a real Keras model, with FLARE's own containers around it."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import keras
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import ReservedKey, ReturnCode
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
@@ -15,10 +16,11 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import Engine
 from surgical_aggregation import tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import digest, load
+from surgical_aggregation.declaration import DeclareClasses
 from surgical_aggregation.executor import CANNOT_TAKE_PART, KerasExecutor
 from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
 from surgical_aggregation.site import SiteError
-from surgical_aggregation.site_state import site_folder
+from surgical_aggregation.site_state import PREVIOUS_FILE, load_state, site_folder
 from tiny_site import FEATURES, TinySite, tiny_model
 
 pytestmark = pytest.mark.keras
@@ -42,15 +44,17 @@ def start(site, monkeypatch, tmp_path):
     """Start an executor; TensorFlow has begun in this process, so its set-up is left out."""
     monkeypatch.setattr(tensorflow_runtime, "configure", lambda *args: False)
 
-    def make(**args):
+    def make(policy=None, **args):
         fl_ctx = FLContext()
         engine = Engine(tmp_path, site=site)
+        fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
         fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
         fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
         fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
         keras.utils.set_random_seed(0)
         executor = KerasExecutor(warmup_epochs=1, **args)
-        executor.handle_event(EventType.START_RUN, fl_ctx)
+        for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+            executor.handle_event(event, fl_ctx)
         return executor, fl_ctx
 
     return make
@@ -91,17 +95,15 @@ class TestTrain:
         measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
         for name, value in validated.items():
             assert measured[name] == pytest.approx(value)
-        assert {"bce/Edema", "bce/Nodule/Mass"} <= set(measured)
+        assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
 
     def test_says_how_many_images_it_trained_on_and_no_label_counts(self, start, body):
         dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), epochs=3))
         assert dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND) == 60
         assert dxo.get_meta_prop(wire.POSITIVES) is None
 
-    def test_reports_positives_only_when_told_to(self, start, site, body):
-        dxo = from_shareable(
-            carried_out(start, "train", task(body, COLUMNS), report_positives=True)
-        )
+    def test_reports_counts_only_when_told_to(self, start, site, body):
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), report_counts=True))
         labels = np.concatenate([y for _, y in site.data("train").as_numpy_iterator()])
         counts = labels.sum(axis=0).astype(int).tolist()
         assert dxo.get_meta_prop(wire.POSITIVES) == dict(
@@ -191,14 +193,30 @@ class TestContinuation:
         executor, fl_ctx = start()
         executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
         (checkpoints / "job").rename(checkpoints / "earlier")
-        continues = {"job": "earlier", "round": 1}
+        continues = {"jobs": ["earlier"], "round": 1}
+        again = carried_out(start, "train", task(body, COLUMNS, round_=1, continues=continues))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_job_whose_state_is_ahead_of_the_server_is_passed_over_for_the_one_before(
+        self, start, body, tmp_path
+    ):
+        checkpoints = tmp_path / "server" / "checkpoints"
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        last = executor.execute("train", task(body, COLUMNS, round_=1), fl_ctx, Signal())
+        (checkpoints / "job").rename(checkpoints / "failed")  # its first round was never finished
+        (checkpoints / "failed" / PREVIOUS_FILE).unlink()
+        carried_out(start, "train", task(body, COLUMNS, round_=0))
+        (checkpoints / "job").rename(checkpoints / "earlier")
+        continues = {"jobs": ["failed", "earlier"], "round": 1}
         again = carried_out(start, "train", task(body, COLUMNS, round_=1, continues=continues))
         for name, value in weights(last).items():
             assert value.tobytes() == weights(again)[name].tobytes()
 
     def test_a_site_without_state_says_that_it_starts_afresh(self, start, body, caplog):
         caplog.set_level("INFO")
-        continues = {"job": "earlier", "round": 3}
+        continues = {"jobs": ["earlier"], "round": 3}
         carried_out(start, "train", task(body, COLUMNS, continues=continues))
         assert "no state of the earlier run for this round" in caplog.text
 
@@ -206,6 +224,7 @@ class TestContinuation:
         caplog.set_level("INFO")
         carried_out(start, "train", task(body, COLUMNS, round_=0))
         Path(site.table).write_text('{"north": {"classes": ["Edema"], "images": 20}}')
+        del site.training_labels  # which a process reads once
         sent = {"Edema": column(1)}
         reply = carried_out(start, "train", task(body, sent, round_=1))
         assert reply.get_return_code() == ReturnCode.OK
@@ -216,14 +235,20 @@ class TestPersonal:
     def test_a_personal_head_is_warmed_up_once_and_then_the_sites_own(self, start, body, caplog):
         caplog.set_level("INFO")
         executor, fl_ctx = start(personal_head=True)
-        first = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        trained = load_state(folder(executor, fl_ctx)).training["personal/head/kernel"]
         moved = {name: value + 1 for name, value in body.items()}
         executor.execute("train", task(moved, round_=1), fl_ctx, Signal())
         assert caplog.text.count("warmed up the columns of 2 classes") == 1
         kept = load(folder(executor, fl_ctx) / "site_last.npz")
         own = wire.split(kept.variables)[1]["Edema"][0]
-        np.testing.assert_array_equal(own, weights(first)["head/kernel"][:, 0])
+        np.testing.assert_array_equal(own, trained[:, 0])
         np.testing.assert_array_equal(kept.variables["dense/bias"], moved["dense/bias"])
+
+    @pytest.mark.parametrize("send", ["weights", "differences"])
+    def test_a_personal_head_is_not_in_the_result(self, start, body, send):
+        reply = carried_out(start, "train", task(body), personal_head=True, send=send)
+        assert set(weights(reply)) == set(body)
 
     def test_fedbn_keeps_its_own_batch_norm_whatever_comes(self, start, body):
         executor, fl_ctx = start(strategy="fedbn")
@@ -270,6 +295,105 @@ class TestPersonal:
 
 def folder(executor, fl_ctx):
     return site_folder(fl_ctx, fl_ctx.get_job_id())
+
+
+WITHHOLDS_EDEMA = {"share": ["Nodule/Mass"], "report_counts": True}
+TASKS = ("train", "validate", "test")
+
+
+class TestCounts:
+    def sent(self, start, body, **args):
+        """What each task sends: data and meta of a DXO."""
+        executor, fl_ctx = start(**{"report_counts": True, **args})
+        replies = [executor.execute(name, task(body, COLUMNS), fl_ctx, Signal()) for name in TASKS]
+        return [{**dxo.data, **dxo.meta} for dxo in map(from_shareable, replies)]
+
+    def test_go_with_an_evaluation_when_asked_for(self, start, site, body):
+        _, *evaluations = self.sent(start, body)
+        for split, sent in zip(("validation", "test"), evaluations, strict=True):
+            labels = np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
+            assert sent["images"] == 20
+            for column, held in enumerate(["Edema", "Nodule/Mass"]):
+                assert sent[f"positives/{held}"] == (labels[:, column] == 1).sum() > 0
+                assert sent[f"negatives/{held}"] == (labels[:, column] == 0).sum() > 0
+
+    def test_stay_where_the_policy_keeps_them_and_the_log_says_so(self, start, body, caplog):
+        caplog.set_level("INFO")
+        for sent in self.sent(start, body, policy={}):
+            assert not counts_in(sent)
+        assert caplog.text.count("this site's policy keeps them here") == 1
+
+    def test_are_not_sent_unasked_though_the_policy_lets_them(self, start, body, caplog):
+        caplog.set_level("INFO")
+        for sent in self.sent(start, body, policy={"report_counts": True}, report_counts=False):
+            assert not counts_in(sent)
+        assert "keeps them here" not in caplog.text
+
+
+def counts_in(sent):
+    return [name for name in sent if "positives" in name or "negatives" in name or name == "images"]
+
+
+class TestPolicy:
+    @pytest.mark.parametrize("args", [{}, {"personal_head": True}, {"send": "differences"}])
+    def test_a_withheld_class_is_in_nothing_that_is_sent(self, start, body, args):
+        columns = {} if "personal_head" in args else {"Nodule/Mass": column(2)}
+        executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, report_counts=True, **args)
+        for name in TASKS:
+            reply = executor.execute(name, task(body, columns), fl_ctx, Signal())
+            assert reply.get_return_code() == ReturnCode.OK
+            assert "Nodule/Mass" in str(reply)
+            assert "Edema" not in str(reply)
+
+    def test_its_unit_is_cut_out(self, start, body):
+        sent = carried_out(
+            start, "train", task(body, {"Nodule/Mass": column(2)}), policy=WITHHOLDS_EDEMA
+        )
+        assert weights(sent)["head/kernel"].shape == (FEATURES, 1)
+
+    def test_a_personal_head_is_trained_for_all_classes(self, start, body):
+        executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
+        executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        executor.execute("test", task(body, round_=None), fl_ctx, Signal())
+        kept = load(folder(executor, fl_ctx) / "site_best.npz")
+        assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")
+
+    @pytest.mark.parametrize(
+        ("policy", "reason"),
+        [
+            ({"min_images": 21}, "'min_images' 21 training images; there are 20"),
+            ({"share": []}, "lets none of its classes take part"),
+            ({"shares": ["Edema"]}, r"got ['shares']. Check the spelling"),
+            ({"share": "Edema"}, "'share' needs a list of class names"),
+        ],
+    )
+    def test_one_that_keeps_the_site_away_says_why_in_its_log_alone(
+        self, start, body, caplog, policy, reason
+    ):
+        executor, fl_ctx = start(policy=policy)
+        assert f"{CANNOT_TAKE_PART}" in caplog.text and reason in caplog.text
+        for name in TASKS:
+            reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())
+            assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+            assert reason not in str(reply)
+
+
+class TestTensorFlow:
+    def test_is_set_up_before_a_policy_can_look_at_batches(self, site, monkeypatch, tmp_path):
+        order = []
+        monkeypatch.setattr(
+            tensorflow_runtime, "configure", lambda *args: order.append(args) or False
+        )
+        monkeypatch.setattr(type(site), "data", lambda *args, **options: order.append("data"))
+        executor, fl_ctx = KerasExecutor(seed=3, threads=2), FLContext()
+        fl_ctx.set_prop(ReservedKey.ENGINE, Engine(tmp_path, site=site), private=True, sticky=False)
+        policy = {"min_positives": 1}
+        fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
+        for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+            for component in (DeclareClasses(), executor):
+                with suppress(AttributeError):
+                    component.handle_event(event, fl_ctx)
+        assert order[:2] == [(2, 3, False), "data"]
 
 
 class TestMixedPrecision:

@@ -113,14 +113,14 @@ class TestToSites:
         assert "velocity" not in str(task)
         assert from_learnable(learnable).moments == moments
 
-    def test_every_task_of_a_continued_run_names_the_job_that_it_continues(self):
+    def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self):
         history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
         model = GlobalModel(BODY, {}, {"head_features": 2, "history": history})
         for current_round in (5, 6):
             task = MergeIntoGlobalModel().learnable_to_shareable(
                 to_learnable(model), context(current_round=current_round)
             )
-            assert task.get_header(CONTINUES) == {"job": "b", "round": 5}
+            assert task.get_header(CONTINUES) == {"jobs": ["b", "a"], "round": 5}
 
     def test_a_fresh_run_continues_none(self):
         assert self.task(0).get_header(CONTINUES) is None

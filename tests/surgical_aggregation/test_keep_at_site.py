@@ -20,6 +20,14 @@ def test_what_the_strategy_keeps_is_not_sent(kind):
     assert sent(kind, strategy="fedbn+", personal_head=True) == ["conv/kernel"]
 
 
+def test_what_has_been_left_out_already_is_not_warned_of(caplog):
+    sent(strategy="fedavg", personal_head=True)
+    result = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.zeros(1)}).to_shareable()
+    filter_ = KeepAtSite(strategy="fedavg", personal_head=True)
+    assert list(from_shareable(filter_.process(result, FLContext())).data) == ["conv/kernel"]
+    assert caplog.text == ""
+
+
 def test_fedavg_sends_all():
     assert sent(strategy="fedavg") == list(VARIABLES)
 

@@ -18,9 +18,9 @@ class TwoClasses(Site):
     def data(self, split, *, training=False): ...
 
 
-def labelled(data, kind=DataKind.WEIGHTS, **components):
+def labelled(data, kind=DataKind.WEIGHTS, policy=None, **components):
     shareable = DXO(kind, data=data, meta={"kept": 1}).to_shareable()
-    fl_ctx = context(engine=Engine(**(components or {"site": TwoClasses()})))
+    fl_ctx = context(engine=Engine(**(components or {"site": TwoClasses()})), policy=policy)
     return from_shareable(LabelHead().process(shareable, fl_ctx))
 
 
@@ -45,6 +45,16 @@ def test_columns_leave_under_the_names_of_their_classes():
 def test_differences_stay_differences():
     head = {"head/kernel": np.zeros((3, 2), np.float32), "head/bias": np.zeros(2, np.float32)}
     assert labelled(head, DataKind.WEIGHT_DIFF).data_kind == DataKind.WEIGHT_DIFF
+
+
+def test_a_head_is_of_the_classes_that_the_policy_lets_out():
+    head = {"head/kernel": np.float32([[1], [2]]), "head/bias": np.float32([3])}
+    dxo = labelled(head, policy={"share": ["Edema"]})
+    assert set(dxo.data) == {"head/Edema/kernel", "head/Edema/bias"}
+    with pytest.raises(HeadError, match="a head of 1 classes"):
+        labelled(
+            {"head/kernel": np.zeros((3, 2)), "head/bias": np.zeros(2)}, policy={"share": ["Edema"]}
+        )
 
 
 def test_an_error_reply_passes_unchanged():

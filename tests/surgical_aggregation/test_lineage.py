@@ -26,7 +26,7 @@ def test_every_job_goes_into_the_history_with_its_rounds():
         {"job": "b", "rounds": [3, 5]},
     ]
     assert (third["round"], third["job"]) == (5, "c")
-    assert continued(third) == {"job": "b", "round": 5}
+    assert continued(third) == {"jobs": ["b", "a"], "round": 5}
     assert first_round(third) == 5
 
 

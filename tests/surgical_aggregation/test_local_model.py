@@ -188,11 +188,6 @@ class TestHead:
         with pytest.raises(SiteError, match="each of 3 classes; it has 2"):
             LocalModel(tiny_model(2), ("A", "B", "C"))
 
-    def test_needs_to_be_called_head(self):
-        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, name="predictions")])
-        with pytest.raises(SiteError, match="called 'head'; got Dense called 'predictions'"):
-            LocalModel(model, ("A",))
-
 
 class TestOptions:
     def test_gradient_clip_tames_a_batch_unlike_the_others(self, data):

@@ -120,3 +120,28 @@ class TestClassWeighting:
             site.train()
             trained.append(site.variables()["head/bias"])
         assert not np.array_equal(*trained)
+
+
+class TestCounts:
+    def test_are_of_the_split_and_classes_asked_for(self, training):
+        site = training()
+        labels = np.concatenate([y for _, y in site.site.data("test").as_numpy_iterator()])
+        assert site.counts("test", ["Mass"]) == {
+            "images": 20,
+            "positives/Mass": labels[:, 1].sum(),
+            "negatives/Mass": 20 - labels[:, 1].sum(),
+        }
+
+
+class TestDifferences:
+    def test_are_from_what_was_received_and_from_zeros_where_nothing_was(self, training):
+        site = training()
+        body, _ = model(site)
+        site.receive(body, {"Mass": COLUMN})
+        found = site.differences(body, {"Mass": COLUMN})
+        assert not any(np.any(value) for path, value in found.items() if path in body)
+        np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
+        np.testing.assert_array_equal(
+            found["head/kernel"][:, 0], site.variables()["head/kernel"][:, 0]
+        )
+        assert found.keys() == site.variables().keys()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
-from surgical_aggregation.metrics import auroc, bce, named
+from surgical_aggregation.metrics import auroc, bce, counts, disclosed, named, summary
 
 NAN = np.nan
 
@@ -75,3 +75,38 @@ class TestNamed:
 
     def test_nothing_labelled_gives_nothing(self):
         assert named(("Edema",), np.array([[NAN]]), np.array([[0.5]])) == {}
+
+
+class TestCounts:
+    def test_are_of_certain_labels(self):
+        labels = np.array([[1, 0, NAN], [1, 0.7, NAN], [0, 0, NAN]])
+        assert counts(("Edema", "Nodule/Mass", "Hernia"), labels) == {
+            "images": 3,
+            "positives/Edema": 2, "negatives/Edema": 1,
+            "positives/Nodule/Mass": 0, "negatives/Nodule/Mass": 2,
+            "positives/Hernia": 0, "negatives/Hernia": 0,
+        }  # fmt: skip
+
+
+VALUES = {
+    "bce": 1.0, "bce/Mass": 2.0, "bce/Nodule/Mass": 3.0, "auroc/Mass": 4.0, "images": 5.0,
+    "positives/Mass": 6.0, "negatives/Nodule/Mass": 7.0, "images_per_second": 8.0,
+}  # fmt: skip
+
+
+class TestDisclosed:
+    def test_is_everything_where_nothing_is_withheld(self):
+        assert disclosed(VALUES, (), with_counts=True) == VALUES
+
+    def test_has_no_count_where_counts_stay(self):
+        kept = disclosed(VALUES, (), with_counts=False)
+        assert set(VALUES) - set(kept) == {"images", "positives/Mass", "negatives/Nodule/Mass"}
+
+    def test_has_nothing_of_a_withheld_class_and_all_of_one_called_alike(self):
+        kept = disclosed(VALUES, {"Mass"}, with_counts=True)
+        assert set(VALUES) - set(kept) == {"bce/Mass", "auroc/Mass", "positives/Mass"}
+
+
+def test_summary_has_the_means_that_there_are():
+    assert summary({"bce/Mass": 1, "auroc": 0.75, "bce": 0.5}) == "bce 0.5000, auroc 0.7500"
+    assert summary({"bce": 0.5}) == "bce 0.5000"

@@ -1,21 +1,20 @@
 """Rule 4 of the design: best and last on disk, inside and outside the job's workspace."""
 
 import dataclasses
+import errno
 
 import numpy as np
 import pytest
-from nvflare.apis.dxo import DataKind
 from nvflare.app_common.abstract.model import ModelLearnableKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model
-from surgical_aggregation import wire
+from surgical_aggregation import checkpoint, wire
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
-from surgical_aggregation.checkpoint import Checkpoint, digest, load, save
+from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, digest, load, save
 from surgical_aggregation.global_model import from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
-from surgical_aggregation.locator import CheckpointLocator
 from surgical_aggregation.persistor import CheckpointPersistor
 
 TWO = np.float32([1, 2])
@@ -135,6 +134,44 @@ def warnings(monkeypatch):
     return said
 
 
+class TestFullDisk:
+    @pytest.fixture
+    def written(self, tmp_path):
+        """A persistor that has written a best model, and its context."""
+        fl_ctx = persistor_context(tmp_path)
+        persistor = CheckpointPersistor()
+        announce_best(persistor, fl_ctx, {"round": 4})
+        return persistor, fl_ctx
+
+    @pytest.fixture
+    def full(self, written, monkeypatch):
+        def write(file, manifest, variables):
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(checkpoint, "_write", write)
+
+    def test_a_round_ends_the_run_with_the_file_and_the_reason(self, written, full, tmp_path):
+        persistor, fl_ctx = written
+        with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
+            persistor.save(to_learnable(MODEL), fl_ctx)
+        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == {"round": 4}
+
+    def test_a_best_model_ends_the_run_too_for_flare_would_go_on(
+        self, written, full, panics, tmp_path
+    ):
+        announce_best(*written, {"round": 5})
+        assert "best.npz' could not be written: No space left on device" in panics[0]
+        assert load(copies(tmp_path, "best.npz")[0]).manifest["best"] == {"round": 4}
+
+    def test_a_best_model_that_cannot_be_taken_over_ends_the_run_before_it_begins(
+        self, written, full, panics, tmp_path
+    ):
+        start = copies(tmp_path, "last.npz")[1]
+        CheckpointPersistor().load(persistor_context(tmp_path, str(start)))
+        assert "best.npz' could not be written" in panics[0]
+
+
 class TestContinue:
     """From an earlier job's last.npz, with or without its best.npz beside it."""
 
@@ -210,20 +247,52 @@ class TestContinue:
         assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
 
 
-class TestLocator:
-    def test_finds_what_the_persistor_wrote(self, tmp_path):
-        fl_ctx = persistor_context(tmp_path)
-        CheckpointPersistor().save(to_learnable(MODEL), fl_ctx)
-        locator = CheckpointLocator("last")
-        assert locator.get_model_names(fl_ctx) == ["last"]
-        dxo = locator.locate_model("last", fl_ctx)
-        assert dxo.data_kind == DataKind.WEIGHTS
-        assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
-        assert dxo.meta == {}
+class TestContinueAJob:
+    """By the id of an earlier job at this server, whatever the initial body."""
 
-    def test_names_nothing_where_there_is_no_model(self, tmp_path):
-        assert CheckpointLocator("best").get_model_names(persistor_context(tmp_path)) == []
+    def start(self, folder, continues, initial_body="nowhere.npz"):
+        return CheckpointPersistor(continues=continues).load(
+            persistor_context(folder, initial_body)
+        )
 
-    def test_refuses_another_model(self):
-        with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
-            CheckpointLocator("first")
+    def earlier(self, folder, job="a", **manifest):
+        path = folder / "server" / "checkpoints" / job / "last.npz"
+        facts = {"head_features": 2, "round": 3, "job": job, **manifest}
+        save(Checkpoint(BODY, facts, {"mean/conv/kernel": TWO}), path)
+        return path
+
+    def test_its_last_model_round_and_moments_are_taken_and_no_initial_body(self, tmp_path, panics):
+        self.earlier(tmp_path, "other", round=9)
+        self.earlier(tmp_path)
+        learnable = self.start(tmp_path, "a")
+        manifest = learnable[ModelLearnableKey.META]
+        assert (manifest["round"], manifest["job"]) == (3, "job")
+        assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
+        assert from_learnable(learnable).moments["mean/conv/kernel"].tolist() == [1, 2]
+        assert not panics
+
+    def test_its_best_model_is_taken_over_too(self, tmp_path, panics):
+        record = {"round": 1, "metric": "bce", "value": 0.25, "sites": {}, "classes": {}}
+        last = self.earlier(tmp_path, best=record)
+        save(Checkpoint(BODY, {"head_features": 2, "best": record}), last.with_name("best.npz"))
+        self.start(tmp_path, "a")
+        for path in copies(tmp_path, "best.npz"):
+            assert load(path).manifest["best"] == record
+        assert not panics
+
+    @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
+    def test_anything_but_the_id_of_such_a_job_ends_the_run_with_those_that_are(
+        self, tmp_path, panics, job
+    ):
+        self.earlier(tmp_path)
+        save(Checkpoint(BODY, {}), tmp_path / "server" / "a" / "last.npz")  # outside
+        assert self.start(tmp_path, job).is_empty()
+        assert f"{job!r} left none in" in panics[0]
+        assert panics[0].endswith("the newest first: a.")
+
+    def test_without_one_it_starts_from_the_initial_body(self, tmp_path, panics):
+        self.earlier(tmp_path)
+        path = tmp_path / "start.npz"
+        save(Checkpoint(BODY, {"head_features": 2}), path)
+        learnable = self.start(tmp_path, "", initial_body=str(path))
+        assert learnable[ModelLearnableKey.META]["round"] == 0 and not panics

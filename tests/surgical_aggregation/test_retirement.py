@@ -72,3 +72,8 @@ def test_no_class_at_all_is_refused(model):
 def test_a_model_that_no_run_made_can_lose_a_class_too(model):
     after = retire(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])
     assert after.manifest["retired"] == {"Mass": {"round": 0, "sites": []}}
+
+
+def test_all_classes_are_refused(model):
+    with pytest.raises(RetirementError, match="at least one class"):
+        retire(model, ["Edema", "Mass", "Nodule/Mass"])

@@ -3,6 +3,7 @@ import json
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context
 from surgical_aggregation import __version__
@@ -50,3 +51,32 @@ def test_every_event_is_a_line_at_once(tmp_path):
         "started", "best", "best", "best_dropped", "stopped", "refused", "round", "failed", "ended",
     ]  # fmt: skip
     assert lines[5] == {"event": "refused", "site": "north", "round": 2, "reason": "it is late"}
+
+
+def test_an_admin_is_told_how_far_the_run_is(tmp_path):
+    record = RunRecord()
+    engine = Engine(tmp_path, record=record)
+
+    def told():
+        collector = GroupInfoCollector()
+        fl_ctx = context(engine=engine)
+        key = InfoCollector.CTX_KEY_STATS_COLLECTOR
+        fl_ctx.set_prop(key, collector, private=True, sticky=False)
+        record.handle_event(InfoCollector.EVENT_TYPE_GET_STATS, fl_ctx)
+        return collector.info["RunRecord"]
+
+    def fire(event, **props):
+        fl_ctx = context(engine=engine)
+        for key, value in props.items():
+            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        record.handle_event(event, fl_ctx)
+
+    fire(EventType.START_RUN)
+    assert told() == {"rounds": 0, "best": None, "stopped": False}
+    best = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}}
+    fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
+    fire(AppEventType.ROUND_DONE)
+    assert told() == {"rounds": 1, "best": best, "stopped": False}
+    fire(BEST_DROPPED, **{DROPPED: "other sites"})
+    fire(TRAINING_STOPPED, **{STOPPED: {"round": 1}})
+    assert told() == {"rounds": 1, "best": None, "stopped": True}

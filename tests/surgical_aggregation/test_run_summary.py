@@ -20,6 +20,13 @@ def said(monkeypatch):
     return lines
 
 
+def trained():
+    """The summary of a run that trains."""
+    summary = RunSummary()
+    summary.handle_event(AppEventType.ROUND_STARTED, context())
+    return summary
+
+
 def fire(summary, folder, event, site=None, **props):
     fl_ctx = context(site, engine=Engine(folder))
     for key, value in props.items():
@@ -39,34 +46,35 @@ def metrics(**values):
 
 
 def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
-    summary = RunSummary()
+    summary = trained()
     best = {"round": 4, "metric": "bce", "value": 0.25}
     fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
     fire(summary, tmp_path, CONTRIBUTION_REFUSED)
-    result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce": 0.3})
+    result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3, "bce/Mass": 0.4})
     event = AppEventType.VALIDATION_RESULT_RECEIVED
     fire(summary, tmp_path, event, "north", **outcome(result))
-    fire(summary, tmp_path, event, "south", **outcome(metrics(bce=0.3)))
+    fire(summary, tmp_path, event, "south", **outcome(metrics(**{"bce/Edema": 0.3, "images": 40})))
     fire(summary, tmp_path, event, "west", **outcome(make_reply(ReturnCode.TASK_ABORTED)))
     fire(summary, tmp_path, event, "north", **outcome(metrics(auroc=0.1), "validate_final"))
     fire(summary, tmp_path, EventType.END_RUN)
     assert said[0].splitlines() == [
         "the run has ended",
         "  best model: round 4, mean validation bce 0.2500",
-        "  test split of north: mean AUROC 0.750 over 1 of its classes",
-        "  test split of south: mean AUROC not defined over 0 of its classes",
+        "  test split of north: mean AUROC 0.750 over 1 of its 2 classes",
+        "  test split of south: mean AUROC not defined over 0 of its 1 classes, 40 images",
+        "  test split of west: not measured (TASK_ABORTED)",
         "  results refused: 1; see run_record.jsonl",
         f"  models: {tmp_path / 'server' / 'checkpoints' / 'job'}",
     ]
 
 
 def test_says_so_when_there_is_no_best_model(said, tmp_path):
-    fire(RunSummary(), tmp_path, EventType.END_RUN)
+    fire(trained(), tmp_path, EventType.END_RUN)
     assert "no best one" in said[0]
 
 
 def test_says_that_it_stopped_early(said, tmp_path):
-    summary = RunSummary()
+    summary = trained()
     stopped = {"round": 7, "best_round": 5, "patience": 2}
     fire(summary, tmp_path, TRAINING_STOPPED, **{STOPPED: stopped})
     fire(summary, tmp_path, EventType.END_RUN)
@@ -77,10 +85,22 @@ def test_says_that_it_stopped_early(said, tmp_path):
     ("dropped", "line"), [(False, "best model: round 4"), (True, "no best one")]
 )
 def test_the_earlier_runs_best_model_counts_unless_it_is_dropped(said, tmp_path, dropped, line):
-    summary = RunSummary()
+    summary = trained()
     best = {"round": 4, "metric": "bce", "value": 0.25}
     fire(summary, tmp_path, AppEventType.INITIAL_MODEL_LOADED, **{BEST: best})
     if dropped:
         fire(summary, tmp_path, BEST_DROPPED)
     fire(summary, tmp_path, EventType.END_RUN)
     assert line in said[0]
+
+
+def test_of_a_run_that_trains_nothing_it_says_how_the_model_did_and_nothing_else(said, tmp_path):
+    summary = RunSummary("evaluation")
+    event = AppEventType.VALIDATION_RESULT_RECEIVED
+    result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3})
+    fire(summary, tmp_path, event, "north", **outcome(result, "evaluation"))
+    fire(summary, tmp_path, EventType.END_RUN)
+    assert said[0].splitlines() == [
+        "the run has ended",
+        "  test split of north: mean AUROC 0.750 over 1 of its 1 classes",
+    ]

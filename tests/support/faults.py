@@ -1,0 +1,160 @@
+"""Faults, placed into the tiny job's configurations; each strikes once, also in a continued job."""
+
+import errno
+import itertools
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+from nvflare.apis.fl_component import FLComponent
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation import checkpoint
+from surgical_aggregation.executor import KerasExecutor
+from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
+from tiny_site import TinySite
+
+LONGEST = 60.0
+"""Seconds that a site is held up at most."""
+
+KINDS = ("error", "kill", "slow", "hold", "mark")
+"""What can go wrong in an executor, in the order in which a round's faults strike."""
+
+ROUND = "faults.round"
+"""Context property at a site: the round of its task."""
+
+
+def strikes(plan, folder, site, round_, kinds):
+    """Which of `kinds` strikes now: planned as "site:round:kind", and not yet struck."""
+    for kind in kinds:
+        item = f"{site}:{round_}:{kind}"
+        mark = Path(folder) / item.replace(":", "-")
+        if item in plan and not mark.exists():
+            mark.touch()
+            return kind
+    return None
+
+
+class FaultyExecutor(KerasExecutor):
+    """The job's executor, which fails when a task is done and the site's state is written.
+
+    Args:
+        site: The site it runs at.
+        plan: "site:round:what" items; what is "error", "kill" (of the process), "slow" (until the
+            round is over without it), "hold" (until the task is aborted) or "mark" (nothing, but a
+            mark for the test to act upon). In place of a round a task's name, such as "test".
+        folder: Where marks of what has struck are kept.
+        settings: The job's own.
+    """
+
+    def __init__(self, site, plan, folder, **settings):
+        super().__init__(**settings)
+        self.site = site
+        self.plan = plan
+        self.folder = folder
+
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
+        train = task_name == "train"
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND) if train else task_name
+        fl_ctx.set_prop(ROUND, round_, private=True, sticky=False)
+        what = strikes(self.plan, self.folder, self.site, round_, KINDS)
+        if what == "error":
+            raise OSError("the GPU is gone")
+        if what == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "slow":
+            closed = Path(self.folder) / f"round-{round_ + 1}.npz"
+            _wait(lambda: abort_signal.triggered or closed.exists())
+        if what == "hold":
+            _wait(lambda: abort_signal.triggered)
+        return reply
+
+
+def _wait(until):
+    end = time.monotonic() + LONGEST
+    while not until() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+class FragileSite(TinySite):
+    """A site one of whose images cannot be read, in the middle of the second of a round's passes.
+
+    Args:
+        site: Its name.
+        table: See `TinySite`.
+        plan: "site:round:image" items.
+        folder: Where marks of what has struck are kept.
+        epochs: Passes of a round.
+    """
+
+    def __init__(self, site: str, table: str, plan: list, folder: str, epochs: int):
+        super().__init__(site, table)
+        self.plan = plan
+        self.folder = folder
+        self.epochs = epochs
+
+    def data(self, split, *, training=False, first_pass=0):
+        import tensorflow as tf
+
+        whole = super().data(split, training=training, first_pass=first_pass)
+        if not training:
+            return whole
+        passes = itertools.count(first_pass)
+
+        def batches():
+            round_, epoch = divmod(next(passes), self.epochs)
+            for number, batch in enumerate(whole.as_numpy_iterator()):
+                if epoch == 1 and number == 1:
+                    if strikes(self.plan, self.folder, self.site, round_, ["image"]):
+                        raise OSError("image 00000013_004.png is truncated")
+                yield batch
+
+        data = tf.data.Dataset.from_generator(batches, output_signature=whole.element_spec)
+        return data.apply(tf.data.experimental.assert_cardinality(whole.cardinality()))
+
+
+class KeepRounds(FLComponent):
+    """Keeps the global model after every round, as round-<number of rounds made>.npz.
+
+    Args:
+        folder: Where.
+    """
+
+    def __init__(self, folder: str):
+        super().__init__()
+        self.folder = folder
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == AppEventType.ROUND_DONE:
+            made = fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1
+            last = checkpoint_folders(fl_ctx)[0] / LAST_FILE
+            shutil.copy(last, Path(self.folder) / f"round-{made}.npz")
+
+
+class FullDisk(FLComponent):
+    """A server's disk that is full: no checkpoint can be written whole.
+
+    Args:
+        plan: "server:round:full" items: from that round's start on.
+        folder: Where marks of what has struck are kept.
+    """
+
+    def __init__(self, plan: list, folder: str):
+        super().__init__()
+        self.plan = plan
+        self.folder = folder
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == AppEventType.ROUND_STARTED:
+            round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+            if strikes(self.plan, self.folder, "server", round_, ["full"]):
+                checkpoint._write = _half
+
+
+def _half(file, manifest, variables):
+    file.write(manifest.encode())
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,51 @@
+"""The tiny job with planned faults at its sites and its server."""
+
+import json
+import re
+
+import tiny_job
+from cxr_study import job_folder
+
+_EXECUTOR = re.compile(r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{')
+
+
+def make(folder, sites, plan=(), *, struck=None, settings=None):
+    """Copy the surgical job; what has struck once is remembered in a folder and strikes no more.
+
+    Args:
+        folder: For the job and its table of sites.
+        sites: See `tiny_job.make`.
+        plan: "place:round:what" items, see `faults` and `hostile`.
+        struck: The folder; default: one of the job's own.
+        settings: Knobs.
+
+    Returns:
+        The job folder.
+    """
+    job = tiny_job.make(folder, sites, settings=settings)
+    struck = struck or folder / "struck"
+    struck.mkdir(exist_ok=True, parents=True)
+    rest = f'plan = {json.dumps(list(plan))}, folder = "{struck}"'
+    at_site = f'site = "{{SITE_NAME}}", {rest}'
+    client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
+    _substitute(client, _EXECUTOR, f'path = "faults.FaultyExecutor", args {{ {at_site},')
+    _substitute(
+        client, r'path = "tiny_site\.TinySite", args \{(.*?) \}',
+        rf'path = "faults.FragileSite", args {{\1, {rest}, epochs = "{{epochs}}" }}',
+    )  # fmt: skip
+    _substitute(
+        client, r'(KeepAtSite"\n.*\n)',
+        rf'\1      {{ path = "hostile.HostileResult", args {{ {at_site} }} }}\n',
+    )  # fmt: skip
+    added = (
+        f'  {{ id = "full_disk", path = "faults.FullDisk", args {{ {rest} }} }}\n'
+        f'  {{ id = "keep_rounds", path = "faults.KeepRounds", args {{ folder = "{struck}" }} }}\n'
+    )
+    _substitute(server, r"components = \[\n", f"components = [\n{added}")
+    return job
+
+
+def _substitute(path, pattern, text):
+    changed, number = re.subn(pattern, text, path.read_text(encoding="utf-8"))
+    assert number == 1, (path, pattern)
+    path.write_text(changed, encoding="utf-8")

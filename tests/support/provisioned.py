@@ -1,0 +1,108 @@
+"""A provisioned FLARE system of the tiny study on this machine: kits as real places get them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import tiny_job
+from cxr_study.deployment import services
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.ports import free_port, wait_for_listener
+
+PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
+
+
+class Provisioned:
+    """The startup kits of the project, on a free port.
+
+    Args:
+        folder: For everything.
+        sites: Names.
+    """
+
+    def __init__(self, folder, sites):
+        self.folder = folder
+        self.sites = tuple(sites)
+        self.project = PocProject.read(PROJECT).changed(port=free_port(), sites=self.sites)
+        for name in ("home", "tmp"):
+            (folder / name).mkdir(parents=True)
+        self.environment = {
+            **os.environ,
+            "HOME": str(folder / "home"),
+            "TMPDIR": str(folder / "tmp"),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        }
+        self.project.write(folder / "project.yml")
+        self.nvflare("provision", "-p", folder / "project.yml", "-w", folder / "kits")
+
+    def kit(self, name):
+        return self.folder / "kits" / self.project.name / "prod_00" / name
+
+    @property
+    def server(self):
+        return self.kit(self.project.server["name"])
+
+    @property
+    def lead(self):
+        return self.kit(self.project.lead)
+
+    @property
+    def admin(self):
+        return self.kit(self.project.project_admin)
+
+    def nvflare(self, *arguments, check=True):
+        """Run FLARE's command; what it printed."""
+        command = [sys.executable, "-m", "nvflare.cli", *map(str, arguments)]
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def console(self, kit, *commands):
+        """What an admin's console says to commands that are piped into it."""
+        done = subprocess.run(
+            ["bash", str(kit / "startup" / "fl_admin.sh")],
+            env=self.environment,
+            input="\n".join([kit.name, *commands, "bye", ""]),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def preflight(self, name):
+        """FLARE's verdict on a kit: "pass" or "fail". Never of a site that runs: see runbook."""
+        said = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
+        return json.loads(said)["data"]["overall"]
+
+    def start_server(self):
+        """Start the server as its kit says, with the tiny network's initial body."""
+        body = tiny_job.initial_body(self.folder / "body.npz")
+        services.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+        wait_for_listener(self.project.port, timeout=60)
+
+    def start_sites(self):
+        """Start the sites as their kits say, and wait for them."""
+        for site in self.sites:
+            services.start(self.kit(site), self.environment)
+        deadline = time.monotonic() + 60
+        with FlareSession(self.lead) as session:
+            while session.sites() != set(self.sites):
+                assert time.monotonic() < deadline, session.sites()
+                time.sleep(0.2)
+
+    def stop(self):
+        """End whatever runs."""
+        services.end(self.folder)

@@ -1,0 +1,124 @@
+import time
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey, ReservedTopic, ReturnCode
+from nvflare.apis.shareable import make_reply
+
+from flare import Engine, context
+from surgical_aggregation import site_watch
+from surgical_aggregation.site_watch import SiteWatch
+
+
+class Network(Engine):
+    """Sites that answer, but those that are away."""
+
+    def __init__(self, *sites):
+        super().__init__()
+        self.sites = list(sites)
+        self.away = set()
+
+    def send_aux_request(self, targets, topic, request, timeout, fl_ctx, optional):
+        assert topic == ReservedTopic.JOB_HEART_BEAT and optional
+        answers = {site: make_reply(ReturnCode.OK) for site in targets}
+        return {**answers, **{site: make_reply(ReturnCode.TIMEOUT) for site in self.away}}
+
+
+@pytest.fixture
+def panics(monkeypatch):
+    """Reasons with which the run was ended."""
+    reasons = []
+    monkeypatch.setattr(SiteWatch, "system_panic", lambda self, why, fl_ctx: reasons.append(why))
+    return reasons
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
+    monkeypatch.setattr(site_watch, "time", now)
+    return now
+
+
+@pytest.fixture
+def look(clock):
+    """Looks at a network, some seconds after the look before."""
+
+    def look(watch, network, seconds=15.0):
+        clock.seconds += seconds
+        watch.look(context(engine=network))
+
+    return look
+
+
+def test_a_site_that_stays_silent_ends_a_run_that_needs_it(look, panics):
+    network, watch = Network("north", "south"), SiteWatch(min_sites=2, silence=60)
+    look(watch, network)
+    network.away = {"south"}
+    for _ in range(4):
+        look(watch, network)
+    assert panics == []
+    look(watch, network)
+    assert panics[0].startswith("no sign of life of south for 60 s, and the run needs 2 sites.")
+    look(watch, network)
+    assert len(panics) == 1
+
+
+def test_while_enough_are_left_the_run_goes_on_and_the_log_says_so(look, panics, caplog):
+    network, watch = Network("north", "south"), SiteWatch(min_sites=1, silence=60)
+    look(watch, network)
+    network.away = {"south"}
+    look(watch, network, 61)
+    look(watch, network)
+    assert panics == [] and caplog.text.count("1 sites are left, and the run goes on") == 1
+
+
+def test_one_answer_in_time_is_enough(look, panics):
+    network, watch = Network("north"), SiteWatch(silence=60)
+    look(watch, network)
+    for away in ([], ["north"], ["north"], ["north"]) * 3:
+        network.away = set(away)
+        look(watch, network)
+    assert panics == []
+
+
+def test_a_site_that_has_not_answered_yet_is_only_starting(look, panics):
+    network, watch = Network("north", "south"), SiteWatch(min_sites=2, silence=60)
+    network.away = {"south"}
+    for _ in range(20):
+        look(watch, network)
+    assert panics == []
+
+
+def started(job, watch, network):
+    fl_ctx = context(engine=network)
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+    watch.handle_event(EventType.START_RUN, fl_ctx)
+    return fl_ctx
+
+
+@pytest.mark.parametrize(("job", "watched"), [("a-job", True), ("simulate_job", False)])
+def test_looks_from_the_start_of_a_run_to_its_end_but_not_in_the_simulator(
+    job, watched, monkeypatch
+):
+    looks = []
+    monkeypatch.setattr(SiteWatch, "look", lambda self, fl_ctx: looks.append(fl_ctx))
+    network, watch = Network("north"), SiteWatch(silence=0.08)
+    network.new_context = lambda: _Managed(network)
+    fl_ctx = started(job, watch, network)
+    time.sleep(0.2)
+    watch.handle_event(EventType.ABOUT_TO_END_RUN, fl_ctx)
+    seen = len(looks)
+    time.sleep(0.1)
+    assert bool(seen) == watched and len(looks) <= seen + 1
+
+
+class _Managed:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __enter__(self):
+        return context(engine=self.engine)
+
+    def __exit__(self, *error):
+        pass
