@@ -6,10 +6,12 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from pyhocon import ConfigFactory
 
+from cxr_study import knob_values
 from cxr_study.vocabulary import nearest
 
 SERVER_APP = "app_server"
@@ -27,6 +29,9 @@ _KNOB = re.compile(
     r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
     re.M | re.X,
 )
+
+
+_SITE = re.compile(r"\w[\w.@-]*")
 
 
 class JobError(ValueError):
@@ -69,6 +74,31 @@ def encrypted(job: Path) -> bool:
     return "surgical_aggregation.homomorphic." in _read(job / SERVER_CONFIG)
 
 
+def check(
+    job: Path, *, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
+) -> None:
+    """Refuse what `copy` would refuse.
+
+    Args:
+        job: Job folder.
+        sites: Names of the sites.
+        settings: Knob -> value, at the server and at every site.
+        per_site: Site -> knob -> value, at that site alone.
+
+    Raises:
+        JobError: See `copy`.
+        ValueError: A value is unknown or out of range; see `knob_values`.
+    """
+    _check_names(sites)
+    _check(settings, knobs(job), f"job {job.name!r}")
+    own = client_apps(job)
+    for site, values in per_site.items():
+        _check_site(site, values, sites)
+        _check(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+        knob_values.check({**knobs(job, site if site in own else None), **settings, **values})
+    knob_values.check({**knobs(job), **settings})
+
+
 def copy(
     job: Path,
     target: Path,
@@ -90,13 +120,14 @@ def copy(
 
     Raises:
         JobError: A knob is not the job's, or not one that sites may differ in; its value is of
-            another kind than the job's own; or a site is none of `sites`.
+            another kind than the job's own; a site is none of `sites`, or no name; or the folder
+            exists.
+        ValueError: A value is unknown or out of range; see `knob_values`.
     """
     per_site = per_site or {}
-    _check(settings, knobs(job), f"job {job.name!r}")
-    for site, values in per_site.items():
-        _check_site(site, values, sites)
-        _check(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+    check(job, sites=sites, settings=settings, per_site=per_site)
+    if target.exists():
+        raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
     shutil.copytree(job, target)
     own = {site: app for site, app in client_apps(job).items() if app != CLIENT_APP}
     for site in per_site.keys() - own.keys():
@@ -133,7 +164,12 @@ def _app(job: Path, site: str) -> str:
 
 
 def _knobs(config: Path) -> dict[str, object]:
-    text = _read(config)
+    return dict(_parsed(_read(config)))
+
+
+@lru_cache
+def _parsed(text: str) -> Settings:
+    # A tenth of a second each time, and one run looks at its job a dozen times.
     parsed = ConfigFactory.parse_string(text)
     names = [match["name"] for match in _KNOB.finditer(text)]
     return {name: parsed[name] for name in names if name != "format_version"}
@@ -156,6 +192,15 @@ def _check(settings: Settings, known: Settings, whose: str) -> None:
         if name not in known:
             raise JobError(f"{whose} has no knob {name!r}; {nearest(name, tuple(known))}.")
         _check_kind(name, value, known[name])
+
+
+def _check_names(sites: Sequence[str]) -> None:
+    strange = [site for site in sites if not _SITE.fullmatch(site)]
+    if not sites or strange or len(set(sites)) < len(sites):
+        raise JobError(
+            "sites need names of letters, digits and -._@, each another; got "
+            f"{', '.join(map(repr, sites)) or 'none'}."
+        )
 
 
 def _check_site(site: str, values: Settings, sites: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The job folders: one template for every method of the papers."""
+"""The job folders: one template for every method of the papers, one for an evaluation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from types import MappingProxyType
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from cxr_study import job_folder, presets
+from cxr_study import job_code, job_folder, presets
 from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG, JobError, Settings
 from cxr_study.vocabulary import nearest
 from surgical_aggregation.strategy import check
-
-TEMPLATES = Path(__file__).parent / "job_templates"
-MARKER = TEMPLATES / "README.txt"
-"""A job with a file in each app's custom/ may name classes of installed packages."""
 
 
 @dataclass(frozen=True)
@@ -95,42 +91,46 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 """Name -> method."""
 
+EVALUATION = "evaluation"
+"""Name of the job that measures a model and trains none."""
 
-def method_of(name: str) -> Method:
-    """The method of a name.
-
-    Raises:
-        JobError: There is none.
-    """
-    if name not in METHODS:
-        raise JobError(f"there is no method {name!r}; {nearest(name, tuple(METHODS))}.")
-    return METHODS[name]
+JOBS = (*METHODS, EVALUATION)
 
 
-def write(name: str, folder: Path) -> None:
-    """Write the job folder of a method, for the two sites of the phantom study.
+def write(name: str, folder: Path, code: str = "marked") -> None:
+    """Write a job's folder, for the two sites of the phantom study.
 
     Args:
-        name: Of the method.
+        name: Of the method, or `EVALUATION`.
         folder: New folder.
+        code: How its code gets to the places that run it, one of `job_code.WAYS`.
 
     Raises:
-        JobError: There is no such method.
+        JobError: There is no such job or way.
         FileExistsError: The folder exists.
     """
-    method = method_of(name)
+    if name not in JOBS:
+        raise JobError(f"there is no method {name!r}; {nearest(name, JOBS)}.")
+    prefix = "" if name in METHODS else f"{name}_"
+    if code not in job_code.WAYS:
+        raise JobError(f"code must be one of {', '.join(job_code.WAYS)}; got {code!r}.")
     folder.mkdir(parents=True)
     for template, path in {
         "meta.json.j2": "meta.json",
-        "server.conf.j2": SERVER_CONFIG,
-        "client.conf.j2": CLIENT_CONFIG,
+        f"{prefix}server.conf.j2": SERVER_CONFIG,
+        f"{prefix}client.conf.j2": CLIENT_CONFIG,
     }.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_environment().get_template(template).render(method=method), "utf-8")
-    for app in ("app_server", "app_client"):
-        (folder / app / "custom").mkdir()
-        shutil.copyfile(MARKER, folder / app / "custom" / MARKER.name)
+        carried = job_code.PACKAGES if code == "carried" else ()
+        text = (
+            _environment()
+            .get_template(template)
+            .render(name=name, method=METHODS.get(name), carried=carried)
+        )
+        file.write_text(text, "utf-8")
+    for app in (job_folder.SERVER_APP, job_folder.CLIENT_APP):
+        job_code.add(folder / app, code)
 
 
 def _environment() -> Environment:
@@ -153,41 +153,44 @@ def configure(
     preset: str | None = None,
     settings: Settings,
     per_site: Mapping[str, Settings],
+    code: str = "marked",
 ) -> None:
-    """Write a method's job folder for some sites, with some knobs set.
+    """Write a job's folder for some sites, with some knobs set.
 
     Args:
-        name: Of the method.
+        name: Of the method, or `EVALUATION`.
         folder: New folder.
         sites: Names of the sites.
         strategy: See `surgical_aggregation.strategy`; None: the method's own.
         preset: See `presets`; None: the knobs for the phantom study on CPUs.
         settings: Knob -> value.
         per_site: Site -> knob -> value.
+        code: See `write`.
 
     Raises:
-        JobError: No such method, preset, knob or site, or a value of another kind.
+        JobError: No such job, preset, knob, site or way, or a value of another kind.
         StrategyError: No such strategy.
     """
     if strategy is not None:
         settings = {**settings, "strategy": strategy}
     settings, per_site = presets.apply(preset, settings, per_site, sites)
-    check(str(settings.get("strategy", method_of(name).strategy)))
+    if name in METHODS:
+        check(str(settings.get("strategy", METHODS[name].strategy)))
     with TemporaryDirectory() as temporary:
         template = Path(temporary) / name
-        write(name, template)
+        write(name, template, code)
         needed = {**job_folder.knobs(template), **settings}["min_clients"]
         if isinstance(needed, int) and needed > len(sites):
             raise JobError(
-                f"a round of this job needs the results of {needed} sites; got "
+                f"this job needs the results of {needed} sites; got "
                 f"{', '.join(sites)}. Add sites, or set min_clients={len(sites)}."
             )
         job_folder.copy(template, folder, sites=sites, settings=settings, per_site=per_site)
 
 
 def write_all(folder: Path) -> None:
-    """Write every method's job folder into `folder`, in place of what is there by that name."""
-    for name in METHODS:
+    """Write every job's folder into `folder`, in place of what is there by that name."""
+    for name in JOBS:
         shutil.rmtree(folder / name, ignore_errors=True)
         write(name, folder / name)
 

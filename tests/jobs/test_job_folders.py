@@ -51,7 +51,8 @@ class TestConfiguration:
         text = re.sub(r"#.*", "", (JOBS / job / name).read_text(encoding="utf-8"))
         used = set(re.findall(r"\{(\w+)\}", text))
         assert used - SYSTEM == knobs
-        assert set(re.findall(r"\{(\$\w+)\}", text)) <= {"$CXR_SITES", "$CXR_INITIAL_BODY"}
+        places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
+        assert set(re.findall(r"\{(\$\w+)\}", text)) <= places
 
     def test_its_header_says_the_command(self, job, name):
         if name == job_folder.SERVER_CONFIG:
@@ -74,8 +75,8 @@ class TestJob:
         assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("job", METHODS)  # a census carries no model
-class TestMethod:
+@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census carries no model
+class TestModel:
     def test_every_task_with_a_model_passes_the_gate(self, job):
         server = parsed(job, job_folder.SERVER_CONFIG)
         gated = {
@@ -87,6 +88,23 @@ class TestMethod:
         client = parsed(job, job_folder.CLIENT_CONFIG)
         assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
 
+    def test_what_leaves_a_site_is_streamed_to_the_server_and_kept_there(self, job):
+        server, client = (
+            {node["path"]: node for node in walk(parsed(job, name)) if "path" in node}
+            for name in NAMES
+        )
+        for half, path in (
+            (server, "surgical_aggregation.tracking.Tracking"),
+            (client, "surgical_aggregation.metrics_stream.MetricsStream"),
+        ):
+            assert half[path]["args"] == {"tracking": "{tracking}"}
+        to_server = client["nvflare.app_common.widgets.convert_to_fed_event.ConvertToFedEvent"]
+        assert to_server["args"] == {"events_to_convert": ["analytix_log_stats"]}
+        assert len({parsed(job, name)["tracking"] for name in NAMES}) == 1
+
+
+@pytest.mark.parametrize("job", METHODS)
+class TestMethod:
     def test_strategy_and_head_are_the_same_wherever_they_are_said(self, job):
         said = [
             node["args"]

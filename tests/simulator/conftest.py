@@ -20,10 +20,13 @@ def initial_body(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory, initial_body):
-    """Three runs side by side: two of the same job, the first captured, and one with faults."""
+    """Three runs: two of the same job, the first captured and tracked, and one with faults."""
     folder = tmp_path_factory.mktemp("runs")
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(run, folder / "first", SITES, initial_body, capture=True, num_rounds=3)
+        first = pool.submit(
+            run, folder / "first", SITES, initial_body, capture=True, num_rounds=3,
+            tracking="tensorboard",
+        )  # fmt: skip
         second = pool.submit(run, folder / "second", SITES, initial_body, num_rounds=3)
         faulty = pool.submit(
             run, folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,

@@ -1,16 +1,12 @@
 """The census job in FLARE's simulator: what it counts, and what it tells whom."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import plain_simulator
 from cxr_study.audit import from_flare_job, write_cross_site
 from cxr_study.audit.census import STATES
 from cxr_study.audit.write import take_shared
@@ -30,22 +26,11 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("census")
     write_phantom(folder / "phantom", images_per_site=120, size=32)
     (folder / "received").mkdir()
-    command = [
-        sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator", str(JOB),
-        "-w", str(folder / "workspace"), "-c", "nih,chexpert", "-t", "2",
-    ]  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch, (folder / "log").open("w") as log:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CXR_SITES", str(folder / "phantom/sites"))
         patch.setenv("SURGAGG_CACHE", str(folder / "cache"))
         patch.setenv("CAPTURE_FOLDER", str(folder / "received"))
-        process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            assert process.wait(timeout=240) == 0, (folder / "log").read_text()
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        plain_simulator.run(JOB, folder / "workspace", ["nih", "chexpert"])
         yield _left(folder)
 
 

@@ -4,7 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from cxr_study.federated_evaluation import RESULTS_FILE
+from secrecy import forms
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES
@@ -75,6 +78,63 @@ class TestResult:
             assert sorted(site["name"] for site in entry["sites"]) == sorted(SITES)
 
 
+def curves(runs, site):
+    """Tag -> {step: value}, as TensorBoard reads them."""
+    events = EventAccumulator(str(runs.first.server / "tb_events" / site)).Reload()
+    return {
+        tag: {event.step: event.value for event in events.Scalars(tag)}
+        for tag in events.Tags()["scalars"]
+    }
+
+
+class TestTracking:
+    """The curves in TensorBoard's files are what FLARE's own artifacts hold."""
+
+    @pytest.mark.parametrize("site", SITES)
+    def test_every_round_of_every_class_of_the_site_is_there_and_of_no_other(self, runs, site):
+        found = curves(runs, site)
+        for metric in ("bce", "auroc"):
+            tags = {f"{metric}/{name}" for name in SITES[site]["classes"]} | {metric}
+            assert {tag for tag in found if tag.split("/")[0] == metric} == tags
+            assert all(list(found[tag]) == [0, 1, 2, 3] for tag in tags)  # 3: the final model
+        assert list(found["train_loss"]) == [0, 1, 2]
+
+    @pytest.mark.parametrize("site", SITES)
+    def test_the_values_are_those_that_the_site_measured(self, runs, site):
+        found = curves(runs, site)
+        lines = (runs.first.server / "metrics" / "round_metrics.jsonl").read_text().splitlines()
+        for entry in map(json.loads, lines):
+            (measured,) = [s["metrics"] for s in entry["sites"] if s["name"] == site]
+            values = {metric["name"]: metric["value"] for metric in measured}
+            for tag in {*found} & {*values}:
+                assert found[tag][entry["round"]] == np.float32(values[tag]), tag
+        final = json.loads((runs.first.server / RESULTS_FILE).read_text())[site]
+        assert found["bce"][3] == np.float32(final["SRV_last"]["bce"])
+
+    @pytest.mark.parametrize("site", SITES)
+    def test_the_test_of_the_best_model_stands_at_its_round(self, runs, site):
+        best = runs.first.best.manifest["best"]["round"]
+        tested = json.loads((runs.first.server / RESULTS_FILE).read_text())[site]["SRV_best"]
+        found = curves(runs, site)
+        for name, value in tested.items():
+            assert found[f"test/{name}"] == {best: np.float32(value)}
+
+    def test_the_servers_own_curves_are_the_means_over_the_sites_that_measure(self, runs):
+        sites = [curves(runs, site) for site in SITES]
+        means = curves(runs, "simulator_server")
+        assert set(means) == {tag for found in sites for tag in found if "test/" not in tag}
+        for tag, curve in means.items():
+            held = [found[tag] for found in sites if tag in found]
+            expected = {step: np.mean([found[step] for found in held]) for step in held[0]}
+            assert curve == pytest.approx(expected)
+
+    def test_nothing_of_it_is_at_the_sites(self, runs):
+        at_server = list(runs.first.server.rglob("events.out.*"))
+        assert sorted(runs.first.workspace.rglob("events.out.*")) == sorted(at_server)
+        assert {path.parent.name for path in at_server} == {*SITES, "simulator_server"}
+        assert not list(runs.second.workspace.rglob("events.out.*"))
+
+
 class TestReproducibility:
     def test_same_seed_gives_bit_equal_models(self, runs):
         for name in ("best", "last"):
@@ -109,13 +169,6 @@ class TestSecrecy:
         names = {path.name for path in files(runs.first.workspace / site)}
         assert "config_fed_client.conf" in names
         assert "config_fed_server.conf" not in names
-
-
-def forms(name):
-    """Spellings of a name that a serialiser might use; ASCII letters in lower case."""
-    escaped = json.dumps(name)[1:-1]
-    spelt = {name.encode(), name.encode("utf-16-le"), name.encode("latin-1"), escaped.encode()}
-    return {form.lower() for form in spelt}
 
 
 class TestFaults:
