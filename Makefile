@@ -25,7 +25,7 @@ nih:
 
 .PHONY: test
 test: .venv/installed-dev ## Run all tests; some of them: make test PYTEST_ARGS=tests/cxr_study
-	.venv/bin/pytest $(PYTEST_ARGS)
+	.venv/bin/pytest --numprocesses auto $(PYTEST_ARGS)
 
 .PHONY: check
 check: .venv/installed-dev ## Lint, format and types
@@ -34,7 +34,7 @@ check: .venv/installed-dev ## Lint, format and types
 	.venv/bin/mypy
 
 .PHONY: jobs
-jobs: .venv/installed ## Write the job folders of the methods anew from their template
+jobs: .venv/installed ## Write the job folders anew from their templates
 	.venv/bin/python -m cxr_study.jobs jobs
 
 .PHONY: pins

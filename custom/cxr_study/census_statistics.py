@@ -1,15 +1,20 @@
 """The census of a site as statistics of FLARE."""
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 
 from cxr_study.audit.flare_job import DATASET, to_counts
 from cxr_study.audit.write import take_shared
 from cxr_study.embedded import embedded_study
+from cxr_study.label_table import classes
 from cxr_study.site_data import load_labels
 from cxr_study.site_file import read_site_file
+from surgical_aggregation.site import SiteError
+from surgical_aggregation.site_policy import NO_POLICY, site_policy
 
 LEAST_MIN_COUNT = 5
 """What a site withholds at least, whatever a job asks for."""
@@ -20,11 +25,14 @@ class CensusStatistics(Statistics):
 
     Runs on the client, behind FLARE's `StatisticsExecutor`; `audit.flare_job` says which count is
     which. Only what a site may share ever gets here, so no privacy filter of FLARE has anything to
-    remove (`MinCountCleanser` would keep every count, and look at none but a feature's total).
+    remove (`MinCountCleanser` would keep every count, and look at none but a feature's total). A
+    site with a policy (see `site_policy`) counts nothing unless it says 'report_counts', and then
+    only the classes that it shares.
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site. Default None: the embedded phantom study.
+        sites: Folder of site files, at the site. Default None: the one that the site's policy names
+            with 'site_files'; without a policy the embedded phantom study.
         image_size: Side of the images that are looked at, pixels. Default 64.
         min_count: Smallest number of patients behind a count. Default 10; never less than
             `LEAST_MIN_COUNT`.
@@ -38,6 +46,11 @@ class CensusStatistics(Statistics):
         self.sites = sites
         self.image_size = image_size
         self.min_count = min_count
+        self._fl_ctx: FLContext | None = None
+
+    def initialize(self, fl_ctx: FLContext) -> None:
+        """Take the context, in which the site's policy is; faults show when a task asks."""
+        self._fl_ctx = fl_ctx
 
     def features(self) -> dict[str, list[Feature]]:
         """Features of the one data set.
@@ -53,6 +66,15 @@ class CensusStatistics(Statistics):
 
     @cached_property
     def _counts(self) -> dict[str, int]:
-        folder = Path(self.sites) if self.sites else embedded_study().sites
+        policy = site_policy(self._fl_ctx) if self._fl_ctx else NO_POLICY
+        if not policy.report_counts:
+            raise SiteError(
+                "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
+            )
+        given = self.sites or policy.site_files
+        folder = Path(given) if given else embedded_study().sites
         labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
+        if policy.share is not None:
+            withheld = [name for name in classes(labels.table) if name not in policy.share]
+            labels = replace(labels, table=labels.table.drop(columns=withheld))
         return to_counts(take_shared(labels, self.image_size, max(self.min_count, LEAST_MIN_COUNT)))

@@ -15,10 +15,15 @@ from cxr_study import (
     cli_compare,
     cli_data,
     cli_job,
+    cli_kit,
+    cli_poc,
+    cli_report,
+    cli_submit,
     cli_train,
     job_folder,
     jobs,
     presets,
+    real_study,
     settings,
 )
 from cxr_study.cli_run import (
@@ -28,14 +33,16 @@ from cxr_study.cli_run import (
     Preset,
     Settings,
     Sites,
+    check_room,
     console,
     make_room,
     run_and_report,
     say,
     split,
 )
+from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.initial_body import check_network
-from cxr_study.real_study import write_nih_study
+from cxr_study.readers.discovery import official_files
 from cxr_study.simulation import SimulationError
 from cxr_study.study_run import StudyRun
 from surgical_aggregation import __version__
@@ -49,6 +56,8 @@ app = typer.Typer(
     epilog="Example:  surgagg demo      Exit codes: 0 done, 1 a job failed, 2 wrong use.",
 )
 app.add_typer(cli_data.app, name="data")
+app.add_typer(cli_kit.app, name="kit")
+app.add_typer(cli_poc.app, name="poc")
 app.command(epilog="Example:  surgagg classes sites/*.yaml")(cli_data.classes)
 app.command("continue", epilog=cli_checkpoint.CONTINUE_EPILOG)(cli_checkpoint.continue_)
 app.command(epilog=cli_checkpoint.RETIRE_EPILOG)(cli_checkpoint.retire)
@@ -56,6 +65,8 @@ app.command(epilog=cli_checkpoint.DECRYPT_EPILOG)(cli_checkpoint.decrypt)
 app.command(epilog="Example:  surgagg train individual --out runs/individual")(cli_train.train)
 app.command(epilog=cli_compare.EPILOG)(cli_compare.compare)
 app.command("job", epilog=cli_job.EPILOG)(cli_job.job)
+app.command(epilog=cli_submit.EPILOG)(cli_submit.submit)
+app.command(epilog=cli_report.EPILOG)(cli_report.report)
 
 
 @app.command(epilog="Example:  surgagg demo --out runs/demo --force")
@@ -117,12 +128,16 @@ def real(
 
     Patients are split 70/10/20. Any part of the images will do; rows without an image are left out.
     """
-    make_room(out, force)
     data = out.with_name(f"{out.name}-sites")
-    make_room(data, force, "sites/nih-1.yaml")
-    written = write_nih_study(nih, data, seed=seed)
-    names = tuple(path.stem for path in written)
-    study = _study(job, out, names, written[0].parent, initial_body, preset, knobs)
+    rooms = {out: "job/meta.json", data: f"sites/{real_study.SITES[0]}.yaml"}
+    for folder, mark in rooms.items():
+        check_room(folder, force, mark)
+    official_files("nih", nih)
+    study = _study(job, out, real_study.SITES, data / "sites", initial_body, preset, knobs)
+    job_folder.check(job, sites=study.sites, settings=study.settings, per_site=study.per_site)
+    for folder, mark in rooms.items():
+        make_room(folder, force, mark)
+    real_study.write_nih_study(nih, data, seed=seed)
     run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)
 
 
@@ -206,6 +221,6 @@ def main() -> None:
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)
-    except SimulationError as error:
+    except (DeployedRunError, SimulationError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(1)

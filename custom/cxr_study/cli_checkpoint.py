@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from cxr_study import job_folder, results, settings
 from cxr_study.cli_run import Force, Out, Own, Settings, run_and_report, say
-from cxr_study.simulation import checkpoint_folder
-from cxr_study.study_run import RUN_FILE, Earlier, RunFolderError, StudyRun
+from cxr_study.finished_run import read_site_files
+from cxr_study.simulation import checkpoint_folder, server_folder
+from cxr_study.study_check import RunFolderError, check
+from cxr_study.study_run import Earlier, StudyRun
 from surgical_aggregation import lineage, retirement, wire
 from surgical_aggregation.checkpoint import CheckpointError, load, save
 
@@ -52,7 +54,7 @@ def continue_(
     made up, and the outcome is that of a run which was never interrupted; after a run that ended,
     as many rounds again are made.
     """
-    known = _site_files(earlier)
+    known = read_site_files(earlier)
     if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
         raise RunFolderError(
             f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
@@ -71,6 +73,7 @@ def continue_(
         per_site=per_site,
         earlier=Earlier(earlier, start.value),
     )
+    check(study, own=own)
     rounds = {**job_folder.knobs(job), **study.settings}["num_rounds"]
     say(f"{rounds} rounds from {study.start(study.workspace)}")
     for name in sorted(set(names) - study.states(study.workspace, names).keys()):
@@ -90,6 +93,7 @@ def retire(
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
+    say("A site that still labels one of them would teach it anew: change its 'classes' first.")
 
 
 def decrypt(
@@ -101,6 +105,8 @@ def decrypt(
     if out.exists():
         raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
     encrypted = load(checkpoint)
+    if not any(value.dtype == np.uint8 for value in encrypted.variables.values()):
+        raise CheckpointError(f"{checkpoint} is not encrypted; it can be used as it is.")
     try:
         import tenseal
 
@@ -119,22 +125,15 @@ def decrypt(
     say(f"{out}: {len(wire.classes_of(model.variables))} classes")
 
 
-def _site_files(earlier: Path) -> Path | None:
-    """Folder of the site files of an earlier run; None: the phantom study's."""
-    path = earlier / RUN_FILE
-    if not path.is_file():
-        raise RunFolderError(
-            f"the folder of an earlier `surgagg run` is needed; {earlier} holds no {RUN_FILE}."
-        )
-    folder = json.loads(path.read_text(encoding="utf-8"))["site_files"]
-    return None if folder is None else Path(folder)
-
-
 def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
     """The setting that makes up for an interruption; nothing where there was none."""
     study = StudyRun(earlier / "job", earlier, (), None, None, {})
     last = checkpoint_folder(study.workspace) / "last.npz"
-    if start is Start.BEST or not last.is_file() or results.stopped_early(study.workspace):
+    if (
+        start is Start.BEST
+        or not last.is_file()
+        or results.stopped_early(server_folder(study.workspace))
+    ):
         return {}
     manifest = load(last).manifest
     made = manifest["round"] - lineage.first_round(manifest)

@@ -9,13 +9,14 @@ import typer
 
 from cxr_study import jobs, settings
 from cxr_study.cli_run import Preset, Settings, Sites, say, split
+from cxr_study.job_code import WAYS
 from surgical_aggregation.strategy import STRATEGIES
 
 EPILOG = "Example:  surgagg job personalised --strategy fedbn --sites a,b --out my-job"
 
 
 def job(
-    method: Annotated[str, typer.Argument(help=f"One of {', '.join(jobs.METHODS)}.")],
+    method: Annotated[str, typer.Argument(help=f"One of {', '.join(jobs.JOBS)}.")],
     out: Annotated[Path, typer.Option(help="New folder for the job.")],
     strategy: Annotated[
         str | None, typer.Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
@@ -23,10 +24,13 @@ def job(
     sites: Sites = "nih,chexpert",
     preset: Preset = None,
     knobs: Settings = None,
+    code: Annotated[
+        str, typer.Option(help="; ".join(f"{way}: {needs}" for way, needs in WAYS.items()) + ".")
+    ] = "marked",
 ) -> None:
     """Write the job folder of a method, ready to run or submit.
 
-    It carries configuration only; the sites have this package installed.
+    It names classes of this software, and --code says how they get to the server and the sites.
     """
     for_all, per_site = settings.parse(knobs or [])
     jobs.configure(
@@ -37,6 +41,7 @@ def job(
         preset=preset,
         settings=for_all,
         per_site=per_site,
+        code=code,
     )
     say(f"job      {out}")
     say(f"submit   nvflare job submit -j {out}")

@@ -10,10 +10,12 @@ import typer
 from rich.console import Console
 
 from cxr_study import presets
+from cxr_study.finished_run import finished_run
 from cxr_study.report.console import print_summary
 from cxr_study.simulation import checkpoint_folder
+from cxr_study.study_check import RunFolderError, check
 from cxr_study.study_report import report
-from cxr_study.study_run import RunFolderError, StudyRun, run
+from cxr_study.study_run import StudyRun, run
 
 console = Console()
 
@@ -42,9 +44,11 @@ def split(sites: str) -> tuple[str, ...]:
 
 def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     """Run a study, print its answer, and say where everything is."""
+    check(study, own=own)  # before an earlier run is removed for this one
     make_room(study.folder, force)
     run(study, own=own, console=console)
-    summary, html = report(study, own=own, title=title, console=console)
+    finished = finished_run(study.folder)
+    summary, html = report(finished, study.folder / "report", title=title, console=console)
     print_summary(summary, console)
     say(f"report   {html}")
     say(f"summary  {html.with_name('summary.json')}")
@@ -55,18 +59,29 @@ def make_room(folder: Path, force: bool, mark: str = "job/meta.json") -> None:
     """Remove a folder of an earlier run where that is wanted; `mark` tells it from any other.
 
     Raises:
+        RunFolderError: See `check_room`.
+    """
+    check_room(folder, force, mark)
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def check_room(folder: Path, force: bool, mark: str) -> None:
+    """Refuse a folder that `make_room` could not make room in.
+
+    Raises:
         RunFolderError: The folder exists, and is not to be removed or is no run's.
     """
-    if force and folder.exists():
-        if not (folder / mark).is_file():
-            raise RunFolderError(
-                f"only what an earlier run made is removed; {folder} holds no {mark}. Remove it "
-                "yourself, or give another --out."
-            )
-        shutil.rmtree(folder)
-    if folder.exists():
+    if not folder.exists():
+        return
+    if not force:
         raise RunFolderError(
             f"a run needs a new folder; {folder} exists. Give another --out, or --force."
+        )
+    if not (folder / mark).is_file():
+        raise RunFolderError(
+            f"only what an earlier run made is removed; {folder} holds no {mark}. Remove it "
+            "yourself, or give another --out."
         )
 
 

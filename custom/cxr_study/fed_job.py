@@ -16,11 +16,8 @@ from nvflare.job_config.defs import FilterType
 from pyhocon import ConfigFactory
 
 from cxr_study import job_folder
-from cxr_study.jobs import MARKER
+from cxr_study.job_code import MARKER, PACKAGES
 from surgical_aggregation.site import Site
-
-INSTALLED = ["surgical_aggregation", "cxr_study"]
-"""Packages that the sites have; FedJob would else carry copies of some of their modules."""
 
 _REFERENCE = re.compile(r"\{(\w+)\}")
 _FILTERS = {
@@ -76,7 +73,7 @@ class StudyJob(FedJob):
 
     def __init__(self, name: str, configuration: Configuration):
         super().__init__(name=name, min_clients=configuration.min_clients)
-        self.set_app_packages(INSTALLED)
+        self.set_app_packages(list(PACKAGES))  # else it carries copies of some of their modules
         self._sharing: list[str] = []
         server = configuration.server
         self._add(server, [SERVER_SITE_NAME], {})

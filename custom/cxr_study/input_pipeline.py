@@ -7,7 +7,8 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from cxr_study.augmentation import Amplitudes, amplitudes, augment
+from cxr_study.amplitudes import Amplitudes, amplitudes
+from cxr_study.augmentation import augment
 from cxr_study.image_rows import ImageRows
 
 _MEAN = (0.485, 0.456, 0.406)  # of ImageNet, red green blue

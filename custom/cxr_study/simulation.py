@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -15,14 +14,12 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study import job_folder
-from surgical_aggregation.executor import CANNOT_TAKE_PART
-from surgical_aggregation.run_record import RECORD_FILE
+from cxr_study import flare_log, job_folder
+from cxr_study.run_events import read_events
 from surgical_aggregation.site_state import BEST_FILE, LAST_FILE
 
 LOG_FILE = "simulator.log"
 
-_SITE_REASON = re.compile(rf"{CANNOT_TAKE_PART}(.*?)\n(?=\d{{4}}-|\Z)", re.S)
 _LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^\s:,]+)")
 
 
@@ -46,11 +43,7 @@ def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
 
 def read_record(workspace: Path) -> list[dict]:
     """Events of a run so far (see `run_record.RunRecord`); empty before it starts."""
-    path = server_folder(workspace) / RECORD_FILE
-    if not path.is_file():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    return read_events(server_folder(workspace))
 
 
 def simulate(
@@ -108,7 +101,9 @@ def simulate(
                     _put(waiting, workspace)
                     waiting = {}
                 watch(events)
-                if not _done(events, job) and (gone := _gone(workers) or _lost(workspace)):
+                gone = _gone(workers) or _lost(workspace)
+                # Read once more: sites also go because all is done, meanwhile.
+                if gone and not _done(read_record(workspace), job):
                     if reason := _reason(workspace, sites):
                         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
@@ -120,7 +115,7 @@ def simulate(
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
     if process.returncode or _failed(events) or not _done(events, job):
-        reason = _reason(workspace, sites) or _last_errors(log)
+        reason = _reason(workspace, sites) or flare_log.last_errors(log) or "it printed nothing"
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
@@ -148,8 +143,7 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
-    log = workspace / "server" / "error_log.txt"
-    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    text = flare_log.read(workspace / "server" / "error_log.txt")
     return sorted(set(_LOST.findall(text)))
 
 
@@ -178,10 +172,8 @@ def _failed(events: list[dict]) -> list[str]:
 def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
     """Why a run ended early: what a site said of itself, else what the server did."""
     for site in sites:
-        log = workspace / site / "error_log.txt"
-        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        if match := _SITE_REASON.search(text):
-            return f"{site}: {match[1]}"
+        if reason := flare_log.site_reason(workspace / site / "error_log.txt"):
+            return f"{site}: {reason}"
     return next(iter(_failed(read_record(workspace))), None)
 
 
@@ -203,9 +195,3 @@ def _stop(process: subprocess.Popen, family: set[psutil.Process]) -> None:
         _, left = psutil.wait_procs(left, timeout=1)
     process.kill()
     process.wait()
-
-
-def _last_errors(log: Path, count: int = 5) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if " - ERROR - " in line or "Error" in line]
-    return "\n".join((errors or lines)[-count:]) or "it printed nothing"

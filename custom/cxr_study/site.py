@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cxr_study import progress
+from cxr_study.amplitudes import amplitudes
 from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes as class_columns
 from cxr_study.labelled_images import LabelledImages
@@ -30,8 +32,9 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site. Default None: the embedded phantom study, made on
-            first use, whose sites are "nih" and "chexpert".
+        sites: Folder of site files, at the site. Default None: the one that the site's policy names
+            with 'site_files'; without a policy the embedded phantom study, made on first use, whose
+            sites are "nih" and "chexpert".
         backbone: See `model.build`; the same at every site. Default "small_densenet".
         image_size: Side of the input, pixels; the same at every site. Default 64.
         hidden: See `model.build`; the same at every site. Default 0.
@@ -122,6 +125,11 @@ class ChestXraySite(Site):
             self._images.pixels, self._images.rows[chosen], labels.to_numpy(np.float32)
         )
 
+    @cached_property
+    def training_labels(self) -> NDArray[np.float32]:
+        """Labels of the training split, of which no batch has to be made; see `Site`."""
+        return self.labelled_images("train").labels
+
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
         """Batches of a split; see `Site.data`."""
         return self.batches(self.labelled_images(split), training=training, first_pass=first_pass)
@@ -130,7 +138,6 @@ class ChestXraySite(Site):
         self, images: LabelledImages, *, training: bool, first_pass: int
     ) -> tf.data.Dataset:
         """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
-        from cxr_study.augmentation import amplitudes
         from cxr_study.input_pipeline import dataset
 
         amplitudes(self.augmentation)  # also where nothing is augmented: refuse before training
@@ -148,14 +155,16 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        folder = Path(self.sites) if self.sites else embedded_study().sites
+        given = self.sites or self.policy.site_files
+        folder = Path(given) if given else embedded_study().sites
         file = folder / f"{self.site}.yaml"
         if not file.is_file():
             names = sorted(path.stem for path in folder.glob("*.yaml"))
-            where = f"{folder} has" if self.sites else "no folder is given; the phantom study has"
+            where = f"{folder} has" if given else "no folder is given; the phantom study has"
             raise SiteError(
                 f"site file {file} does not exist; {where} sites {names}. Give the folder of your "
-                "site files: --site-files, or the variable CXR_SITES where the client starts."
+                "site files: --site-files (the knob 'sites'), the variable CXR_SITES where the "
+                "client starts, or 'site_files' in the site's local/privacy.json."
             )
         return file
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cxr_study import evaluation, examples, job_folder, results
 from cxr_study.embedded import embedded_study
+from cxr_study.finished_run import FinishedRun
 from cxr_study.report.render import write_report
 from cxr_study.report.summary import (
     Best,
@@ -20,7 +21,6 @@ from cxr_study.report.summary import (
     Splits,
     Summary,
 )
-from cxr_study.study_run import StudyRun
 from surgical_aggregation import __version__, tensorflow_runtime, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
 
@@ -28,12 +28,12 @@ PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
 PERSONAL_NOTE = "Every site has a model of its own: 'global' stands for that model here."
 
 
-def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple[Summary, Path]:
+def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> tuple[Summary, Path]:
     """Evaluate a finished run on every site's test split and write its report.
 
     Args:
-        study: The run.
-        own: Whether each site also ran alone.
+        run: The run.
+        folder: Folder for the report.
         title: Heading of the report.
         console: Where to say what is being done.
 
@@ -43,31 +43,27 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
     Raises:
         ResultsError: The run has not finished.
     """
-    knobs = job_folder.knobs(study.folder / "job")
+    knobs = job_folder.knobs(run.job)
+    sites_of_job = job_folder.sites(run.job)
     network = evaluation.Network(
         str(knobs["backbone"]), int(str(knobs["image_size"])), int(str(knobs["hidden"]))
     )
     tensorflow_runtime.configure(tensorflow_runtime.cores(), int(str(knobs["seed"])))
-    best = load(results.best_checkpoint(study.workspace))
-    personal = {
-        site: load(path)
-        for site, path in results.personal_checkpoints(study.workspace, study.sites).items()
-    }
+    best = load(results.best_checkpoint(run.servers[-1]))
+    personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
     union = wire.classes_of({**best.variables, **_all_variables(personal)})
-    site_files = study.site_files or embedded_study().sites
+    site_files = run.site_files or embedded_study().sites
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
     pictures = []
     sites: dict[str, SiteData] = {}
-    for site in study.sites:
+    for site in sites_of_job:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = evaluation.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
         sites[site] = _site_data(split)
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
-        if own:
-            alone = study.own_workspace(site)
-            its_own = results.personal_checkpoints(alone, [site]).get(site)
-            models["own"] = load(its_own or results.best_checkpoint(alone))
+        if site in run.alone:
+            models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
             probabilities = evaluation.predict(checkpoint, network, split.pixels)
             rows, row_means = evaluation.score(
@@ -77,30 +73,30 @@ def report(study: StudyRun, *, own: bool, title: str, console: Console) -> tuple
             means += row_means
             if name == "global":
                 pictures += examples.choose(split, probabilities, union)
-    phantom = study.site_files is None
+    phantom = run.site_files is None
     summary = Summary(
         title=title,
-        job=json.loads((study.folder / "job" / "meta.json").read_text(encoding="utf-8"))["name"],
+        job=json.loads((run.job / "meta.json").read_text(encoding="utf-8"))["name"],
         data="phantom" if phantom else "real",
         note=" ".join([PHANTOM_NOTE] * phantom + [PERSONAL_NOTE] * bool(personal)),
         version=__version__,
         backbone=network.backbone,
         image_size=network.image_size,
         seed=int(str(knobs["seed"])),
-        num_rounds=results.rounds_run(study.workspace),
-        stopped_early=results.stopped_early(study.workspace),
+        num_rounds=results.rounds_run(*run.servers),
+        stopped_early=results.stopped_early(*run.servers),
         personal=bool(personal),
-        wall_seconds=results.wall_seconds(study.workspace),
+        wall_seconds=results.wall_seconds(*run.servers),
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
-        taught_by=_taught_by(best, union, {site: sites[site].classes for site in study.sites}),
-        rounds=results.rounds(study.workspace),
-        refusals=results.refusals(study.workspace),
+        taught_by=_taught_by(best, union, {site: sites[site].classes for site in sites_of_job}),
+        rounds=results.rounds(*run.servers, personal=bool(personal)),
+        refusals=results.refusals(*run.servers),
         test=tuple(tests),
         means=tuple(means),
     )
-    return summary, write_report(summary, pictures, study.folder / "report")
+    return summary, write_report(summary, pictures, folder)
 
 
 def _all_variables(checkpoints: Mapping[str, Checkpoint]) -> dict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,23 +10,19 @@ from threading import Event
 from typing import Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 
 from cxr_study import evaluation, job_folder
 from cxr_study.embedded import embedded_initial_body, embedded_study
+from cxr_study.finished_run import write_facts
 from cxr_study.job_folder import Settings
 from cxr_study.progress import bar
+from cxr_study.round_progress import RoundProgress, round_bars
 from cxr_study.simulation import SimulationError, checkpoint_folder, simulate
 from cxr_study.site_data import check_disjoint, load_images
+from cxr_study.study_check import RunFolderError, check
 from surgical_aggregation import tensorflow_runtime
 from surgical_aggregation.site_state import has_state
-
-RUN_FILE = "run.json"
-"""In a run's folder: what a continued run needs to know beside the job."""
-
-
-class RunFolderError(ValueError):
-    """A run's folder is in the way, or does not hold what is needed."""
 
 
 @dataclass(frozen=True)
@@ -108,49 +103,23 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
     Raises:
-        RunFolderError: The run's folder exists, or has a space in its path; or the run to continue
-            has no model to start from.
-        JobError: The job folder or a knob is unusable, or there are too few sites.
-        SiteFileError: A site file, or what it names, is unusable.
+        RunFolderError: The run's folder exists.
         SimulationError: A job failed.
+        ValueError: See `study_check.check`; or what a site file names is unusable.
     """
     if study.folder.exists():
         raise RunFolderError(
             f"a run needs a new folder; {study.folder} exists. Remove it, or give another --out."
         )
-    if " " in str(study.folder.absolute()):
-        raise RunFolderError(
-            f"FLARE's simulator needs a folder without spaces in its path; got "
-            f"{str(study.folder.absolute())!r}. Give another --out."
-        )
-    knobs = {**job_folder.knobs(study.job), **study.settings}
-    if "num_rounds" not in knobs:
-        raise job_folder.JobError(
-            f"job {study.job.name!r} trains nothing, so there is nothing to report; run it with "
-            f"nvflare simulator {study.job} -w <folder> -c {','.join(study.sites)} "
-            f"-t {len(study.sites)}"
-        )
-    if job_folder.encrypted(study.job):
-        raise job_folder.JobError(
-            f"the models of job {study.job.name!r} are encrypted, so nobody here could evaluate "
-            "them; submit it to servers and sites that were provisioned for homomorphic "
-            "encryption (nvflare poc prepare -he), and open the model with `surgagg decrypt`."
-        )
-    needed = knobs["min_clients"]
-    if int(str(needed)) > len(study.sites):
-        raise job_folder.JobError(
-            f"a round of this job needs the results of {needed} sites; got "
-            f"{', '.join(study.sites)}. Add sites, or --set min_clients={len(study.sites)}."
-        )
+    check(study, own=own)
     if study.site_files is not None:
-        prepare(study.site_files, study.sites, int(str(knobs["image_size"])))
-    _check_start(study, own)
+        size = {**job_folder.knobs(study.job), **study.settings}["image_size"]
+        prepare(study.site_files, study.sites, int(str(size)))
     job = study.folder / "job"
     job_folder.copy(
         study.job, job, sites=study.sites, settings=study.settings, per_site=study.per_site
     )
-    facts = {"site_files": study.site_files and str(study.site_files.absolute())}
-    (study.folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+    write_facts(study.folder, study.site_files)
     if study.site_files is None:
         embedded_study()
     if study.start(study.workspace) is None:
@@ -159,15 +128,8 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
         "min_clients": 1,
         "threads": max(1, tensorflow_runtime.cores() // len(study.sites)),
     }
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[now]}"),
-        TimeElapsedColumn(),
-    )
     stop = Event()
-    with Progress(*columns, console=console) as progress:
+    with round_bars(console) as progress:
         _simulate(study, job, study.workspace, study.sites, "federated run", progress, stop)
         if own:
             with ThreadPoolExecutor(len(study.sites)) as pool:
@@ -194,19 +156,6 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
                     raise
 
 
-def _check_start(study: StudyRun, own: bool) -> None:
-    workspaces = [study.workspace]
-    if own:
-        workspaces += [study.own_workspace(site) for site in study.sites]
-    for workspace in workspaces:
-        start = study.start(workspace)
-        if study.earlier is not None and start is not None and not start.is_file():
-            raise RunFolderError(
-                f"the run to continue needs {start}, which is not there: it ended before its first "
-                "round, or that site was not in it. Run it anew, or without --own."
-            )
-
-
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     """Find out what is wrong with the sites' data before anything starts, and decode it once."""
     checked = [evaluation.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
@@ -226,22 +175,17 @@ def _simulate(
     stop: Event,
 ) -> None:
     total = int(str(job_folder.knobs(job)["num_rounds"]))
-    task = progress.add_task(title, total=total, now="starting")
-    told = -1
+    shown = RoundProgress(progress, title, total)
 
     def watch(events: list[dict]) -> None:
-        nonlocal told
         if stop.is_set():
             raise SimulationError(f"{title} was stopped, because another run was.")
-        done = sum(event["event"] == "round" for event in events)
         best = [event for event in events if event["event"] == "best"]
-        loss = f", best validation BCE {best[-1]['value']:.4f}" if best else ""
-        if any(event["event"] == "stopped" for event in events):
-            loss += ", stopped early"
-        progress.update(task, completed=done, now=f"round {done}/{total}{loss}")
-        if done > told and not progress.console.is_terminal:  # where a bar cannot be drawn
-            told = done
-            progress.console.print(f"{title}: round {done}/{total}{loss}", highlight=False)
+        shown.show(
+            sum(event["event"] == "round" for event in events),
+            best[-1] if best else None,
+            any(event["event"] == "stopped" for event in events),
+        )
 
     simulate(
         job, workspace, sites, environment=study.environment(workspace),

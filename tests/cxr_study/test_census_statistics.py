@@ -8,6 +8,7 @@ from cxr_study import census_statistics, job_folder
 from cxr_study.audit.flare_job import from_counts
 from cxr_study.census_statistics import CensusStatistics
 from cxr_study.phantom import write_phantom
+from flare import context
 
 JOB = Path(__file__).parents[2] / "jobs/census"
 
@@ -56,6 +57,30 @@ def test_without_a_folder_the_embedded_study_is_counted(sites, monkeypatch):
     study = dataclasses.make_dataclass("Study", ["sites"])(Path(sites))
     monkeypatch.setattr(census_statistics, "embedded_study", lambda: study)
     assert CensusStatistics("nih").features()
+
+
+class TestPolicy:
+    def statistics(self, sites, **policy):
+        statistics = CensusStatistics("nih", sites, 32)
+        statistics.initialize(context(policy=policy))
+        return statistics
+
+    def test_a_site_with_one_counts_nothing_unless_it_says_so(self, sites):
+        with pytest.raises(ValueError, match="a census needs 'report_counts' true"):
+            self.statistics(sites).features()
+
+    def test_a_withheld_class_is_in_no_feature(self, sites):
+        features = counts(self.statistics(sites, report_counts=True, share=["Edema", "Mass"]))
+        assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
+        assert not [name for name in features if "Effusion" in name or "Nodule" in name]
+
+    def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites):
+        statistics = self.statistics(None, report_counts=True, site_files=sites)
+        assert counts(statistics)["total: images"] == 120
+
+    def test_a_malformed_one_is_refused_and_not_ignored(self, sites):
+        with pytest.raises(ValueError, match="'share' needs a list"):
+            self.statistics(sites, report_counts=True, share="Edema").features()
 
 
 def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():

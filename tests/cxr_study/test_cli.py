@@ -225,6 +225,7 @@ def test_a_demo_is_called_as_its_method(method, monkeypatch):
     assert shown == [f"{METHODS[method].title} on the phantom study"]
 
 
+OLD = ["--out", "old", "--force"]
 MISTAKES = {
     "knob": ["run", JOB, "--set", "num_round=2"],
     "setting": ["run", JOB, "--set", "num_rounds"],
@@ -243,7 +244,13 @@ MISTAKES = {
     "forced real": ["real", ".", "--out", "mine", "--force"],
     "forced demo": ["demo", "--job", JOB, "--out", "mine", "--force"],
     "sites in the way": ["real", ".", "--out", "new", "--force"],
-    "old run": ["run", JOB, "--out", "old", "--force", "--set", "x=1"],
+    "old run": ["run", JOB, *OLD, "--set", "x=1"],
+    "value": ["run", JOB, *OLD, "--set", "num_rounds=0"],
+    "site's value": ["run", JOB, *OLD, "--set", "nih:learning_rate=-1"],
+    "sites": ["run", JOB, *OLD, "--sites", "nih,nih"],
+    "site file": ["run", JOB, *OLD, "--site-files", "nowhere"],
+    "real's images": ["real", ".", *OLD],
+    "real's value": ["real", "nih", "--job", JOB, *OLD, "--set", "strategy=fedprox"],
 }
 
 
@@ -255,6 +262,8 @@ def mistakes(surgagg):
         (surgagg.home / folder / "thesis.txt").write_text("all of it")
     (surgagg.home / "old/job").mkdir(parents=True)
     (surgagg.home / "old/job/meta.json").touch()
+    (surgagg.home / "nih").mkdir()
+    (surgagg.home / "nih/Data_Entry_2017.csv").touch()
     with ThreadPoolExecutor(4) as pool:
         pending = {
             name: pool.submit(surgagg, *words, *([] if "--out" in words else ["--out", "mistake"]))
@@ -290,6 +299,12 @@ class TestMistakes:
             ("forced demo", "only what an earlier run made is removed; mine holds no job/meta"),
             ("sites in the way", "new-sites holds no sites/nih-1.yaml. Remove it yourself"),
             ("old run", "has no knob 'x'"),
+            ("value", "knob 'num_rounds' must be 1 or more; got 0"),
+            ("site's value", "learning_rate must be 0 or more; got -1"),
+            ("sites", "sites need names of letters, digits and -._@, each another; got 'nih', 'n"),
+            ("site file", "nowhere/nih.yaml does not exist"),
+            ("real's value", "strategy must be one of"),
+            ("real's images", "needs Data_Entry_2017*.csv"),
         ],
     )
     def test_is_told(self, mistakes, name, message):
@@ -301,10 +316,16 @@ class TestMistakes:
         assert not (surgagg.home / "mistake").exists()
         assert not list(surgagg.home.glob("cache/phantom*"))
 
-    def test_removes_a_runs_folder_and_nothing_else(self, mistakes, surgagg):
+    def test_removes_nothing_not_even_an_earlier_run(self, mistakes, surgagg):
         for folder in ("mine", "new-sites"):
             assert (surgagg.home / folder / "thesis.txt").read_text() == "all of it"
-        assert not (surgagg.home / "old").exists()
+        assert (surgagg.home / "old/job/meta.json").exists()
+
+
+def test_no_command_waits_for_tensorflow_before_it_needs_it():
+    program = "import sys, cxr_study.cli; print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr
 
 
 def test_version_is_the_packages(surgagg):

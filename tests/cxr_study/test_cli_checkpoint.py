@@ -9,9 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cxr_study import cli_checkpoint, job_folder
+from cxr_study import cli_checkpoint, job_folder, study_check
+from cxr_study.finished_run import RUN_FILE
 from cxr_study.simulation import checkpoint_folder, server_folder
-from cxr_study.study_run import RUN_FILE, Earlier
+from cxr_study.study_run import Earlier
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint, load, save
 from surgical_aggregation.site_state import STATE_FILE
@@ -37,6 +38,7 @@ def started(monkeypatch):
     """Runs that were asked for: [(study, own, title, force), ...]."""
     calls = []
     monkeypatch.setattr(cli_checkpoint, "run_and_report", lambda *a: calls.append(a))
+    monkeypatch.setattr(study_check, "read_site_file", lambda path: None)
     return calls
 
 
@@ -46,7 +48,8 @@ def earlier(tmp_path):
     folder = tmp_path / "earlier"
     job_folder.copy(JOB, folder / "job", sites=["a", "b"], settings={"batch_size": 8})
     (folder / RUN_FILE).write_text(json.dumps({"site_files": "/my/sites"}))
-    put_last(folder, round_=5)
+    put_model(folder, round_=5)
+    put_model(folder, round_=5, name="best.npz")
     for site in ("a", "b"):
         state = checkpoint_folder(folder / "workspace", site) / STATE_FILE
         state.parent.mkdir(parents=True)
@@ -54,8 +57,8 @@ def earlier(tmp_path):
     return folder
 
 
-def put_last(folder, round_, **facts):
-    path = checkpoint_folder(folder / "workspace") / "last.npz"
+def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
+    path = checkpoint_folder(folder / workspace) / name
     save(Checkpoint({}, {"job": "simulate_job", "round": round_, **facts}), path)
 
 
@@ -77,6 +80,8 @@ class TestContinue:
         assert {**job_folder.knobs(study.job), **study.settings}["batch_size"] == 8
 
     def test_everything_can_be_otherwise(self, started, earlier, tmp_path):
+        for site in ("a", "c"):
+            put_model(earlier, 5, workspace=f"own/{site}", name="best.npz")
         surgagg(
             "continue", earlier, "--out", tmp_path / "more", "--sites", "a, c",
             "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
@@ -99,12 +104,12 @@ class TestContinue:
         assert text.splitlines()[0].startswith("7 rounds from ")
 
     def test_rounds_of_the_runs_before_it_are_not_its_own(self, started, earlier):
-        put_last(earlier, 25, history=[{"job": "x", "rounds": [0, 20]}])
+        put_model(earlier, 25, history=[{"job": "x", "rounds": [0, 20]}])
         surgagg("continue", earlier)
         assert started[0][0].settings == {"num_rounds": 7}
 
     def test_a_run_that_ended_gets_as_many_rounds_again(self, started, earlier):
-        put_last(earlier, 12)
+        put_model(earlier, 12)
         assert surgagg("continue", earlier).startswith("12 rounds from ")
         assert started[0][0].settings == {}
 
@@ -123,6 +128,12 @@ class TestContinue:
         assert "c has no state of the earlier run" in text and "a has no state" not in text
         text = surgagg("continue", earlier, "--from", "best")
         assert text.count("has no state of the earlier run") == 2
+
+    def test_a_run_without_a_model_is_refused_first_of_all(self, started, earlier):
+        (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
+        with pytest.raises(ValueError, match=r"run to continue needs .*last\.npz, which is not"):
+            surgagg("continue", earlier)
+        assert started == []
 
     def test_what_is_no_run_is_refused(self, started, tmp_path):
         with pytest.raises(
@@ -151,7 +162,8 @@ class TestRetire:
         text = surgagg("retire", model, "Lung Lesion", "Edema", "--out", out)
         assert wire.classes_of(load(out).variables) == ("Mass",)
         assert model.read_bytes() == before
-        assert text == f"{out}: 1 classes, without Edema, Lung Lesion\n"
+        assert text.startswith(f"{out}: 1 classes, without Edema, Lung Lesion\n")
+        assert "would teach it anew" in text
 
     def test_overwrites_nothing(self, model):
         before = model.read_bytes()
@@ -188,6 +200,11 @@ class TestDecrypt:
         model = self.decrypt(kit, "client_context.tenseal")
         np.testing.assert_allclose(model.variables["head/Mass/kernel"], [1, 1], atol=1e-5)
         assert model.manifest["round"] == 3
+
+    def test_a_model_in_plain_is_none_to_open(self, kit):
+        save(Checkpoint({"conv/kernel": np.zeros(1)}), kit / "best.npz")
+        with pytest.raises(ValueError, match="is not encrypted"):
+            self.decrypt(kit, "client_context.tenseal")
 
     @pytest.mark.parametrize("context", ["server_context.tenseal", "best.npz"])
     def test_the_server_and_other_files_do_not(self, kit, context):

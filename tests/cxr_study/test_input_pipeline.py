@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.augmentation import AugmentationError
+from cxr_study.amplitudes import AugmentationError
 from cxr_study.input_pipeline import dataset
 
 pytestmark = pytest.mark.keras

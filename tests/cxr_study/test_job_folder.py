@@ -36,19 +36,20 @@ class TestKnobs:
             "backbone": "small_densenet",
             "learning_rate": 1e-3,
             "send": "weights",
-            "report_positives": False,
+            "report_counts": False,
         }
         assert {name: knobs[name] for name in wanted} == wanted
         assert [type(knobs[name]) for name in wanted] == [type(v) for v in wanted.values()]
 
     def test_only_settings_at_the_top_are_knobs(self):
         assert set(job_folder.knobs(SURGICAL)) == {
-            "num_rounds", "patience", "min_clients", "wait_seconds", "initial_body", "strategy",
-            "body_weighting", "head_weighting", "server_optimizer", "server_learning_rate",
-            "server_momentum", "sites", "backbone", "image_size", "hidden", "batch_size",
-            "augmentation", "epochs", "learning_rate", "warmup_epochs", "warmup_learning_rate",
-            "gradient_clip", "proximal", "class_weighting", "focal_gamma", "mixed_precision",
-            "send", "report_positives", "seed", "threads",
+            "num_rounds", "patience", "min_clients", "wait_seconds", "site_silence",
+            "initial_body", "continues", "strategy", "body_weighting", "head_weighting",
+            "server_optimizer", "server_learning_rate", "server_momentum", "sites", "backbone",
+            "image_size", "hidden", "batch_size", "augmentation", "epochs", "learning_rate",
+            "warmup_epochs", "warmup_learning_rate", "gradient_clip", "proximal",
+            "class_weighting", "focal_gamma", "mixed_precision", "send", "report_counts", "seed",
+            "threads", "tracking",
         }  # fmt: skip
 
     def test_a_folder_that_is_no_job_is_refused(self, tmp_path):
@@ -99,13 +100,13 @@ class TestCopy:
         [
             ("sites", "/my data/of # 1"),
             ("initial_body", "C:\\runs\\body.npz"),
-            ("augmentation", r"\d+/(gamma|beta)$"),
+            ("sites", r"\d+/(gamma|beta)$"),
             ("backbone", 'say "dense"'),
             ("mixed_precision", True),
-            ("report_positives", True),
+            ("report_counts", True),
             ("learning_rate", 1e-5),
             ("learning_rate", 1),
-            ("seed", -3),
+            ("seed", 3),
         ],
     )
     def test_a_value_is_read_back_as_it_was_set(self, copy, name, value):
@@ -229,3 +230,24 @@ class TestPerSite:
     def test_knobs_of_a_site_that_the_job_lacks_are_refused(self):
         with pytest.raises(JobError, match="job 'surgical' has no site 'nhi'; nearest known: nih"):
             job_folder.knobs(SURGICAL, "nhi")
+
+
+@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], []])
+def test_sites_need_names_of_their_own(tmp_path, sites):
+    with pytest.raises(job_folder.JobError, match="sites need names"):
+        job_folder.copy(SURGICAL, tmp_path / "job", sites=sites, settings={})
+    assert not (tmp_path / "job").exists()
+
+
+def test_a_value_that_no_run_could_use_leaves_no_folder(tmp_path):
+    for settings, per_site in (({"epochs": 0}, {}), ({}, {"a": {"epochs": 0}})):
+        with pytest.raises(ValueError, match="epochs must be at least 1"):
+            job_folder.copy(
+                SURGICAL, tmp_path / "job", sites=["a"], settings=settings, per_site=per_site
+            )
+    assert not (tmp_path / "job").exists()
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path):
+    with pytest.raises(job_folder.JobError, match="exists"):
+        job_folder.copy(SURGICAL, tmp_path, sites=["a"], settings={})

@@ -5,7 +5,7 @@ import pytest
 
 from cxr_study import job_folder, jobs
 from cxr_study.job_folder import JobError
-from cxr_study.jobs import METHODS
+from cxr_study.jobs import JOBS, METHODS
 from surgical_aggregation.strategy import STRATEGIES, StrategyError
 
 FOLDERS = Path(__file__).parents[2] / "jobs"
@@ -34,7 +34,7 @@ def configure(tmp_path):
 
 
 class TestWrite:
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", JOBS)
     def test_the_folders_in_the_project_are_what_is_written(self, method, tmp_path):
         """Where this fails, run `make jobs`."""
         jobs.write(method, tmp_path / method)
@@ -45,7 +45,7 @@ class TestWrite:
         (tmp_path / "surgical/old.conf").touch()
         (tmp_path / "mine").mkdir()
         jobs.write_all(tmp_path)
-        assert {path.name for path in tmp_path.iterdir()} == {*METHODS, "mine"}
+        assert {path.name for path in tmp_path.iterdir()} == {*JOBS, "mine"}
         assert content(tmp_path / "surgical") == content(FOLDERS / "surgical")
 
     def test_an_unknown_method_is_refused_with_the_nearest(self, tmp_path):
@@ -83,6 +83,15 @@ class TestConfigure:
         with pytest.raises(StrategyError, match="strategy must be one of"):
             configure(**how)
         assert not (tmp_path / "job").exists()
+
+    def test_an_evaluation_has_knobs_of_its_own(self, configure):
+        job = configure("evaluation", sites=("a",), settings={"model_of": "earlier"})
+        assert job_folder.knobs(job)["model_of"] == "earlier"
+        assert json.loads((job / "meta.json").read_text())["name"] == "evaluation"
+
+    def test_an_evaluation_has_no_strategy(self, configure):
+        with pytest.raises(JobError, match="job 'evaluation' has no knob 'strategy'"):
+            configure("evaluation", strategy="fedbn")
 
     def test_a_knob_of_another_method_is_refused_by_the_methods_name(self, configure):
         with pytest.raises(JobError, match="job 'surgical' has no knob 'union'"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from nvflare.apis.job_def import JobMetaKey
 from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
-from nvflare.recipe import SimEnv, set_per_site_config, set_recipe_meta
+from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config, set_recipe_meta
 
 from cxr_study import job_folder
 from cxr_study.fed_job import StudyJob, read
@@ -135,6 +135,8 @@ class TestPerSite:
 class TestHelpers:
     """What FLARE's recipe helpers add is in the job, and nothing of the job is lost."""
 
+    SERVER = "config/config_fed_server.json"
+
     def test_a_filter_for_one_site_is_at_that_site_alone(self, export, of_folder):
         recipe = SurgicalAggregationRecipe()
         recipe.add_client_output_filter(
@@ -172,6 +174,15 @@ class TestHelpers:
         assert client["np_download_chunk_size"] == 0
         assert job["meta.json"]["resource_spec"] == {"nih": {"num_of_gpus": 1}}
         assert "JobLogReceiver" in str(job["app_server/config/config_fed_server.json"])
+
+    def test_another_tracker_stands_beside_the_jobs_own(self, export, of_folder):
+        recipe = SurgicalAggregationRecipe()
+        add_experiment_tracking(recipe, "tensorboard", {"tb_folder": "curves"})
+        server = export(recipe)[f"app_server/{self.SERVER}"]
+        added = server["components"].pop()
+        assert added["path"].endswith("TBAnalyticsReceiver")
+        assert added["args"]["tb_folder"] == "curves"
+        assert server == of_folder("surgical")[f"app_server/{self.SERVER}"]
 
     @staticmethod
     def _split(client):

@@ -5,13 +5,12 @@ import pytest
 from cxr_study import results
 from cxr_study.report.summary import Refusal
 from cxr_study.results import ResultsError
-from cxr_study.simulation import server_folder
 
 
 @pytest.fixture
-def workspace(tmp_path):
+def server(tmp_path):
     """A run of two rounds: site b is not in round 1, and the final model was measured at both."""
-    server = server_folder(tmp_path)
+    server = tmp_path / "job"
     for folder in ("metrics", "cross_site_val", "models"):
         (server / folder).mkdir(parents=True)
     rounds = [
@@ -39,7 +38,7 @@ def workspace(tmp_path):
         {"event": "ended", "seconds": 12.5},
     ]
     write_lines(server / "run_record.jsonl", events)
-    return tmp_path
+    return server
 
 
 def site(name, **metrics):
@@ -51,25 +50,26 @@ def write_lines(path, entries):
 
 
 class TestRounds:
-    def test_every_round_and_then_the_final_model(self, workspace):
-        assert [entry.round for entry in results.rounds(workspace)] == [0, 1, 2]
+    def test_every_round_and_then_the_final_model(self, server):
+        assert [entry.round for entry in results.rounds(server)] == [0, 1, 2]
 
-    def test_mean_loss_is_over_the_sites_that_took_part(self, workspace):
-        means = [entry.mean_validation_bce for entry in results.rounds(workspace)]
+    def test_mean_loss_is_over_the_sites_that_took_part(self, server):
+        means = [entry.mean_validation_bce for entry in results.rounds(server)]
         assert means == pytest.approx([0.5, 0.3, 0.5])
 
-    def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(self, workspace):
-        path = server_folder(workspace) / "metrics" / "round_metrics.jsonl"
+    def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(self, server):
+        path = server / "metrics" / "round_metrics.jsonl"
         own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
         write_lines(path, [{"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]}])
-        first = results.rounds(workspace)[0]
+        assert results.rounds(server, personal=True)[0].mean_validation_bce == pytest.approx(0.3)
+        first = results.rounds(server)[0]
         assert first.mean_validation_bce == 0.5
         assert first.sites["a"].validation_bce is None
         assert first.sites["a"].validation_auroc is None
         assert first.sites["a"].train_seconds == 4.0
 
-    def test_sites_by_name_with_what_was_measured(self, workspace):
-        first, second, final = results.rounds(workspace)
+    def test_sites_by_name_with_what_was_measured(self, server):
+        first, second, final = results.rounds(server)
         assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
         b = first.sites["b"]
         assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
@@ -77,50 +77,61 @@ class TestRounds:
         assert final.sites["b"].validation_auroc == 0.9
         assert final.sites["b"].train_seconds is None
 
-    def test_a_round_without_measurement_has_no_mean(self, workspace):
-        path = server_folder(workspace) / "metrics" / "round_metrics.jsonl"
+    def test_a_round_without_measurement_has_no_mean(self, server):
+        path = server / "metrics" / "round_metrics.jsonl"
         write_lines(path, [{"round": 0, "sites": [site("a")]}])
-        first, _ = results.rounds(workspace)
+        first, _ = results.rounds(server)
         assert first.mean_validation_bce is None and first.sites["a"].validation_bce is None
 
-    def test_where_nobody_measured_the_final_model_it_is_left_out(self, workspace):
-        (server_folder(workspace) / "cross_site_val" / "cross_val_results.json").unlink()
-        assert [entry.round for entry in results.rounds(workspace)] == [0, 1]
+    def test_where_nobody_measured_the_final_model_it_is_left_out(self, server):
+        (server / "cross_site_val" / "cross_val_results.json").unlink()
+        assert [entry.round for entry in results.rounds(server)] == [0, 1]
+
+    def test_a_round_that_a_later_job_made_again_is_the_later_ones(self, server, tmp_path):
+        later = tmp_path / "later"
+        (later / "metrics").mkdir(parents=True)
+        again = [{"round": 1, "sites": [site("a", bce=0.1)]}, {"round": 2, "sites": [site("a")]}]
+        write_lines(later / "metrics" / "round_metrics.jsonl", again)
+        rounds = results.rounds(server, later)
+        assert [entry.round for entry in rounds] == [0, 1, 2]
+        assert rounds[0].mean_validation_bce == 0.5 and rounds[1].mean_validation_bce == 0.1
 
     def test_a_run_that_has_not_finished_is_refused(self, tmp_path):
         with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
             results.rounds(tmp_path)
 
 
-def test_refusals_are_those_on_record(workspace):
-    assert results.refusals(workspace) == (Refusal(round=1, site="b", reason="NaN"),)
+def test_refusals_are_those_on_record(server):
+    assert results.refusals(server) == (Refusal(round=1, site="b", reason="NaN"),)
 
 
-def test_rounds_are_counted_as_they_were_made(workspace):
-    assert results.rounds_run(workspace) == 2
+def test_rounds_are_counted_as_they_were_made(server):
+    assert results.rounds_run(server) == 2
+    assert results.rounds_run(server, server) == 4
 
 
-def test_a_run_that_stopped_early_is_known_by_its_record(workspace, tmp_path):
-    assert results.stopped_early(workspace)
-    write_lines(server_folder(tmp_path) / "run_record.jsonl", [{"event": "ended", "seconds": 1}])
+def test_a_run_that_stopped_early_is_known_by_its_record(server, tmp_path):
+    assert results.stopped_early(server)
+    write_lines(tmp_path / "run_record.jsonl", [{"event": "ended", "seconds": 1}])
     assert not results.stopped_early(tmp_path)
 
 
-def test_models_of_sites_own_are_those_that_there_are(workspace):
-    assert results.personal_checkpoints(workspace, ["a", "b"]) == {}
-    path = workspace / "b" / "checkpoints" / "simulate_job" / "site_best.npz"
-    path.parent.mkdir(parents=True)
+def test_models_of_sites_own_are_those_that_there_are(tmp_path):
+    folders = {"a": tmp_path / "a", "b": tmp_path / "b"}
+    assert results.personal_checkpoints(folders) == {}
+    path = folders["b"] / "site_best.npz"
+    path.parent.mkdir()
     path.touch()
-    assert results.personal_checkpoints(workspace, ["a", "b"]) == {"b": path}
+    assert results.personal_checkpoints(folders) == {"b": path}
 
 
-def test_wall_time_is_the_jobs(workspace):
-    assert results.wall_seconds(workspace) == 12.5
+def test_wall_time_is_the_jobs(server):
+    assert results.wall_seconds(server) == 12.5
 
 
-def test_best_checkpoint_is_the_servers(workspace):
+def test_best_checkpoint_is_the_servers(server):
     with pytest.raises(ResultsError, match=r"best\.npz does not exist; has the run"):
-        results.best_checkpoint(workspace)
-    path = server_folder(workspace) / "models" / "best.npz"
+        results.best_checkpoint(server)
+    path = server / "models" / "best.npz"
     path.touch()
-    assert results.best_checkpoint(workspace) == path
+    assert results.best_checkpoint(server) == path

@@ -19,6 +19,7 @@ from cxr_study.simulation import (
     server_folder,
     simulate,
 )
+from surgical_aggregation.run_record import RECORD_FILE
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
@@ -44,7 +45,7 @@ def pretend(tmp_path, monkeypatch):
             from pathlib import Path
             workspace = Path(sys.argv[sys.argv.index("-w") + 1])
             def record(event, **facts):
-                path = workspace / "{server_folder(Path()) / simulation.RECORD_FILE}"
+                path = workspace / "{server_folder(Path()) / RECORD_FILE}"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("a") as file:
                     file.write(json.dumps({{"event": event, **facts}}) + "\\n")
@@ -66,12 +67,33 @@ def run(tmp_path):
             tiny_job.job_folder.copy(
                 JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2}
             )
-        simulate(job, tmp_path / "runs" / "workspace", list(SITES), **arguments)
+        simulate(job, run.workspace, list(SITES), **arguments)
 
+    run.workspace = tmp_path / "runs" / "workspace"
     return run
 
 
 GOOD = 'for number in range(2): record("round", round=number)\n'
+WORKER = """
+command = [sys.executable, "-c", "import time; time.sleep(60)", "simulator_worker"]
+child = subprocess.Popen([*command, "--client", "south"])
+record("started", worker=child.pid)
+child.wait()
+"""
+
+
+class Ending:
+    """A watcher that ends the site's process once it must have been seen."""
+
+    def __init__(self, then):
+        self.then = then
+        self.calls = 0
+
+    def __call__(self, events):
+        self.calls += bool(events)
+        if self.calls == 2:
+            psutil.Process(events[0]["worker"]).kill()
+            self.then()
 
 
 class TestReadRecord:
@@ -80,7 +102,7 @@ class TestReadRecord:
 
     def test_a_line_that_is_being_written_is_left_for_the_next_time(self, tmp_path):
         server_folder(tmp_path).mkdir(parents=True)
-        path = server_folder(tmp_path) / simulation.RECORD_FILE
+        path = server_folder(tmp_path) / RECORD_FILE
         path.write_text('{"event": "started"}\n{"event": "rou')
         assert read_record(tmp_path) == [{"event": "started"}]
 
@@ -185,15 +207,20 @@ class TestSimulate:
             run()
 
     def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
-        pretend("""
-            command = [sys.executable, "-c", "import time; time.sleep(2)", "simulator_worker"]
-            child = subprocess.Popen([*command, "--client", "south"])
-            time.sleep(60)
-        """)
+        pretend(WORKER + "time.sleep(60)\n")
         began = time.monotonic()
         with pytest.raises(LostSiteError, match="the process of south is gone"):
-            run()
-        assert time.monotonic() - began < 20
+            run(watch=Ending(lambda: None))
+        assert time.monotonic() - began < 50
+
+    def test_a_site_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
+        pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
+
+        def wait_for_the_end():
+            while not any(event["event"] == "gone" for event in read_record(run.workspace)):
+                time.sleep(0.1)
+
+        run(watch=Ending(wait_for_the_end))
 
     def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(self, pretend, run):
         pretend("""

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -5,7 +8,10 @@ from cxr_study import embedded
 from cxr_study.phantom import write_phantom
 from cxr_study.site import ChestXraySite
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from surgical_aggregation.site import SiteError
+from flare import Engine, context
+from surgical_aggregation.permitted_site import permitted
+from surgical_aggregation.site import SiteError, find_site
+from surgical_aggregation.site_policy import SitePolicy
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +191,47 @@ class TestSiteFile:
         )
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
-            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files.* CXR_SITES"
+            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files .*knob 'sites'.*"
+            r" CXR_SITES .* 'site_files' in the site's local/privacy\.json"
         )
         with pytest.raises(SiteError, match=message):
             _ = ChestXraySite("mayo").classes
+
+    def test_the_policys_folder_is_used_where_the_job_names_none(
+        self, phantom, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("cxr_study.site.embedded_study", None)
+
+        def found(sites):
+            policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
+            engine = Engine(site=ChestXraySite("nih", sites, image_size=16))
+            return find_site("site", context(engine=engine, policy=policy))
+
+        assert found(None).classes == found("").classes == ("Mass", "Nodule")
+        with pytest.raises(
+            SiteError, match=rf"{tmp_path}/nih\.yaml does not exist; {tmp_path} has"
+        ):
+            _ = found(str(tmp_path)).classes
+
+
+class TestTrainingLabels:
+    def test_are_those_of_the_batches_though_none_is_made(self, site, monkeypatch):
+        union = site(other_classes="unknown")
+        _, labels = arrays(union.data("train"))
+        monkeypatch.setattr(union, "data", None)
+        np.testing.assert_array_equal(union.training_labels, labels)
+
+    def test_are_known_without_tensorflow(self, phantom):
+        code = (
+            "import sys\n"
+            "from cxr_study.site import ChestXraySite\n"
+            f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
+            "assert site.training_labels.shape[1] == 14\n"
+            "sys.exit('tensorflow' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+    def test_decide_in_a_union_head_which_units_there_are(self, site):
+        union = site(other_classes="absent")
+        union.policy = SitePolicy(min_positives=1)
+        assert set(permitted(union).classes) <= set(NIH_CLASSES)

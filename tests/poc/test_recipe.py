@@ -55,7 +55,7 @@ def found(tmp_path_factory):
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=480,
             cwd=folder,
         )
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cxr_study import jobs, results
 from cxr_study.comparison.grid import ENDINGS, Cell
-from cxr_study.simulation import LostSiteError, checkpoint_folder, simulate
+from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
 from surgical_aggregation import strategy
 from surgical_aggregation.persistor import BEST_FILE, LAST_FILE
 from surgical_aggregation.site_state import BEST_FILE as SITE_BEST_FILE
@@ -58,7 +58,7 @@ def train(cell: Cell, union: str, folder: Path, tell: Tell) -> dict[str, tuple[M
         {site: checkpoint_folder(_workspace(first), site) for site in setup.sites},
         lambda rounds: tell(setup.rounds + rounds),
     )
-    made = setup.rounds + results.rounds_run(_workspace(more))
+    made = setup.rounds + results.rounds_run(server_folder(_workspace(more)))
     return {**trained, early: (_models(cell, more, best=True), made)}
 
 
@@ -85,7 +85,7 @@ def _run(
         settings["union"] = union
     if method.own_columns:
         settings["head_weighting"] = cell.row.head_weighting
-        settings["report_positives"] = cell.row.head_weighting == "positives"
+        settings["report_counts"] = cell.row.head_weighting == "positives"
     jobs.configure(
         cell.row.method,
         folder / "job",

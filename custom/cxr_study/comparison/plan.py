@@ -18,8 +18,8 @@ from cxr_study.site_file import read_site_file, write_site_file
 from cxr_study.study_run import prepare
 
 OWN_KNOBS = (
-    "head_weighting", "initial_body", "min_clients", "num_rounds", "patience", "report_positives",
-    "seed", "sites", "strategy", "threads", "union",
+    "continues", "head_weighting", "initial_body", "min_clients", "num_rounds", "patience",
+    "report_counts", "seed", "sites", "strategy", "threads", "union",
 )  # fmt: skip
 """Knobs that a comparison sets itself."""
 

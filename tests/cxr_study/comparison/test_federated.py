@@ -117,7 +117,7 @@ class TestTrain:
     def test_columns_are_weighed_as_the_row_says(self, train, weighting, reported):
         call, _ = train(Row("surgical", "fedbn+", weighting)).calls
         assert call.knobs["head_weighting"] == weighting
-        assert call.knobs["report_positives"] is reported
+        assert call.knobs["report_counts"] is reported
 
     @pytest.mark.parametrize("method", ["surgical", "personalised", "vanilla", "partial_loss"])
     def test_what_is_set_are_knobs_of_every_methods_job(self, train, method, tmp_path):

@@ -1,0 +1,191 @@
+"""The commands that run the study in FLARE's POC, on this machine: `surgagg poc ...`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study import job_folder, presets, settings
+from cxr_study.cli_report import make_report
+from cxr_study.cli_run import (
+    Force,
+    Preset,
+    Settings,
+    Sites,
+    check_room,
+    console,
+    make_room,
+    say,
+    split,
+)
+from cxr_study.cli_submit import Retries
+from cxr_study.deployment import deployed_run, poc_run
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.deployment.poc_run import PocRun
+from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.steps import Steps
+from cxr_study.finished_run import downloaded_run, finished_run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Run the study on real FLARE services of this machine, in one command or step by step.",
+    epilog="Example:  surgagg poc run jobs/surgical      Exit codes: 0 done, 1 the job failed, "
+    "2 wrong use.",
+)
+
+Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
+Project = Annotated[Path, typer.Option(help="FLARE's project file: who takes part.")]
+Port = Annotated[int | None, typer.Option(help="Of the server. Default: a free one.")]
+SiteFiles = Annotated[
+    Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
+]
+Job = Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")]
+JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
+HERE = Path("runs/poc")
+
+
+@app.command(epilog="Example:  surgagg poc run jobs/surgical --set num_rounds=6")
+def run(
+    job: Job,
+    out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
+    sites: Sites = "",
+    site_files: SiteFiles = None,
+    initial_body: Annotated[
+        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
+    ] = None,
+    preset: Preset = None,
+    knobs: Settings = None,
+    project: Project = PROJECT,
+    port: Port = None,
+    retries: Retries = 3,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the POC running.")] = False,
+    force: Force = False,
+) -> None:
+    """Prepare a POC, start it, run a job in it to its end, report, stop, clean.
+
+    Server and sites are processes of their own that talk over TLS, as in a hospital network. A job
+    that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
+    configuration is not touched.
+    """
+    names = split(sites) or job_folder.sites(job)
+    for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
+    if initial_body is not None:
+        for_all = {**for_all, "initial_body": str(initial_body.absolute())}
+    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    poc = PocRun(job, out, names, project, site_files, for_all, per_site, port, retries, keep)
+    check_room(out, force, "job/meta.json")
+    if poc.system.folder.exists():
+        poc.system.clean()
+    make_room(out, force)
+    answers: list[Callable[[], None]] = []
+
+    def report() -> None:
+        title = f"{job.name} in POC, on {', '.join(names)}"
+        answers.append(make_report(finished_run(out), out / "report", title, console))
+
+    poc_run.run(poc, console, report)
+    for answer in answers:
+        answer()
+
+
+@app.command(epilog="Example:  surgagg poc prepare --sites a,b --site-files sites")
+def prepare(
+    folder: Folder = HERE,
+    project: Project = PROJECT,
+    sites: Annotated[str, typer.Option(help="Names, by comma. Default: the project's.")] = "",
+    site_files: SiteFiles = None,
+    port: Port = None,
+    encrypted: Annotated[
+        bool, typer.Option("--encrypted", help="With keys for homomorphic encryption.")
+    ] = False,
+) -> None:
+    """Make certificates and startup kits."""
+    system = PocSystem(folder)
+    with Steps(console).step("prepare") as said:
+        system.prepare(
+            project,
+            sites=split(sites) or None,
+            port=port,
+            site_files=site_files,
+            encrypted=encrypted,
+        )
+        said.append(f"server and {', '.join(system.project.sites)}, port {system.project.port}")
+    for role, kit in {"lead": system.lead, "server": system.server}.items():
+        say(f"{role:<10}{kit}")
+
+
+@app.command(epilog="Example:  surgagg poc start")
+def start(folder: Folder = HERE) -> None:
+    """Start server and sites, and wait until all are connected."""
+    with Steps(console).step("start") as said:
+        system = PocSystem(folder)
+        system.start()
+        said.append(f"server and {', '.join(system.project.sites)}")
+
+
+@app.command(epilog="Example:  surgagg poc submit jobs/surgical")
+def submit(job: Job, folder: Folder = HERE) -> None:
+    """Submit a job as it is, and say its id."""
+    with _lead(folder) as session:
+        say(session.submit(job))
+
+
+@app.command(epilog="Example:  surgagg poc watch 0043d777-243b-4872-a3ae-97753961216e")
+def watch(job_id: JobId, folder: Folder = HERE) -> None:
+    """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
+    places = PocSystem(folder).places
+    with _lead(folder) as session:
+        deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
+
+
+@app.command(epilog="Example:  surgagg poc download 0043d777-243b-4872-a3ae-97753961216e")
+def download(
+    job_id: JobId,
+    folder: Folder = HERE,
+    out: Annotated[Path, typer.Option(help="Folder for it.")] = Path("runs/downloads"),
+) -> None:
+    """Take home what a finished job left at the server."""
+    with _lead(folder) as session:
+        say(str(session.download(job_id, out)))
+
+
+@app.command("report", epilog="Example:  surgagg poc report runs/downloads/0043d777...")
+def report_(
+    downloaded: Annotated[Path, typer.Argument(help="Folder of a downloaded job.")],
+    folder: Folder = HERE,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report. Default: report, in the job's.")
+    ] = None,
+) -> None:
+    """Report a job that was downloaded, with the data and the own models of the POC's sites."""
+    system = PocSystem(folder)
+    states = {
+        site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
+    }
+    run = downloaded_run(downloaded, system.site_files, states=states)
+    make_report(run, out or downloaded / "report", run.job.name, console)()
+
+
+@app.command(epilog="Example:  surgagg poc stop")
+def stop(folder: Folder = HERE) -> None:
+    """End all its processes, whatever state they are in; a running job is aborted."""
+    with Steps(console).step("stop"):
+        PocSystem(folder).stop()
+
+
+@app.command(epilog="Example:  surgagg poc clean")
+def clean(folder: Folder = HERE) -> None:
+    """Stop it and remove its folder."""
+    with Steps(console).step("clean", str(folder)):
+        PocSystem(folder).clean()
+
+
+@contextmanager
+def _lead(folder: Path) -> Iterator[FlareSession]:
+    with FlareSession(PocSystem(folder).lead) as session:
+        yield session

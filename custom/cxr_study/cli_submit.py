@@ -1,0 +1,57 @@
+"""The command that runs a job on a provisioned FLARE system: `surgagg submit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study import job_folder, presets, settings
+from cxr_study.cli_report import make_report
+from cxr_study.cli_run import Force, Preset, Settings, Sites, console, make_room, split
+from cxr_study.deployment import deployed_run
+from cxr_study.deployment.deployed_run import DeployedRun
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.steps import Steps
+from cxr_study.finished_run import RESULTS, finished_run, write_facts
+
+EPILOG = "Example:  surgagg submit jobs/surgical --kit lead@university.org --out runs/first"
+
+Retries = Annotated[
+    int, typer.Option(min=0, help="How often a job that breaks is continued where it broke.")
+]
+
+
+def submit(
+    job: Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")],
+    kit: Annotated[Path, typer.Option(help="Your startup kit, that of a lead or project admin.")],
+    out: Annotated[Path, typer.Option(help="New folder for everything the run makes.")],
+    sites: Sites = "",
+    site_files: Annotated[
+        Path | None,
+        typer.Option(help="Folder of <site>.yaml, if you have the sites' data: a full report."),
+    ] = None,
+    preset: Preset = None,
+    knobs: Settings = None,
+    retries: Retries = 3,
+    force: Force = False,
+) -> None:
+    """Submit a job to the server that your startup kit names, and see it to its end.
+
+    A job that breaks (a process was killed, the server restarted) is continued from its last whole
+    round. An interrupt aborts it; another one leaves it to itself. What comes home are models,
+    records, and what the sites measured on their test splits.
+    """
+    names = split(sites) or job_folder.sites(job)
+    for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
+    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    with FlareSession(kit) as session:  # a kit that does not work shows before anything is removed
+        make_room(out, force)
+        copy = out / "job"
+        job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
+        deployed = DeployedRun(copy, out / RESULTS, retries)
+        servers = deployed_run.run(deployed, session, Steps(console))
+    jobs = [server.parent.name for server in servers]
+    write_facts(out, site_files, jobs, elsewhere=site_files is None)
+    make_report(finished_run(out), out / "report", job.name, console)()

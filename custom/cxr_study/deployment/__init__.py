@@ -1,0 +1,1 @@
+"""The study on deployed FLARE systems: POC on one machine, and provisioned ones."""

@@ -1,0 +1,96 @@
+"""Why a job failed on a deployed system, by the logs at hand; FLARE shows an admin none of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cxr_study import flare_log
+from cxr_study.deployment.job_watch import End
+from cxr_study.run_events import read_events
+
+ABORTED = "FINISHED:ABORTED"
+NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
+
+_SHOWN = 3
+_KEPT = 250
+_LOST_SITE = r"Failing job {job} due to reported failure from (?P<site>\S+):"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is known of a failed job.
+
+    Attributes:
+        reason: Who failed, why, the log to read, and its last errors.
+        final: Whether another try would end the same way.
+    """
+
+    reason: str
+    final: bool
+
+
+def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Path]) -> Failure:
+    """Find out why a job did not end well.
+
+    Args:
+        job_id: Its id.
+        end: How it ended.
+        server: The server's folder of its results; None: they could not be downloaded.
+        places: Party ("server" or a site) -> its FLARE workspace, where they are at hand: in a
+            POC all, elsewhere none.
+    """
+    for site, place in places.items():
+        log = place / job_id / "error_log.txt"
+        if reason := flare_log.site_reason(log):
+            return Failure(f"{site} cannot take part: {reason}\nIts log is {log}", final=True)
+    if end.lost:
+        return Failure(
+            "the server was restarted under it, and takes it to be running for ever.", final=False
+        )
+    meta = end.meta
+    if meta["status"] == ABORTED:
+        return Failure("it was aborted by an admin.", final=True)
+    if meta["status"] in NEVER_RAN:
+        details = meta.get("job_deploy_detail") or meta.get("schedule_history") or [meta["status"]]
+        wrong = [detail for detail in details if not detail.endswith(": OK")]
+        return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
+    return Failure(_by_logs(job_id, meta["status"], server, places), final=False)
+
+
+def _by_logs(job_id: str, status: str, server: Path | None, places: Mapping[str, Path]) -> str:
+    """The party that was the first to complain, and what it said last."""
+    logs = {party: place / job_id / "error_log.txt" for party, place in places.items()}
+    if server is not None:
+        logs["server"] = server / "error_log.txt"
+    errors = {party: found for party, log in logs.items() if (found := flare_log.errors(log))}
+    sites_own = "" if places else (
+        f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, at the site."
+    )  # fmt: skip
+    if not errors:
+        return f"{status}: {_silent_end(job_id, places)}{sites_own}"
+    party = min(errors, key=lambda name: errors[name][0].time)
+    said = "\n".join(f"  {_shortened(error.text)}" for error in errors[party][-_SHOWN:])
+    recorded = f"{reason}\n" if (reason := _recorded(server)) else ""
+    return f"{recorded}The log of {party} is {logs[party]}, and ends with\n{said}{sites_own}"
+
+
+def _shortened(text: str) -> str:
+    """A text without its middle, where it is long: what failed stands at its ends."""
+    return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
+
+
+def _recorded(server: Path | None) -> str | None:
+    """Reason that the server itself ended the run for."""
+    events = [] if server is None else read_events(server)
+    return next((event["reason"] for event in events if event["event"] == "failed"), None)
+
+
+def _silent_end(job_id: str, places: Mapping[str, Path]) -> str:
+    log = places["server"] / "log.txt" if "server" in places else Path()
+    lost = re.search(_LOST_SITE.format(job=re.escape(job_id)), flare_log.read(log))
+    where = f"at {lost['site']}" if lost else "of the job"
+    known = f" The server's log is {log}" if places else ""
+    return f"a process {where} ended, and no log at hand holds an error. Was it killed?{known}"

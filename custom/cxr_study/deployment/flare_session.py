@@ -1,0 +1,161 @@
+"""A session with a FLARE server through an admin's startup kit: submit, progress, download."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from nvflare.apis.fl_exception import FLCommunicationError
+from nvflare.fuel.common.excepts import ConfigError
+from nvflare.fuel.flare_api import api_spec
+from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
+
+_LOST = (api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply)
+
+T = TypeVar("T")
+
+
+class SessionError(ValueError):
+    """The server cannot be reached, or refuses this user or what it was asked."""
+
+
+class FlareSession:
+    """A session of an admin, which outlives a restart of the server.
+
+    Use it in a `with` block. Says nothing of its own.
+
+    Args:
+        kit: The admin's startup kit, the folder that holds startup/.
+        timeout: Seconds to wait for the server, at first and whenever it is gone. Default 60.
+    """
+
+    def __init__(self, kit: Path, timeout: float = 60.0):
+        self.kit = kit
+        self.timeout = timeout
+        self._session: Session | None = None
+
+    def __enter__(self) -> FlareSession:
+        if not (self.kit / "startup" / "fed_admin.json").is_file():
+            raise SessionError(
+                f"an admin's startup kit is needed; {self.kit} holds no startup/fed_admin.json. "
+                "Give the folder that your project admin sent you."
+            )
+        # FLARE's loggers would write to the terminal where nothing else is set up.
+        logging.getLogger("nvflare").addHandler(logging.NullHandler())
+        self._connected()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def sites(self) -> set[str]:
+        """Names of the sites that are connected."""
+        return {client.name for client in self._ask(Session.get_connected_client_list)}
+
+    def server_started(self) -> float:
+        """When the server started, seconds since 1970; a restarted one knows no running job."""
+        return float(self._ask(Session.get_system_info).server_info.start_time)
+
+    def submit(self, job: Path) -> str:
+        """Submit a job folder; returns the job's id.
+
+        What is submitted is a copy, for FLARE writes its signatures into the folder.
+
+        Raises:
+            SessionError: The server refuses it.
+        """
+        with TemporaryDirectory() as temporary:
+            copy = Path(temporary) / job.name
+            shutil.copytree(job, copy)
+            return str(self._ask(lambda session: session.submit_job(str(copy))))
+
+    def meta(self, job_id: str) -> dict[str, Any]:
+        """What FLARE knows of a job: "status", "job_deploy_detail" and more.
+
+        Raises:
+            SessionError: There is no such job.
+        """
+        meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
+        return meta
+
+    def stats(self, job_id: str) -> dict[str, dict[str, Any]]:
+        """What the components of a running job at the server say of themselves, by name."""
+        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, api_spec.InternalError):
+            answer = self._ask(lambda session: session.show_stats(job_id, "server"), refuse=False)
+            stats = answer.get("server") if isinstance(answer, dict) else None
+            return stats if isinstance(stats, dict) else {}
+        return {}
+
+    def abort(self, job_id: str) -> None:
+        """Abort a job; one that does not run any more is left alone."""
+        with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
+            self._ask(lambda session: session.abort_job(job_id), refuse=False)
+
+    def download(self, job_id: str, folder: Path) -> Path:
+        """Download a finished job's result; returns its folder, <folder>/<job id>.
+
+        Raises:
+            SessionError: The job has not finished.
+        """
+        at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
+        return Path(at)
+
+    def _ask(self, command: Callable[[Session], T], *, refuse: bool = True) -> T:
+        """Give a command, once more over a new connection where the present one is lost."""
+        try:
+            try:
+                return command(self._connected())
+            except _LOST:
+                self._close()
+                return command(self._connected())
+        except (*_LOST, FLCommunicationError) as error:
+            raise SessionError(f"the server does not answer {self.kit.name}: {error}") from error
+        except Exception as error:  # of many kinds: FLARE's share no base
+            if refuse and type(error).__module__ == api_spec.__name__:
+                raise SessionError(
+                    f"the server refuses what {self.kit.name} asks: {error}"
+                ) from error
+            raise
+
+    @property
+    def _user(self) -> str:
+        """Who the kit is for; a POC's admins are asked for by their certificates instead."""
+        config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
+        return str(config["admin"]["username"])
+
+    def _connected(self) -> Session:
+        """The open session; a new one where there is none."""
+        deadline = time.monotonic() + self.timeout
+        while self._session is None:
+            try:
+                with redirect_stdout(StringIO()):
+                    self._session = new_secure_session(self._user, str(self.kit), timeout=5.0)
+            except (*_LOST, FLCommunicationError) as error:
+                if time.monotonic() > deadline:
+                    raise SessionError(
+                        f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, within "
+                        f"{self.timeout:.0f} s: {error}. Is it started, and reached from here?"
+                    ) from error
+                time.sleep(0.5)
+            except (
+                ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError,
+            ) as error:  # fmt: skip
+                raise SessionError(
+                    f"the server does not let {self.kit.name} in: {error}. Is the kit of this "
+                    "system, and its certificate valid?"
+                ) from error
+        return self._session
+
+    def _close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with suppress(Exception):  # a server that is gone cannot be told goodbye
+                session.close()

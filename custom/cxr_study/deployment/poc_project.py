@@ -1,0 +1,126 @@
+"""The project file of a POC: who takes part, and on which port."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+PROJECT = Path("poc/project.yml")
+"""The project's own, from its root."""
+
+_ENCRYPTION = "nvflare.lighter.impl.he.HEBuilder"
+
+
+class PocError(ValueError):
+    """A POC cannot be prepared, started or used as wanted; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class PocProject:
+    """What a POC's project file says.
+
+    Attributes:
+        content: The parsed file.
+    """
+
+    content: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> PocProject:
+        """Parse a project file.
+
+        Raises:
+            PocError: It is none.
+        """
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+            project = cls(content)
+            facts = (content["name"], project.sites, project.server["name"], project.lead)
+        except FileNotFoundError:
+            raise PocError(
+                f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
+                "root, or give --project."
+            ) from None
+        except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
+            raise PocError(
+                f"{path} is no project file of FLARE with a server, a project_admin and a lead: "
+                f"{error!r}."
+            ) from error
+        if not all(facts):
+            raise PocError(f"{path} names no sites; a POC needs one at least.")
+        return project
+
+    def write(self, path: Path) -> None:
+        """Write it as a project file."""
+        text = yaml.safe_dump(self.content, sort_keys=False, allow_unicode=True)
+        path.write_text(text, encoding="utf-8")
+
+    @property
+    def name(self) -> str:
+        """The project's name."""
+        return str(self.content["name"])
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Names of the sites."""
+        return tuple(p["name"] for p in self._participants if p["type"] == "client")
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """The server's entry."""
+        return next(p for p in self._participants if p["type"] == "server")
+
+    @property
+    def port(self) -> int:
+        """Port that the server listens on."""
+        return int(self.server["fed_learn_port"])
+
+    @property
+    def lead(self) -> str:
+        """Name of the first lead, who submits jobs."""
+        return self._admin("lead")
+
+    @property
+    def project_admin(self) -> str:
+        """Name of the project admin, who may stop anything."""
+        return self._admin("project_admin")
+
+    def _admin(self, role: str) -> str:
+        admins = (p for p in self._participants if p["type"] == "admin" and p["role"] == role)
+        return str(next(admins)["name"])
+
+    @property
+    def _participants(self) -> list[dict[str, Any]]:
+        participants: list[dict[str, Any]] = self.content["participants"]
+        return participants
+
+    def changed(
+        self, *, port: int, sites: Sequence[str] | None = None, encrypted: bool = False
+    ) -> PocProject:
+        """The same project on another port, and with other sites.
+
+        Args:
+            port: Port for the server, at localhost.
+            sites: Names; None: the project's. One that the project does not have is set up like
+                its first, in an organisation of its own.
+            encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
+        """
+        known = {p["name"]: p for p in self._participants if p["type"] == "client"}
+        like = next(iter(known.values()))
+        clients = [
+            known.get(site, {**like, "name": site, "org": re.sub(r"\W", "_", site)})
+            for site in sites or known
+        ]
+        server = {**self.server, "fed_learn_port": port, "default_host": "localhost"}
+        server.pop("admin_port", None)  # FLARE then uses the one port for both
+        others = [p for p in self._participants if p["type"] not in ("client", "server")]
+        changed = {**self.content, "participants": [server, *clients, *others]}
+        if encrypted:
+            *before, signatures = self.content["builders"]
+            changed["builders"] = [*before, {"path": _ENCRYPTION, "args": {}}, signatures]
+        return PocProject(changed)

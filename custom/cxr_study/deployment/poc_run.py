@@ -1,0 +1,124 @@
+"""A job in a POC of its own, from preparing it to its removal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from cxr_study import job_folder, study_run
+from cxr_study.deployment import deployed_run
+from cxr_study.deployment.deployed_run import DeployedRun
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.steps import Steps
+from cxr_study.embedded import embedded_initial_body, embedded_study
+from cxr_study.finished_run import RESULTS, SITES, write_facts
+from cxr_study.job_folder import Settings
+
+POC = "poc"
+"""In a run's folder: the POC's."""
+
+
+@dataclass(frozen=True)
+class PocRun:
+    """A run of a job in a POC of its own.
+
+    Attributes:
+        job: Job folder.
+        folder: New folder for everything the run makes.
+        sites: Names of the sites.
+        project: FLARE's project file.
+        site_files: Folder of <site>.yaml; None: the embedded phantom study.
+        settings: Knob -> value, beside the job's own.
+        per_site: Site -> knob -> value, at that site alone.
+        port: For the server; None: a free one.
+        retries: See `deployed_run.DeployedRun`.
+        keep: Whether the POC keeps running afterwards.
+    """
+
+    job: Path
+    folder: Path
+    sites: tuple[str, ...]
+    project: Path
+    site_files: Path | None
+    settings: Settings
+    per_site: Mapping[str, Settings] = field(default_factory=dict)
+    port: int | None = None
+    retries: int = 3
+    keep: bool = False
+
+    @property
+    def system(self) -> PocSystem:
+        """Its POC."""
+        return PocSystem(self.folder / POC)
+
+
+def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
+    """Run the job, and leave its job folder, results and sites' files in the run's folder.
+
+    Args:
+        poc: The run.
+        console: Where to say what is being done.
+        report: Called when the results are there.
+
+    Whatever happens, no service is left running. Where something failed, the POC's folder stays,
+    for its logs.
+
+    Raises:
+        PocError: The POC cannot be prepared or started.
+        DeployedRunError: The job failed.
+        ValueError: The job, a knob, a site file or what it names is unusable.
+    """
+    steps = Steps(console)
+    job = poc.folder / "job"
+    job_folder.copy(
+        poc.job, job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site
+    )  # fmt: skip
+    knobs = job_folder.knobs(job)
+    if poc.site_files is None:
+        embedded_study()
+    elif "image_size" in knobs:
+        study_run.prepare(poc.site_files, poc.sites, int(str(knobs["image_size"])))
+    if knobs.get("initial_body") == "{$CXR_INITIAL_BODY}":
+        embedded_initial_body()
+    system = poc.system
+    with steps.step("prepare") as said:
+        system.prepare(
+            poc.project,
+            sites=poc.sites,
+            port=poc.port,
+            site_files=poc.site_files,
+            encrypted=job_folder.encrypted(job),
+        )
+        said.append(f"server and {', '.join(poc.sites)}, port {system.project.port}")
+    finished = False
+    try:
+        with steps.step("start", "over TLS, each a process of its own"):
+            system.start()
+        _run_job(poc, system, job, steps)
+        with steps.step("report", str(poc.folder), alone=False):
+            report()
+        finished = True
+    finally:
+        if not (finished and poc.keep):
+            with steps.step("stop"):
+                system.stop()
+    if not poc.keep:
+        with steps.step("clean", str(system.folder)):
+            system.clean()
+
+
+def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:
+    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.places)
+    with FlareSession(system.lead) as session:
+        servers = deployed_run.run(deployed, session, steps)
+    jobs = [server.parent.name for server in servers]
+    for site in poc.sites:
+        kept = system.kit(site) / "checkpoints" / jobs[-1]
+        if kept.is_dir():
+            shutil.copytree(kept, poc.folder / SITES / site)
+    write_facts(poc.folder, poc.site_files, jobs)

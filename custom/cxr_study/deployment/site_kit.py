@@ -1,0 +1,179 @@
+"""What a place adds to its FLARE startup kit: its policy, its resources, its rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from cxr_study.job_code import PACKAGES
+from surgical_aggregation.site_policy import SitePolicy
+
+SCOPE = "cxr"
+"""Name of the privacy scope that every job gets which names none."""
+
+GATE = "surgical_aggregation.policy_gate.PolicyGate"
+
+CARRIERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}
+)
+"""Word -> roles that may bring code. FLARE's own: anyone (who may submit)."""
+
+PRYING = ("shell_commands", "report_env")
+"""Rights to what may hold a path: reading a place's files, and asking where they are."""
+
+Contents = dict[str, Any]
+
+
+class KitError(ValueError):
+    """A folder is no startup kit, not of the wanted kind, or has files of its own already."""
+
+
+def localise_site(
+    kit: Path,
+    policy: SitePolicy,
+    *,
+    gpus: int = 0,
+    gpu_memory: int = 0,
+    carriers: str = "anyone",
+    packages: Sequence[str] = PACKAGES,
+    force: bool = False,
+) -> list[Path]:
+    """Write a hospital's own files into the local/ folder of its site's startup kit.
+
+    They are FLARE's defaults, which a place's own files replace whole, and: the site's policy and
+    the filter that holds every job to it; the classes of `packages` are allowed; error logs, which
+    may hold paths, are not streamed to the server; nobody of another organisation reads its files.
+
+    Args:
+        kit: Startup kit.
+        policy: What the hospital decides. A relative folder of site files is made absolute.
+        gpus: GPUs that jobs may use.
+        gpu_memory: Memory of each, GiB.
+        carriers: Who of those who submit may bring code: one of `CARRIERS`.
+        packages: Whose installed code any job may use.
+        force: Replace files of the place's own.
+
+    Returns:
+        The files written.
+
+    Raises:
+        KitError: It is no kit of a site, it has such files already, or `carriers` is no such word.
+    """
+    resources = _resources(kit, "a site", "fed_client.json", packages)
+    resources["allow_log_streaming"] = False
+    managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
+    _component(resources, "resource_manager").update(managed)
+    properties = {key: value for key, value in asdict(policy).items() if value is not None}
+    if policy.site_files is not None:
+        properties["site_files"] = str(Path(policy.site_files).absolute())
+    privacy = _scope(properties)
+    privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
+    files = {"resources.json": resources, "privacy.json": privacy}
+    return _write(kit, {**files, "authorization.json": _rights(kit, carriers)}, force)
+
+
+def localise_server(
+    kit: Path,
+    storage: Path,
+    *,
+    permitted: Mapping[str, Sequence[str]] | None = None,
+    carriers: str = "anyone",
+    packages: Sequence[str] = PACKAGES,
+    force: bool = False,
+) -> list[Path]:
+    """Write the server's own files into the local/ folder of its startup kit.
+
+    They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
+    FLARE's are in /tmp; the classes of `packages` are allowed; the classes that each site may
+    contribute, where that is decided.
+
+    Args:
+        kit: Startup kit.
+        storage: Folder for what the server stores; made absolute.
+        permitted: Site -> classes; None: a site is believed what it declares.
+        carriers: See `localise_site`.
+        packages: See `localise_site`.
+        force: See `localise_site`.
+
+    Returns:
+        The files written.
+
+    Raises:
+        KitError: As `localise_site`.
+    """
+    resources = _resources(kit, "the server", "fed_server.json", packages)
+    stored = storage.absolute()
+    snapshots = resources["snapshot_persistor"]["args"]["storage"]["args"]
+    snapshots["root_dir"] = str(stored / "snapshot-storage")
+    _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
+    _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
+    privacy = None if permitted is None else _scope({"permitted": dict(permitted)})
+    files = {"resources.json": resources, "privacy.json": privacy}
+    return _write(kit, {**files, "authorization.json": _rights(kit, carriers)}, force)
+
+
+def _resources(kit: Path, kind: str, startup: str, packages: Sequence[str]) -> Contents:
+    """FLARE's resources, with its own classes and those of the packages allowed."""
+    if not (kit / "startup" / startup).is_file():
+        raise KitError(
+            f"{kit} is no startup kit of {kind}: it holds no startup/{startup}. Give the folder "
+            "that `nvflare provision` or `nvflare package` made."
+        )
+    resources = _read(kit / "local/resources.json.default")
+    resources["class_allow_list"] += [f"{package}." for package in packages]
+    return resources
+
+
+def _component(resources: Contents, id_: str) -> Contents:
+    """Arguments of a component of the resources."""
+    arguments: Contents = next(c for c in resources["components"] if c["id"] == id_)["args"]
+    return arguments
+
+
+def _scope(properties: Contents) -> Contents:
+    """A privacy.json whose one scope every job gets."""
+    return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
+
+
+def _rights(kit: Path, carriers: str) -> Contents:
+    """FLARE's rights, but for those of other organisations to pry, and for bringing code."""
+    if carriers not in CARRIERS:
+        raise KitError(f"who may bring code is one of {', '.join(CARRIERS)}; got {carriers!r}.")
+    rights = _read(kit / "local/authorization.json.default")
+    permissions = rights["permissions"]
+    for role in CARRIERS["anyone"]:
+        own = permissions[role]
+        if isinstance(own, str):  # one word for every right
+            own = dict.fromkeys(permissions["lead"], own)
+        own |= dict.fromkeys(PRYING, "o:site")
+        if role not in CARRIERS[carriers]:
+            own["byoc"] = "none"
+        permissions[role] = own
+    return rights
+
+
+def _write(kit: Path, files: Mapping[str, Contents | None], force: bool) -> list[Path]:
+    """Write those files of a place's own, and remove those that are None."""
+    paths = {kit / "local" / name: content for name, content in files.items()}
+    taken = [path.name for path in paths if path.exists()]
+    if taken and not force:
+        raise KitError(
+            f"{kit / 'local'} has its own {', '.join(taken)} already. Change them by hand, or "
+            "replace them with --force."
+        )
+    for path, content in paths.items():
+        if content is None:
+            path.unlink(missing_ok=True)
+        else:
+            text = json.dumps(content, indent=2, ensure_ascii=False)
+            path.write_text(text + "\n", encoding="utf-8")
+    return [path for path, content in paths.items() if content is not None]
+
+
+def _read(file: Path) -> Contents:
+    content: Contents = json.loads(file.read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,21 @@
+"""What a run has written into its record so far."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from surgical_aggregation.run_record import RECORD_FILE
+
+
+def read_events(server: Path) -> list[dict]:
+    """Events of a run (see `run_record.RunRecord`), whole ones; none before it starts.
+
+    Args:
+        server: The server's folder of the job.
+    """
+    path = server / RECORD_FILE
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines if line.endswith("}")]

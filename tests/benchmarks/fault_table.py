@@ -1,0 +1,44 @@
+"""The fault table of poc/README.md, from the tests: what each fault costs on this machine.
+
+python tests/benchmarks/fault_table.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1] / "poc"
+FILES = ("test_faults.py", "test_restarts.py", "test_hostile.py")
+HEAD = (
+    "| fault | what FLARE's job does | rounds lost | rounds repeated | seconds to recover | "
+    "final model |\n|---|---|---|---|---|---|"
+)
+
+
+def row(entry):
+    """One fault's line."""
+    away = entry["distance"]
+    same = "bit-equal" if away == 0 else f"{away:.1e} away after those rounds"
+    ended = "fails" if entry["ended"].endswith("EXCEPTION") else entry["ended"]
+    words = {"FINISHED:ABORTED": "is aborted", "LOST": "stays RUNNING for ever"}
+    seconds = "-" if entry["seconds"] is None else f"{entry['seconds']:.0f}"
+    return (
+        f"| {entry['fault']} | {words.get(ended, ended)} | 0 | {entry['repeated']} | {seconds} | "
+        f"{same} |"
+    )
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "rows.jsonl"
+        command = [sys.executable, "-m", "pytest", "-q", *(str(TESTS / name) for name in FILES)]
+        subprocess.run(command, check=True, env={**os.environ, "FAULT_TABLE": str(table)})
+        rows = [row(json.loads(line)) for line in table.read_text().splitlines()]
+    sys.stdout.write("\n".join([HEAD, *rows]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+import json
+
+import pytest
+
+from cxr_study.deployment.failure import explain
+from cxr_study.deployment.job_watch import End, Progress
+from surgical_aggregation.executor import CANNOT_TAKE_PART
+
+JOB = "1234"
+ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Workspaces of a server and two sites, with empty logs."""
+    places = {name: tmp_path / name for name in ("server", "a", "b")}
+    for place in places.values():
+        (place / JOB).mkdir(parents=True)
+        (place / JOB / "error_log.txt").touch()
+    return places
+
+
+@pytest.fixture
+def result(tmp_path):
+    """The server's folder of the downloaded job."""
+    folder = tmp_path / "result"
+    folder.mkdir()
+    return folder
+
+
+def log(folder, *lines):
+    folder.joinpath("error_log.txt").write_text("".join(lines))
+
+
+def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
+    end = End({"status": status, **meta}, lost, Progress())
+    return explain(JOB, end, server, places or {})
+
+
+class TestExplain:
+    def test_a_site_that_cannot_take_part_comes_first(self, places, result):
+        log(result, ERROR.format(1, "ServerRunner", "Aborting"))
+        log(places["b"] / JOB, ERROR.format(2, "KerasExecutor", f"{CANNOT_TAKE_PART}no file x"))
+        failure = why(server=result, places=places)
+        assert failure.reason.startswith("b cannot take part: no file x\nIts log is ")
+        assert failure.final
+
+    def test_what_somebody_aborted_is_not_tried_again(self):
+        assert why("FINISHED:ABORTED").final
+
+    def test_a_job_that_was_refused_says_by_whom(self):
+        details = ["server: OK", "a: OK", "b: BYOC not permitted", "num_ok_sites 1 < 2"]
+        failure = why("FINISHED:FAILED_TO_RUN", job_deploy_detail=details)
+        assert failure.final
+        assert failure.reason.endswith("started: b: BYOC not permitted; num_ok_sites 1 < 2")
+
+    def test_a_job_that_the_server_lost_may_be_continued(self, places):
+        failure = why("RUNNING", lost=True, places=places)
+        assert "the server was restarted under it" in failure.reason and not failure.final
+
+    def test_the_party_that_complained_first_is_named_with_its_last_errors(self, places, result):
+        log(result, ERROR.format(9, "ServerRunner", "result is bad"))
+        errors = [ERROR.format(n, "JsonScanner", f"error {n}") for n in range(1, 6)]
+        log(places["a"] / JOB, *errors)
+        failure = why(server=result, places=places)
+        log_path = places["a"] / JOB / "error_log.txt"
+        assert failure.reason.startswith(f"The log of a is {log_path}, and ends with\n")
+        assert [line.split("error ")[-1] for line in failure.reason.splitlines()[1:]] == list("345")
+        assert not failure.final
+
+    def test_messages_that_could_not_be_delivered_are_no_reason(self, places, result):
+        log(places["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
+        log(result, ERROR.format(2, "ServerRunner", "no model"))
+        assert "The log of server is" in why(server=result, places=places).reason
+
+    def test_the_servers_own_reason_is_said_first(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        record = [{"event": "started"}, {"event": "failed", "reason": "too few sites"}]
+        text = "".join(json.dumps(event) + "\n" for event in record)
+        (result / "run_record.jsonl").write_text(text)
+        assert why(server=result).reason.startswith("too few sites\nThe log of server is ")
+
+    def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        assert f"<its workspace>/{JOB}/error_log.txt, at the site" in why(server=result).reason
+
+    def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
+        line = f"INFO - Failing job {JOB} due to reported failure from b: exception\n"
+        (places["server"] / "log.txt").write_text(line)
+        reason = why(server=result, places=places).reason
+        assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
+
+    def test_a_long_error_keeps_both_its_ends(self, result):
+        log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
+        reason = why(server=result).reason
+        assert "begin" in reason and "end\n" in reason and len(reason) < 1000

@@ -1,0 +1,120 @@
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import tiny_job
+from cxr_study.deployment import deployed_run, poc_run
+from cxr_study.deployment.poc_run import PocRun, run
+from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.finished_run import finished_run
+
+SITES = ("north", "south")
+
+
+class Session:
+    def __init__(self, kit):
+        self.kit = kit
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.fixture
+def did(monkeypatch):
+    """What was done to the POC; nothing is started. An entry of `did.fails` fails instead."""
+
+    class Did(list):
+        fails = ()
+
+    did = Did()
+
+    def step(name, make=lambda system: None):
+        def do(system, *_, **__):
+            did.append(name)
+            if name in did.fails:
+                raise did.fails[name]
+            return make(system)
+
+        return do
+
+    def prepared(system):
+        for site in SITES:
+            (system.folder / site / "checkpoints/1").mkdir(parents=True)
+
+    def cleaned(system):
+        assert system.folder.exists()
+        system.folder.rename(system.folder.with_name("cleaned"))
+
+    def trained(deployed):
+        return (deployed.folder / "1/workspace",)
+
+    monkeypatch.setattr(PocSystem, "prepare", step("prepare", prepared))
+    monkeypatch.setattr(PocSystem, "start", step("start"))
+    monkeypatch.setattr(PocSystem, "stop", step("stop"))
+    monkeypatch.setattr(PocSystem, "clean", step("clean", cleaned))
+    monkeypatch.setattr(PocSystem, "project", type("Project", (), {"port": 1}))
+    monkeypatch.setattr(PocSystem, "places", {})
+    monkeypatch.setattr(PocSystem, "lead", property(lambda system: system.folder / "lead"))
+    monkeypatch.setattr(PocSystem, "kit", lambda system, name: system.folder / name)
+    monkeypatch.setattr(poc_run, "FlareSession", Session)
+    monkeypatch.setattr(deployed_run, "run", step("train", trained))
+    monkeypatch.setattr(poc_run, "embedded_study", lambda: did.append("phantom"))
+    monkeypatch.setattr(poc_run, "embedded_initial_body", lambda: did.append("body"))
+    monkeypatch.setattr(poc_run.study_run, "prepare", lambda *_: did.append("decode"))
+    return did
+
+
+@pytest.fixture
+def go(did, tmp_path):
+    def go(keep=False, site_files=None, fails=None, **settings):
+        did.fails = fails or {}
+        job = tiny_job.make(tmp_path / "tiny", {site: {} for site in SITES})
+        poc = PocRun(
+            job, tmp_path / "out", SITES, tmp_path, site_files, settings, keep=keep
+        )  # fmt: skip
+        run(poc, Console(file=StringIO()), lambda: did.append("report"))
+        return tmp_path / "out"
+
+    return go
+
+
+def test_it_goes_from_preparing_to_removing(go, did):
+    go()
+    assert did == [
+        "phantom", "body", "prepare", "start", "train", "report", "stop", "clean",
+    ]  # fmt: skip
+
+
+def test_a_hospitals_own_data_is_decoded_once_before(go, did, tmp_path):
+    go(site_files=tmp_path, initial_body="mine.npz")
+    assert did[:2] == ["decode", "prepare"]
+
+
+def test_what_a_report_needs_is_left(go):
+    finished = finished_run(go())
+    assert [path.parent.name for path in finished.servers] == ["1"]
+    assert all(state.is_dir() for state in finished.states.values())
+
+
+@pytest.mark.parametrize("step", ["start", "train"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
+def test_whatever_fails_it_is_stopped_and_its_logs_stay(go, did, step, error, tmp_path):
+    with pytest.raises(error):
+        go(fails={step: error()})
+    assert did[-1] == "stop"
+    assert (tmp_path / "out/poc").is_dir()
+
+
+def test_it_is_kept_running_where_that_is_wanted(go, did):
+    go(keep=True)
+    assert did[-1] == "report"
+
+
+def test_one_that_failed_is_stopped_all_the_same(go, did):
+    with pytest.raises(OSError):
+        go(keep=True, fails={"train": OSError()})
+    assert did[-1] == "stop"

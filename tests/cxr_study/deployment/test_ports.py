@@ -1,0 +1,43 @@
+import os
+import socket
+
+import psutil
+import pytest
+
+from cxr_study.deployment.poc_project import PocError
+from cxr_study.deployment.ports import check_free, free_port, wait_for_listener
+
+
+@pytest.fixture
+def taken():
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_free_port_is_free():
+    check_free(free_port())
+
+
+def test_who_has_a_port_is_named(taken):
+    with pytest.raises(PocError, match=rf"needs port {taken}; process {os.getpid()} \(.*pytest"):
+        check_free(taken)
+
+
+def test_where_processes_may_not_be_seen_the_port_is_named_still(taken, monkeypatch):
+    def denied(**_):
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil, "net_connections", denied)
+    with pytest.raises(PocError, match=f"needs port {taken}; another process has it"):
+        check_free(taken)
+
+
+def test_a_listener_that_is_there_is_found(taken):
+    wait_for_listener(taken, timeout=5)
+
+
+def test_nobody_is_waited_for_no_longer_than_said():
+    with pytest.raises(TimeoutError):
+        wait_for_listener(free_port(), timeout=0.3)

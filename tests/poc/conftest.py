@@ -1,0 +1,108 @@
+"""A provisioned network of three hospitals, whose places have policies, and a job it has run."""
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import deployed
+import tiny_job
+from cxr_study import jobs
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.job_code import PACKAGES
+from provisioned import Provisioned
+from surgical_aggregation.site_policy import SitePolicy
+from tiny_site import TinySite
+from undisturbed import Undisturbed
+
+SITES = {
+    "nih": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
+    "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
+    "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
+}
+SHARED = ("Edema", "Fracture", "Rare Sign")  # by chexpert, where Rare Sign is too rare
+
+
+@pytest.fixture(scope="session")
+def network(tmp_path_factory):
+    """The running network, localised as hospitals would; always stopped.
+
+    nih lets everything out, counts too. chexpert does not share Private Sign, and has fewer
+    positives of Rare Sign than it asks for. mercy claims Support Devices, which the server does not
+    let it teach. Only the project admin may bring code.
+    """
+    network = Provisioned(tmp_path_factory.mktemp("network"), SITES)
+    policies = {
+        "nih": SitePolicy(report_counts=True),
+        "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
+        "mercy": SitePolicy(),
+    }
+    own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site")}
+    for site, policy in policies.items():
+        localise_site(network.kit(site), policy, **own)
+    table = {"nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"]}
+    permitted = {**table, "mercy": ["Fracture"]}
+    localise_server(network.server, network.folder / "storage", permitted=permitted, **own)
+    network.verdicts = {"server": network.preflight("server")}
+    try:
+        network.start_server()
+        for name in ("nih", network.lead.name):
+            network.verdicts[name] = network.preflight(name)
+        network.start_sites()
+        yield network
+    finally:
+        network.stop()
+
+
+def rare(folder):
+    """Positives of the class that chexpert has fewest of; of the others it shares it has more."""
+    table = folder / "sites.json"
+    table.write_text(json.dumps(SITES))
+    site = TinySite("chexpert", str(table))
+    found = dict(zip(site.classes, site.training_labels.sum(axis=0), strict=True))
+    assert found["Rare Sign"] < min(found["Edema"], found["Fracture"])
+    return int(found["Rare Sign"])
+
+
+@pytest.fixture(scope="session")
+def job(network):
+    """Makes a tiny job whose code gets to the places in a given way."""
+
+    def make(code, sites=SITES, name="surgical", **knobs):
+        folder = network.folder / f"{name}-{code}"
+        jobs.write(name, folder / "template", code)
+        chosen = {site: SITES[site] for site in sites}
+        knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
+        return tiny_job.make(folder, chosen, job=folder / "template", settings=knobs)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def results(network, job):
+    """What one job of installed code left that the lead submitted in three ways, by way."""
+    folder = job("installed")
+    told = network.console(network.lead, f"submit_job {folder}")
+    with FlareSession(network.lead) as session:
+        submit = ("job", "submit", "-j", folder, "--startup-kit", network.lead, "--format", "json")
+        ids = {
+            "console": re.search(r"Submitted job: (\S+)", told)[1],
+            "command": json.loads(network.nvflare(*submit))["data"]["job_id"],
+            "session": session.submit(folder),
+        }
+        metas = {way: deployed.wait(session, job_id) for way, job_id in ids.items()}
+        return {
+            way: deployed.downloaded(session, network, job_id, metas[way])
+            for way, job_id in ids.items()
+        }
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The run that faults strike, without them; running while the tests' systems start."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    body = tiny_job.initial_body(folder / "body.npz")
+    with ThreadPoolExecutor() as pool:
+        yield pool.submit(Undisturbed(folder / "run", body).run)

@@ -1,0 +1,218 @@
+"""A FLARE system on this machine, from start to end, and what it survives."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import deployed
+import tiny_job
+from cxr_study import results
+from cxr_study.deployment import deployed_run, poc_run, services
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_project import PocError
+from cxr_study.deployment.poc_run import PocRun
+from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.steps import Steps
+from cxr_study.finished_run import finished_run
+from surgical_aggregation.checkpoint import load
+from tiny_run import SITES
+
+pytestmark = [pytest.mark.poc, pytest.mark.keras]
+
+TWO = {name: SITES[name] for name in ("north", "south")}
+ROUNDS = 12
+
+
+def kill(system, word, place, rounds):
+    """Kill a process of a POC once its job has made some rounds; in a thread of its own."""
+
+    def wait_and_kill():
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
+            if any(record.read_text().count('"event": "round"') >= rounds for record in records):
+                break
+        for process in services.processes(system.folder.resolve()):
+            words = process.cmdline()
+            if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
+                process.kill()
+
+    threading.Thread(target=wait_and_kill, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    body = str(tiny_job.initial_body(folder / "body.npz"))
+    settings = {"num_rounds": ROUNDS, "warmup_epochs": 1, "initial_body": body}
+    job = tiny_job.make(folder / "tiny", TWO, settings=settings)
+    poc = PocRun(job, folder / "out", tuple(TWO), deployed.PROJECT, folder, {})
+    kill(poc.system, ".worker_process", "south", 2)
+    said = StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(poc_run.study_run, "prepare", lambda *_: None)  # the tiny sites have none
+        before = users_configuration()
+        poc_run.run(poc, Console(file=said, width=200), lambda: None)
+    assert users_configuration() == before
+    return poc, said.getvalue()
+
+
+class TestPocRun:
+    """The whole run, in which a site's process is killed."""
+
+    def test_makes_every_round_once_though_a_process_was_killed(self, done):
+        run = finished_run(done[0].folder)
+        assert len(run.servers) == 2
+        assert results.rounds_run(*run.servers) == ROUNDS
+        first, second = (load(server / "models/last.npz").manifest for server in run.servers)
+        assert second["round"] == ROUNDS
+        assert second["history"] == [{"job": first["job"], "rounds": [0, first["round"]]}]
+
+    def test_every_step_is_told_and_the_failure(self, done):
+        lines = [line.split()[0] for line in done[1].splitlines() if line.endswith(" s")]
+        once = ["submit", "train", "download"]
+        assert lines == ["prepare", "start", *once, *once, "report", "stop", "clean"]
+        assert "a process at south ended, and no log at hand holds an error" in done[1]
+
+    def test_nothing_is_left_but_the_runs_own(self, done):
+        poc, _ = done
+        assert sorted(path.name for path in poc.folder.iterdir()) == [
+            "job", "results", "run.json", "sites",
+        ]  # fmt: skip
+        assert not services.processes(poc.folder)
+
+    def test_the_job_folder_is_as_it_was(self, done):
+        assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
+
+
+def users_configuration():
+    """What stands in the user's own folder of FLARE."""
+    folder = Path.home() / ".nvflare"
+    return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("poc")
+
+
+@pytest.fixture(scope="module")
+def system(folder):
+    with deployed.poc_system(folder, TWO) as system:
+        yield system
+
+
+def submit(system, folder, name, change=lambda job: None, **settings):
+    """Run a job as an admin elsewhere does, who has nothing but a startup kit."""
+    settings = {"warmup_epochs": 1, **settings}
+    job = tiny_job.make(folder / name, TWO, settings=settings)
+    change(job)
+    run = DeployedRun(job, folder / name / "results")
+    with FlareSession(system.lead) as session:
+        return deployed_run.run(run, session, Steps(Console(file=StringIO())))
+
+
+class TestDeployedRun:
+    def test_goes_on_where_the_servers_process_was_killed_by_what_was_downloaded(
+        self, system, folder
+    ):
+        kill(system, ".runner_process", "server", 3)
+        servers = submit(system, folder, "killed", num_rounds=ROUNDS)
+        assert len(servers) == 2
+        assert results.rounds_run(*servers) == ROUNDS
+
+    def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(self, system, folder):
+        def spoil(job):
+            config = job / "app_server/config/config_fed_server.conf"
+            config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
+
+        with pytest.raises(DeployedRunError) as raised:
+            submit(system, folder, "spoilt", spoil)
+        said = str(raised.value)
+        assert "has no attribute 'Nothing'" in said
+        (log,) = [word.rstrip(",") for word in said.split() if word.endswith("error_log.txt,")]
+        assert "has no attribute 'Nothing'" in Path(log).read_text()
+
+
+class TestPocSystem:
+    """In the order of a day: it runs, then it is stopped, then its server is killed."""
+
+    def test_a_system_that_runs_is_not_started_again(self, system):
+        with pytest.raises(PocError, match=r"runs already\. Say surgagg poc stop"):
+            system.start()
+        assert system.running
+
+    def test_a_port_that_is_taken_is_named_with_who_has_it(self, system, tmp_path):
+        port = system.project.port
+        with pytest.raises(PocError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
+            PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
+        assert not (tmp_path / "other").exists()
+
+    def test_two_systems_run_side_by_side(self, system, tmp_path):
+        other = PocSystem(tmp_path / "other")
+        other.prepare(deployed.PROJECT)
+        try:
+            other.start()
+            assert system.running and other.running
+            other.stop()
+            assert not other.running and system.running
+        finally:
+            other.clean()
+        assert not other.folder.exists()
+
+    def test_stopped_twice_and_started_at_once(self, system):
+        system.stop()
+        system.stop()
+        assert not system.running
+        with socket.socket() as listener:
+            listener.bind(("", system.project.port))
+            listener.listen()
+            with pytest.raises(
+                PocError, match=f"port {system.project.port}; process {os.getpid()} "
+            ):
+                system.start()
+        assert not system.running
+        system.start()
+        with FlareSession(system.lead) as session:
+            assert session.sites() == set(TWO)
+
+    def test_a_system_whose_server_was_killed_under_a_job_is_stopped_and_removed(
+        self, system, folder
+    ):
+        settings = {"num_rounds": 500, "initial_body": str(folder / "body.npz")}
+        job = tiny_job.make(folder / "endless", TWO, settings=settings)
+        with FlareSession(system.lead) as session:
+            job_id = session.submit(job)
+            while not deployed.rounds(system, job_id):
+                time.sleep(0.1)
+        left = services.processes(system.folder.resolve())
+        for process in left:
+            if any(word.endswith(".server_train") for word in process.cmdline()):
+                process.kill()
+        system.clean()
+        assert not any(process.is_running() for process in left)
+        assert not system.folder.exists()
+
+
+def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
+    code = "from cxr_study.cli import main; main()"
+    system = PocSystem(tmp_path / "poc")
+    system.prepare(deployed.PROJECT)
+    command = [sys.executable, "-c", code, "poc", "start", "--folder", str(system.folder)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+        while not system.running:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert not system.running

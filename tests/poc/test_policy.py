@@ -1,0 +1,78 @@
+"""What the places' policies keep back, in a run between real server and client processes."""
+
+import json
+import zipfile
+
+import pytest
+
+pytestmark = [pytest.mark.poc, pytest.mark.keras]
+
+
+@pytest.fixture(scope="module")
+def result(results):
+    return results["session"]
+
+
+@pytest.fixture(scope="module")
+def log(network, result):
+    """What a site says of the run in its own log."""
+    return lambda site: (network.kit(site) / result.job_id / "log.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def servers_bytes(network, results):
+    """Content of every file of the server's, archives unpacked, once the jobs are done."""
+    contents = {}
+    for folder in (network.server, network.folder / "storage"):
+        for path in folder.rglob("*"):
+            if path.is_file() and zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    for name in archive.namelist():
+                        contents[f"{path}/{name}"] = archive.read(name)
+            elif path.is_file():
+                contents[str(path)] = path.read_bytes()
+    return contents
+
+
+def holding(contents, name):
+    """Names of the files whose bytes hold a name in any case, in one or two bytes a letter."""
+    forms = {name.lower().encode(encoding) for encoding in ("utf-8", "utf-16-le")}
+    return [path for path, content in contents.items() if any(f in content.lower() for f in forms)]
+
+
+class TestSitePolicy:
+    @pytest.mark.parametrize("name", ["Private Sign", "Rare Sign"])
+    def test_a_withheld_class_is_not_in_the_model(self, result, name):
+        for model in (result.best, result.last):
+            assert name not in model.manifest["classes"]
+
+    @pytest.mark.parametrize("name", ["Private Sign", "Rare Sign"])
+    def test_a_withheld_class_is_named_in_no_byte_at_the_server(self, servers_bytes, name):
+        assert holding(servers_bytes, "Pleural Effusion")  # the search can find a name at all
+        assert holding(servers_bytes, name) == []
+
+    def test_the_sites_own_log_says_what_it_withholds_and_why(self, log):
+        assert "withholds: Private Sign (not in 'share'); Rare Sign (" in log("chexpert")
+        assert "positives, 'min_positives' is" in log("chexpert")
+
+    def test_counts_come_from_the_site_that_lets_them_out_alone(self, result):
+        measured = json.loads((result.server / "cross_site_val/cross_val_results.json").read_text())
+        told = {site: "positives/Edema" in measured[site]["SRV_best"] for site in measured}
+        assert told == {"nih": True, "chexpert": False, "mercy": False}
+
+    def test_no_site_sends_its_error_log(self, network, servers_bytes):
+        for site in network.sites:
+            assert "error log upload" not in (network.kit(site) / "log.txt").read_text()
+        assert holding(servers_bytes, "declared 3 classes") == []
+
+
+class TestServerPolicy:
+    def test_a_class_that_a_site_may_not_teach_is_refused_whole_with_the_reason(self, result):
+        refused = [event for event in result.record if event["event"] == "refused"]
+        assert {event["site"] for event in refused} == {"mercy"}
+        assert "not permitted to teach ['Support Devices']" in refused[0]["reason"]
+        assert "Support Devices" not in result.last.manifest["classes"]
+
+    def test_the_run_goes_on_without_it(self, result):
+        assert result.status == "FINISHED:COMPLETED"
+        assert result.last.manifest["classes"]["Fracture"]["sites"] == ["chexpert"]

@@ -1,0 +1,163 @@
+"""What the processes and the folder of a site get to see of a whole run, byte for byte.
+
+The run is tracked, tested at the sites, and told by its server which site may teach what.
+"""
+
+import json
+import re
+from types import SimpleNamespace
+
+import msgpack
+import pytest
+from pyhocon import ConfigFactory
+
+import deployed
+import tiny_job
+from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
+from secrecy import names, unpacked
+from tiny_run import SITES
+
+pytestmark = [pytest.mark.poc, pytest.mark.keras]
+
+UNION = {name for site in SITES.values() for name in site["classes"]}
+PROCESSES = {"job": "", "parent": ".parent"}
+
+TOLD = {
+    "job": {"aggregator", "initial_body", "num_rounds", "test_best", "validate_final"},
+    "parent": {"min_clients"},
+}
+"""Words of the server's configuration that its messages hold: FLARE's headers, and the digest."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run, and what every process of every site received: (site, process) -> bytes."""
+    folder = tmp_path_factory.mktemp("secrecy")
+    (folder / "received").mkdir()
+    permitted = {site: entry["classes"] for site, entry in SITES.items()}
+    capture = {"CAPTURE_FOLDER": str(folder / "received")}
+    with deployed.poc_system(folder, SITES, permitted=permitted, **capture) as system:
+        settings = {"num_rounds": 2, "warmup_epochs": 1, "tracking": "tensorboard"}
+        job = tiny_job.make(folder / "job", SITES, settings=settings)
+        result = deployed.run(system, job)
+    received = {
+        (site, process): unpacked((folder / "received" / f"{site}{end}").read_bytes())
+        for site in SITES
+        for process, end in PROCESSES.items()
+    }
+    return SimpleNamespace(result=result, job=job, received=received, system=system)
+
+
+def others(site):
+    return SITES.keys() - {site}
+
+
+def files(run, site):
+    """Path in a site's folder -> content, of all its files."""
+    folder = run.system.kit(site)
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in found}
+
+
+def strings(value):
+    """All keys and texts of a configuration."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def servers_words(run):
+    """Ids, class paths, knobs and arguments that stand in the server's configuration alone."""
+    server, client = (
+        set(strings(ConfigFactory.parse_file(str(run.job / config)).as_plain_ordered_dict()))
+        for config in (SERVER_CONFIG, CLIENT_CONFIG)
+    )
+    return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
+
+
+def test_the_run_had_it_all(run):
+    assert run.result.status == "FINISHED:COMPLETED"
+    assert {path.parent.name for path in run.result.server.rglob("events.out.*")} >= set(SITES)
+    assert (run.result.server / "cross_site_val/cross_val_results.json").is_file()
+
+
+@pytest.mark.parametrize("site", SITES)
+class TestClasses:
+    def test_a_job_process_receives_the_names_of_its_own_and_of_no_other(self, run, site):
+        received = run.received[site, "job"]
+        assert {name for name in UNION if names(received, name)} == set(SITES[site]["classes"])
+
+    def test_a_parent_process_receives_none(self, run, site):
+        received = run.received[site, "parent"]
+        assert names(received, "declare_classes")  # it gets the job: archives are looked into
+        assert not [name for name in UNION if names(received, name)]
+
+    def test_its_files_name_its_own_and_no_other(self, run, site):
+        content = b"\n".join(files(run, site).values())
+        assert {name for name in UNION if names(content, name)} == set(SITES[site]["classes"])
+
+
+@pytest.mark.parametrize("site", SITES)
+class TestOtherSites:
+    """FLARE tells every site who takes part in a job, and what the others let it say of them."""
+
+    def test_a_job_process_receives_no_name_of_another(self, run, site):
+        received = run.received[site, "job"]
+        assert names(received, site)
+        assert not [name for name in others(site) if names(received, name)]
+
+    def test_a_parent_process_receives_their_names_in_the_jobs_meta_alone(self, run, site):
+        received = run.received[site, "parent"]
+        for told in self.told(run, site):
+            assert told in received
+            received = received.replace(told, b"")
+        assert names(received, site)
+        assert not [name for name in others(site) if names(received, name)]
+
+    def test_its_files_name_them_in_the_jobs_meta_alone(self, run, site):
+        naming = {
+            str(path)
+            for path, content in files(run, site).items()
+            if any(names(content, name) for name in others(site))
+        }
+        assert naming == {f"{run.result.job_id}/meta.json"}
+
+    @staticmethod
+    def told(run, site):
+        """The parts of the job's meta that name sites, as FLARE packs them."""
+        meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
+        clients = [{"name": name, "site_config": {"allow_log_streaming": False}} for name in SITES]
+        assert meta["job_clients"] == clients
+        parts = ({"deploy_map": meta["deploy_map"]}, *clients)
+        return [msgpack.packb(part)[1:] for part in parts]
+
+
+@pytest.mark.parametrize("site", SITES)
+class TestServer:
+    @pytest.mark.parametrize("process", PROCESSES)
+    def test_no_more_of_its_configuration_is_received_than_flares_messages_hold(
+        self, run, site, process
+    ):
+        words = servers_words(run)
+        assert {"best_model", "surgical_aggregation.select_head.SelectHead"} < words
+        received = run.received[site, process]
+        assert {word for word in words if names(received, word)} == TOLD[process]
+
+    def test_no_file_of_the_job_holds_more_of_it(self, run, site):
+        of_job = [path for path in files(run, site) if path.parts[0] == run.result.job_id]
+        content = b"\n".join(files(run, site)[path] for path in of_job)
+        assert names(content, "declare_classes")
+        told = {word for word in servers_words(run) if names(content, word)}
+        assert told <= TOLD["job"] | TOLD["parent"]
+
+    @pytest.mark.parametrize("process", PROCESSES)
+    def test_nothing_says_where_its_files_are_or_who_is_permitted_what(self, run, site, process):
+        received = run.received[site, process]
+        for word in (str(run.system.server), "body.npz", "permitted"):
+            assert not names(received, word), word
