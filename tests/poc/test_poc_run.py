@@ -141,7 +141,7 @@ class TestDeployedRun:
             submit(system, folder, "spoilt", spoil)
         said = str(raised.value)
         assert "has no attribute 'Nothing'" in said
-        (log,) = [word.rstrip(",") for word in said.split() if word.endswith("error_log.txt,")]
+        log = next(word for word in said.split() if word.endswith("error_log.txt,")).rstrip(",")
         assert "has no attribute 'Nothing'" in Path(log).read_text()
 
 
@@ -176,6 +176,7 @@ class TestPocSystem:
         system.stop()
         assert not system.running
         with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("", system.project.port))
             listener.listen()
             with pytest.raises(

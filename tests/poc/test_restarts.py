@@ -87,7 +87,10 @@ class TestAway:
         assert sorted(runs.away.checkpoint("last").manifest["classes"]) == UNION
 
     def test_a_late_result_is_not_averaged_into_a_later_round(self, runs):
-        assert [event for event in runs.away.parts[0].record if event["event"] == "refused"] == []
+        """FLARE drops it; where the site was cut off while it was sent, the server refuses it."""
+        refused = [event for event in runs.away.parts[0].record if event["event"] == "refused"]
+        late = "it belongs to round 3, and round "
+        assert all(e["site"] == "south" and e["reason"].startswith(late) for e in refused)
 
 
 class TestRestart:

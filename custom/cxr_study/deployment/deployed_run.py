@@ -110,7 +110,7 @@ def attend(
         steps.console.print(f"round {now.rounds}{best}", highlight=False)
 
     with steps.step("watch", alone=False) as said:
-        end = job_watch.watch(session, job_id, show)
+        end = job_watch.watch(session, job_id, show, server=places.get("server"))
         said += _told(end)
     if not end.completed:
         server = None if end.lost else session.download(job_id, downloads) / SERVER
@@ -143,7 +143,10 @@ def _watch(
         bar = RoundProgress(bars, "training", deployed.num_rounds, made)
         try:
             end = job_watch.watch(
-                session, job_id, lambda now: bar.show(made + now.rounds, now.best, now.stopped)
+                session,
+                job_id,
+                lambda now: bar.show(made + now.rounds, now.best, now.stopped),
+                server=deployed.places.get("server"),
             )
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.run_events import read_events
 from surgical_aggregation.run_record import RunRecord
 
 POLL = 1.0
 """Seconds between two looks at a job."""
 
 _QUIET = 10.0
-"""Seconds from a job's start in which it is asked nothing: before it is up, a question is an error
-in the server's logs."""
+"""Seconds in which a job is asked nothing: before it is up, a question is an error in its log."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +54,70 @@ class End:
         return not self.lost and self.meta["status"] == "FINISHED:COMPLETED"
 
 
-def watch(session: FlareSession, job_id: str, show: Callable[[Progress], None]) -> End:
+def watch(
+    session: FlareSession,
+    job_id: str,
+    show: Callable[[Progress], None],
+    *,
+    server: Path | None = None,
+) -> End:
     """Wait for the end of a job.
 
     Args:
         session: A session with its server.
         job_id: Its id.
         show: Called with its progress, whenever that has changed.
+        server: The server's workspace, where it is at hand: the job's record is read there, and
+            nobody asked. Default None: the server is asked.
     """
+    ask = _by_record(server / job_id) if server else _by_asking(session, job_id)
     seen = Progress()
-    ask_from = None
     while True:
         meta = session.meta(job_id)
         if meta["status"].startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
         scheduled = meta.get("last_schedule_time") or 0.0
         if meta["status"] in ("RUNNING", "DISPATCHED"):
+            told = ask()
+            if told is not None and told != seen:
+                seen = told
+                show(seen)
             if scheduled < session.server_started():
                 return End(meta, lost=True, seen=seen)
-            ask_from = ask_from or time.monotonic() + _QUIET
-            if time.monotonic() > ask_from:
-                told = session.stats(job_id).get(RunRecord.__name__)
-                if told:
-                    before, seen = seen, Progress(**told)
-                    if seen != before:
-                        show(seen)
-                elif seen.rounds:  # it is on its way out
-                    ask_from = float("inf")
         time.sleep(POLL)
+
+
+def _by_record(folder: Path) -> Callable[[], Progress | None]:
+    """Tells the progress of a job by its record, in the server's folder of it."""
+
+    def ask() -> Progress | None:
+        events = read_events(folder)
+        named = [event["event"] for event in events]
+        if not events:  # not there yet, or put away already
+            return None
+        best = [event for event in events if event["event"].startswith("best")][-1:]
+        dropped = not best or best[0]["event"] == "best_dropped"
+        return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
+
+    return ask
+
+
+def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | None]:
+    """Tells the progress of a job by asking it, from when it should be up until it has left."""
+    begin = None
+    told = None
+    left = False
+
+    def ask() -> Progress | None:
+        nonlocal begin, told, left
+        begin = begin or time.monotonic() + _QUIET
+        if left or time.monotonic() < begin:
+            return None
+        stats = session.stats(job_id).get(RunRecord.__name__)
+        if stats is None:
+            left = told is not None
+            return None
+        told = Progress(**stats)
+        return told
+
+    return ask

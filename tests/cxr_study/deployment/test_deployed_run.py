@@ -148,7 +148,8 @@ class TestRun:
     def test_elsewhere_a_lost_job_is_continued_by_what_it_told(self, go, monkeypatch):
         ends = iter([("RUNNING", True, 4), (DONE, False, 6)])
 
-        def watch(session, job_id, show):
+        def watch(session, job_id, show, *, server):
+            assert server is None
             status, lost, rounds = next(ends)
             return job_watch.End({"status": status}, lost, job_watch.Progress(rounds))
 

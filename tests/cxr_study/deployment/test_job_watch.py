@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from cxr_study.deployment import job_watch
@@ -33,8 +35,8 @@ def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "_QUIET", 0.0)
 
 
-def ended(session, show=lambda now: None):
-    return watch(session, "job", show)
+def ended(session, show=lambda now: None, **arguments):
+    return watch(session, "job", show, **arguments)
 
 
 def test_a_job_is_watched_from_its_submission_to_its_end():
@@ -75,3 +77,28 @@ def test_a_job_that_was_scheduled_before_the_server_started_is_lost(status):
 
 def test_a_job_that_waited_while_the_server_was_restarted_is_not():
     assert ended(Session(["SUBMITTED", "FINISHED:COMPLETED"], started=200.0)).completed
+
+
+def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path):
+    (tmp_path / "job").mkdir()
+    best = {"event": "best", "round": 1, "value": 0.5}
+    events = [best, {"event": "round", "round": 0}, {"event": "stopped"}]
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    (tmp_path / "job/run_record.jsonl").write_text(lines)
+    session = Session(["RUNNING", "FINISHED:COMPLETED"])
+    shown = []
+    ended(session, shown.append, server=tmp_path)
+    assert shown == [Progress(1, best, True)] and session.asked == 0
+
+
+def test_a_best_model_that_was_dropped_is_none(tmp_path):
+    (tmp_path / "job").mkdir()
+    events = [{"event": "best", "value": 0.5}, {"event": "best_dropped"}, {"event": "round"}]
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    (tmp_path / "job/run_record.jsonl").write_text(lines)
+    end = ended(Session(["RUNNING", "FINISHED:COMPLETED"]), server=tmp_path)
+    assert end.seen == Progress(1, None, False)
+
+
+def test_before_there_is_a_record_nothing_is_shown(tmp_path):
+    assert ended(Session(["RUNNING", "FINISHED:COMPLETED"]), server=tmp_path).seen == Progress()
