@@ -1,11 +1,12 @@
 """The run that faults strike, without them, and how far another one is from it."""
 
 import json
+import shutil
 
 import numpy as np
 
 import faulty_job
-from cxr_study.simulation import checkpoint_folder, server_folder, simulate
+from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
 from faulty_run import KNOBS, SITES
 from surgical_aggregation.checkpoint import load
 
@@ -24,10 +25,17 @@ class Undisturbed:
 
     def run(self):
         """Run it; returns itself."""
+        try:
+            self._simulate()
+        except LostSiteError:  # FLARE loses a connection now and then
+            shutil.rmtree(self.folder)
+            self._simulate()
+        return self
+
+    def _simulate(self):
         job = faulty_job.make(self.folder, SITES, settings=KNOBS)
         environment = {"CXR_INITIAL_BODY": str(self.initial_body)}
         simulate(job, self.folder / "workspace", list(SITES), environment=environment)
-        return self
 
     def after(self, made):
         """The model after so many rounds."""

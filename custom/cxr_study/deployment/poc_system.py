@@ -176,7 +176,8 @@ class PocSystem:
         """End all its processes, whatever state they are in; a running job is aborted."""
         try:
             with suppress(PocError):
-                if services.run_a_job(services.processes(self._root)):
+                found = services.processes(self._root)
+                if services.runs(found, *services.JOB) and services.runs(found, *services.SERVER):
                     self._flare("stop", timeout=20.0)
         finally:  # also where another interrupt comes meanwhile
             services.end(self._root)

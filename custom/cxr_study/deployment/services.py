@@ -12,6 +12,9 @@ import psutil
 CONSOLE = "console.log"
 """In a service's kit: what it prints, also before it has a log."""
 
+JOB = (".runner_process", ".worker_process")
+SERVER = (".server_train",)
+
 _LEFT_BEHIND = ("pid.fl", "daemon_pid.fl", "shutdown.fl", "restart.fl")
 
 
@@ -65,14 +68,14 @@ def processes(folder: Path) -> list[psutil.Process]:
     return sorted(found, key=lambda process: not found[process])
 
 
-def run_a_job(services: Iterable[psutil.Process]) -> bool:
-    """Whether any of them is a job's process."""
+def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
+    """Whether any of them is a process of one of FLARE's modules, named by their last words."""
     for process in services:
         try:
             words = process.cmdline()
         except psutil.Error:
             continue
-        if any(word.endswith((".runner_process", ".worker_process")) for word in words):
+        if any(word.endswith(modules) for word in words):
             return True
     return False
 

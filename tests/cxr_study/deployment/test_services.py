@@ -71,8 +71,9 @@ class TestProcesses:
         watchdog, _ = wait_for(2, tmp_path)
         while "nvflare" not in " ".join((job := services.processes(tmp_path)[1]).cmdline()):
             pass  # a fork that is not yet what it will be
-        assert services.run_a_job([watchdog, job])
-        assert not services.run_a_job([watchdog])
+        assert services.runs([watchdog, job], *services.JOB)
+        assert not services.runs([watchdog], *services.JOB)
+        assert not services.runs([watchdog, job], *services.SERVER)
 
 
 class TestEnd:
