@@ -36,7 +36,7 @@ class DeployedRun:
     Attributes:
         job: Job folder, as it is submitted.
         folder: Folder for what is downloaded, one folder per job, and for jobs that continue it.
-        retries: How often a job that broke is continued, while each makes rounds.
+        retries: How often a job that broke is continued.
         places: Party -> its FLARE workspace, where they are at hand; see `failure.explain`.
     """
 
@@ -66,14 +66,17 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         DeployedRunError: It did not end well.
         SessionError: The server refuses it, or is gone.
     """
-    job, made, servers = deployed.job, 0, []
+    job, made, newest = deployed.job, 0, ""
+    servers = []
     for attempt in itertools.count():
         job_id = _submit(session, job, steps)
         end = _watch(deployed, session, job_id, made, steps)
         server = _download(deployed, session, end, job_id, steps)
-        if server is not None:
-            servers.append(server)
         rounds = _rounds_made(server, end)
+        if rounds:
+            newest = job_id
+        if server is not None and (rounds or end.completed):
+            servers.append(server)
         made += rounds
         stopped = end.seen.stopped if server is None else results.stopped_early(server)
         whole = stopped or made >= deployed.num_rounds
@@ -82,10 +85,10 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         failure = explain(job_id, end, server, deployed.places)
         after = f" after {made} of {deployed.num_rounds} rounds" if deployed.num_rounds else ""
         reason = f"job {job_id} failed{after}: {failure.reason}"
-        if failure.final or not rounds or whole or attempt == deployed.retries:
+        if failure.final or not newest or whole or attempt == deployed.retries:
             raise DeployedRunError(reason)
         steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
-        job = _continued(deployed, job_id, made, attempt + 1)
+        job = _continued(deployed, newest, made, attempt + 1)
     return tuple(servers)
 
 

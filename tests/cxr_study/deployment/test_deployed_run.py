@@ -109,10 +109,15 @@ class TestRun:
         asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
         assert asked == [("", 10), ("job-1", 7), ("job-2", 5)]
 
-    def test_without_progress_it_is_given_up(self, go):
-        session, error = go((BROKE, 3), (BROKE, 0))
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == 2
-        assert "job job-2 failed after 3 of 10 rounds" in str(error)
+    def test_a_job_that_breaks_before_a_round_was_made_is_given_up(self, go):
+        session, error = go((BROKE, 0), (DONE, 10))
+        assert isinstance(error, DeployedRunError) and len(session.jobs) == 1
+
+    def test_where_a_continued_job_makes_no_round_the_one_before_is_continued_again(self, go):
+        session, servers = go((BROKE, 3), (BROKE, 0), (DONE, 7))
+        asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
+        assert asked == [("", 10), ("job-1", 7), ("job-1", 7)]
+        assert [server.parent.name for server in servers] == ["job-1", "job-3"]
 
     def test_it_is_continued_so_often_and_no_more(self, go):
         session, error = go((BROKE, 1), (BROKE, 1), retries=1)
