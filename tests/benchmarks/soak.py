@@ -2,7 +2,9 @@
 
 The network is tiny but for a layer of a megabyte, so that a model that is kept shows. After every
 round the resident memory of every process is noted; a line is fitted from round 10 on, when
-whatever fills once has filled. Takes some 8 GB and a few minutes.
+whatever fills once has filled. Takes some 8 GB and a few minutes. Allocators take and give back in
+steps for hundreds of rounds, so that the line of a short run climbs: --sites 2 --rounds 400 tells a
+leak from that, in less memory.
 
 Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--csv soak.csv]
 """
