@@ -28,10 +28,12 @@ from cxr_study import (
 )
 from cxr_study.cli_run import (
     Force,
+    InitialBody,
     Out,
     Own,
     Preset,
     Settings,
+    SiteFiles,
     Sites,
     check_room,
     console,
@@ -93,12 +95,8 @@ def run_job(
     job: Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")],
     out: Out = Path("runs/run"),
     sites: Sites = "",
-    site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
-    ] = None,
-    initial_body: Annotated[
-        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
-    ] = None,
+    site_files: SiteFiles = None,
+    initial_body: InitialBody = None,
     preset: Preset = None,
     knobs: Settings = None,
     own: Own = False,
@@ -118,9 +116,7 @@ def real(
     preset: Preset = None,
     knobs: Settings = None,
     own: Own = True,
-    initial_body: Annotated[
-        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
-    ] = None,
+    initial_body: InitialBody = None,
     seed: Annotated[int, typer.Option(help="Of the cut into sites and splits.")] = 0,
     force: Force = False,
 ) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from cxr_study import settings
+from cxr_study.cli_run import InitialBody, SiteFiles
 from cxr_study.comparison import text
 from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, Setup
 from cxr_study.comparison.outcome import ComparisonError
@@ -39,12 +40,8 @@ def compare(
         ),
     ] = False,
     sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
-    site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
-    ] = None,
-    initial_body: Annotated[
-        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
-    ] = None,
+    site_files: SiteFiles = None,
+    initial_body: InitialBody = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob of all; may be repeated."),

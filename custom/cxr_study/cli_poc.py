@@ -13,8 +13,10 @@ from cxr_study import job_folder, presets, settings
 from cxr_study.cli_report import make_report
 from cxr_study.cli_run import (
     Force,
+    InitialBody,
     Preset,
     Settings,
+    SiteFiles,
     Sites,
     check_room,
     console,
@@ -41,9 +43,6 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
 Project = Annotated[Path, typer.Option(help="FLARE's project file: who takes part.")]
 Port = Annotated[int | None, typer.Option(help="Of the server. Default: a free one.")]
-SiteFiles = Annotated[
-    Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
-]
 Job = Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")]
 JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
 HERE = Path("runs/poc")
@@ -55,9 +54,7 @@ def run(
     out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
     sites: Sites = "",
     site_files: SiteFiles = None,
-    initial_body: Annotated[
-        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
-    ] = None,
+    initial_body: InitialBody = None,
     preset: Preset = None,
     knobs: Settings = None,
     project: Project = PROJECT,

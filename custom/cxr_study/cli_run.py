@@ -35,6 +35,12 @@ Preset = Annotated[
     typer.Option(help=f"Knobs that belong together: {', '.join(presets.PRESETS)}. --set wins."),
 ]
 Sites = Annotated[str, typer.Option(help="Names, by comma. Default: the job's.")]
+SiteFiles = Annotated[
+    Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
+]
+InitialBody = Annotated[
+    Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
+]
 
 
 def split(sites: str) -> tuple[str, ...]:

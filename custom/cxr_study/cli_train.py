@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study import evaluation, presets, progress, settings, solo_run
-from cxr_study.cli_run import Force, Settings, console, make_room, say
+from cxr_study.cli_run import Force, InitialBody, Settings, SiteFiles, console, make_room, say
 from cxr_study.embedded import embedded_study
 from cxr_study.job_folder import JobError
 from cxr_study.report import view
@@ -35,12 +35,8 @@ def train(
     method: Annotated[str, typer.Argument(help="individual, centralised or centralised-partial.")],
     out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/train"),
     sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
-    site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
-    ] = None,
-    initial_body: Annotated[
-        Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
-    ] = None,
+    site_files: SiteFiles = None,
+    initial_body: InitialBody = None,
     preset: Annotated[
         str | None, typer.Option(help=f"Knobs to begin with: {', '.join(presets.PRESETS)}.")
     ] = None,

@@ -11,16 +11,6 @@ VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5])
 
 
 @pytest.fixture
-def panics(monkeypatch):
-    """Reasons with which the locator ended the run."""
-    reasons = []
-    monkeypatch.setattr(
-        GivenModelLocator, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-    )
-    return reasons
-
-
-@pytest.fixture
 def fl_ctx(tmp_path):
     """The server's context, where earlier jobs left best models and there is a file as well."""
     save(Checkpoint(VARIABLES, {}), tmp_path / "server/checkpoints/earlier/best.npz")

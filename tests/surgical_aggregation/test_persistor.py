@@ -23,16 +23,6 @@ COLUMN = (np.float32([3, 4]), np.float32([5]))
 MODEL = global_model(BODY, {"Nodule/Mass": COLUMN})
 
 
-@pytest.fixture
-def panics(monkeypatch):
-    """Reasons with which components ended the run."""
-    reasons = []
-    monkeypatch.setattr(
-        CheckpointPersistor, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-    )
-    return reasons
-
-
 def persistor_context(folder, initial_body=None):
     return context(engine=Engine(folder, initial_body=InitialBody(initial_body)))
 

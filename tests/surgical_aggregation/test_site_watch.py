@@ -26,14 +26,6 @@ class Network(Engine):
 
 
 @pytest.fixture
-def panics(monkeypatch):
-    """Reasons with which the run was ended."""
-    reasons = []
-    monkeypatch.setattr(SiteWatch, "system_panic", lambda self, why, fl_ctx: reasons.append(why))
-    return reasons
-
-
-@pytest.fixture
 def clock(monkeypatch):
     now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
     monkeypatch.setattr(site_watch, "time", now)

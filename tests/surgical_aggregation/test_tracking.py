@@ -14,14 +14,6 @@ from surgical_aggregation import tracking
 from surgical_aggregation.tracking import Tracking, TrackingError, check_installed
 
 
-@pytest.fixture
-def panics(monkeypatch):
-    """Reasons with which components ended the run."""
-    reasons = []
-    monkeypatch.setattr(Tracking, "system_panic", lambda self, reason, ctx: reasons.append(reason))
-    return reasons
-
-
 def sent(engine, site, tag, value, step):
     """The server's context when a site's figure has come in."""
     dxo = create_analytic_dxo("train", {tag: value}, AnalyticsDataType.SCALARS, global_step=step)
