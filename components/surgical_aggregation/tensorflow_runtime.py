@@ -30,7 +30,12 @@ def threads_per_site(fl_ctx: FLContext) -> int:
         return cores()
     deploy_map = (fl_ctx.get_prop(FLContextKey.JOB_META) or {}).get("deploy_map", {})
     sites = {site for names in deploy_map.values() for site in names} - {"server"}
-    return max(1, cores() // max(1, len(sites)))
+    return shared_cores(len(sites))
+
+
+def shared_cores(sites: int) -> int:
+    """Cores for each of so many sites on this machine; at least one."""
+    return max(1, cores() // max(1, sites))
 
 
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:

@@ -18,6 +18,7 @@ from cxr_study.deployment.steps import Steps
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.finished_run import RESULTS, SITES, write_facts
 from cxr_study.job_folder import Settings
+from surgical_aggregation import tensorflow_runtime
 
 POC = "poc"
 """In a run's folder: the POC's."""
@@ -75,9 +76,8 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     """
     steps = Steps(console)
     job = poc.folder / "job"
-    job_folder.copy(
-        poc.job, job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site
-    )  # fmt: skip
+    settings = {**_shared_cores(poc), **poc.settings}
+    job_folder.copy(poc.job, job, sites=poc.sites, settings=settings, per_site=poc.per_site)
     knobs = job_folder.knobs(job)
     if poc.site_files is None:
         embedded_study()
@@ -110,6 +110,16 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     if not poc.keep:
         with steps.step("clean", str(system.folder)):
             system.clean()
+
+
+def _shared_cores(poc: PocRun) -> Settings:
+    """Threads of a site, for all of them are on this machine: as in the simulator, to the last bit.
+
+    TensorFlow processes that each take all cores train half as fast as processes that share them.
+    """
+    if job_folder.knobs(poc.job).get("threads") != 0:
+        return {}
+    return {"threads": tensorflow_runtime.shared_cores(len(poc.sites))}
 
 
 def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:

@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 import tiny_job
+from cxr_study import job_folder
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, run
 from cxr_study.deployment.poc_system import PocSystem
@@ -98,6 +99,12 @@ def test_what_a_report_needs_is_left(go):
     finished = finished_run(go())
     assert [path.parent.name for path in finished.servers] == ["1"]
     assert all(state.is_dir() for state in finished.states.values())
+
+
+@pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
+def test_sites_share_the_cores_unless_they_are_told_otherwise(go, monkeypatch, asked, threads):
+    monkeypatch.setattr("surgical_aggregation.tensorflow_runtime.cores", lambda: 7)
+    assert job_folder.knobs(go(**asked) / "job")["threads"] == threads
 
 
 @pytest.mark.parametrize("step", ["start", "train"])
