@@ -49,7 +49,9 @@ class CarriedCode(Filter):
                 check(package, custom / package)
         except CarriedCodeError as error:
             self._reason = str(error)
-            self.log_error(fl_ctx, f"this place cannot take part in the run: {error}")
+            self.log_error(
+                fl_ctx, f"this place cannot take part in the run: {error}", fire_event=False
+            )
             if self.ends_run:
                 self.system_panic(self._reason, fl_ctx)
             return

@@ -34,7 +34,7 @@ class DeclareClasses(FLComponent):
             site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)
         except (ValueError, OSError, MemoryError) as error:
-            self.log_error(fl_ctx, f"no classes to declare: {error}")
+            self.log_error(fl_ctx, f"no classes to declare: {error}", fire_event=False)
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
         self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")

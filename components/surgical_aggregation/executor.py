@@ -136,7 +136,7 @@ class KerasExecutor(Executor):
             try:
                 self._start(fl_ctx)
             except (ValueError, OSError, MemoryError) as error:
-                self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}")
+                self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}", fire_event=False)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
@@ -241,8 +241,9 @@ class KerasExecutor(Executor):
         loss = training.train(lambda: abort_signal.triggered)
         if loss is None:
             return make_reply(ReturnCode.TASK_ABORTED)
-        values["train_loss"] = loss
-        values["warmed_up"] = float(len(new))
+        if set(self._reported) == set(training.classes):  # else a mean over withheld ones, too
+            values["train_loss"] = loss
+        values["warmed_up"] = float(len(set(new) & set(self._reported)))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
         memory.end_round(round_, fl_ctx)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.site import Site, SiteError, Split
+from surgical_aggregation.site_policy import SitePolicy
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import keras
@@ -72,28 +73,46 @@ def permitted(site: Site) -> Site:
     Raises:
         SiteError: The policy keeps the site from taking part.
     """
-    policy = site.policy
-    if policy.min_images and len(site.training_labels) < policy.min_images:
+    stay = withheld(site.policy, site.classes, lambda: site.training_labels)
+    if not stay:
+        return site
+    cut_down = PermittedSite(site, stay)
+    cut_down.policy = site.policy
+    return cut_down
+
+
+def withheld(
+    policy: SitePolicy,
+    classes: Sequence[str],
+    training_labels: Callable[[], NDArray[np.float32]],
+) -> dict[str, str]:
+    """Which classes a policy keeps at a site, and why.
+
+    Args:
+        policy: The site's.
+        classes: All that it labels.
+        training_labels: Gives their labels, (images, classes); asked only where the policy counts.
+
+    Raises:
+        SiteError: The policy keeps the site from taking part.
+    """
+    stay = {}
+    if policy.share is not None:
+        stay = {name: "not in 'share'" for name in classes if name not in policy.share}
+    if policy.min_images and len(training_labels()) < policy.min_images:
         raise SiteError(
             f"this site's policy needs 'min_images' {policy.min_images} training images; there are "
-            f"{len(site.training_labels)}."
+            f"{len(training_labels())}."
         )
-    withheld = {}
-    if policy.share is not None:
-        withheld = {name: "not in 'share'" for name in site.classes if name not in policy.share}
     if policy.min_positives:
-        positives = (site.training_labels == 1).sum(axis=0)
-        for name, found in zip(site.classes, positives, strict=True):
+        positives = (training_labels() == 1).sum(axis=0)
+        for name, found in zip(classes, positives, strict=True):
             if found < policy.min_positives:
                 why = f"{found} positives, 'min_positives' is {policy.min_positives}"
-                withheld.setdefault(name, why)
-    if not withheld:
-        return site
-    if len(withheld) == len(site.classes):
+                stay.setdefault(name, why)
+    if stay and len(stay) == len(classes):
         raise SiteError(
             "this site's policy lets none of its classes take part: "
-            + "; ".join(f"{name} ({why})" for name, why in withheld.items())
+            + "; ".join(f"{name} ({why})" for name, why in stay.items())
         )
-    cut_down = PermittedSite(site, withheld)
-    cut_down.policy = policy
-    return cut_down
+    return stay

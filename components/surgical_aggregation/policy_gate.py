@@ -31,8 +31,7 @@ class PolicyGate(Filter):
              metrics: without those of withheld classes, and counts likewise
              anything else: the same
 
-    Never raises. What is wrong is in the site's log, without class names: FLARE may send errors to
-    the server.
+    Never raises. What is wrong is in the site's log, and nowhere else.
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -53,7 +52,10 @@ class PolicyGate(Filter):
         try:
             return self._let_out(dxo, fl_ctx).update_shareable(shareable)
         except ValueError as error:
-            self.log_error(fl_ctx, f"this site's policy keeps the result here: {error}")
+            # Errors may be shown to admins, by name of event, and be streamed to the server.
+            said = "this site's policy keeps the result here; the line below says why"
+            self.log_error(fl_ctx, said, fire_event=False)
+            self.log_info(fl_ctx, f"kept here: {error}", fire_event=False)
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _let_out(self, dxo: DXO, fl_ctx: FLContext) -> DXO:

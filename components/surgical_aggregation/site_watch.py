@@ -56,7 +56,10 @@ class SiteWatch(FLComponent):
     def _watch(self, engine: Any) -> None:
         while not self._ended.wait(self.silence / _LOOKS):
             with engine.new_context() as fl_ctx:
-                self.look(fl_ctx)
+                try:
+                    self.look(fl_ctx)
+                except Exception as error:  # a watch that ended would be one more silence
+                    self.log_warning(fl_ctx, f"could not look after the sites: {error!r}")
 
     def look(self, fl_ctx: FLContext) -> None:
         """Ask every site for a sign of life, and judge."""

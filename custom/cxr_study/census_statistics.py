@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 
@@ -13,6 +14,7 @@ from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes
 from cxr_study.site_data import load_labels
 from cxr_study.site_file import read_site_file
+from surgical_aggregation.permitted_site import withheld
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.site_policy import NO_POLICY, site_policy
 
@@ -74,7 +76,9 @@ class CensusStatistics(Statistics):
         given = self.sites or policy.site_files
         folder = Path(given) if given else embedded_study().sites
         labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
-        if policy.share is not None:
-            withheld = [name for name in classes(labels.table) if name not in policy.share]
-            labels = replace(labels, table=labels.table.drop(columns=withheld))
+        table = labels.table
+        held = list(classes(table))
+        train = table.loc[table["split"] == "train", held]
+        stay = withheld(policy, held, lambda: train.to_numpy(np.float32))
+        labels = replace(labels, table=table.drop(columns=list(stay)))
         return to_counts(take_shared(labels, self.image_size, max(self.min_count, LEAST_MIN_COUNT)))

@@ -77,7 +77,7 @@ def server(
         Path, typer.Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
     ],
     permitted: Annotated[
-        Path | None, typer.Option(help="Yaml of site: [classes] that each may contribute.")
+        Path | None, typer.Option(help="Yaml of site: \\[classes] that each may contribute.")
     ] = None,
     carriers: Carriers = "anyone",
     force: Force = False,

@@ -171,8 +171,11 @@ def report_(
 @app.command(epilog="Example:  surgagg poc stop")
 def stop(folder: Folder = HERE) -> None:
     """End all its processes, whatever state they are in; a running job is aborted."""
+    system = PocSystem(folder)
+    if not system.running:
+        _ = system.project  # a folder that was misspelt must not look like success
     with Steps(console).step("stop"):
-        PocSystem(folder).stop()
+        system.stop()
 
 
 @app.command(epilog="Example:  surgagg poc clean")

@@ -51,6 +51,9 @@ def check(knobs: Mapping[str, object]) -> None:
     for name, number in knobs.items():
         if isinstance(number, float) and not math.isfinite(number):
             raise KnobValueError(f"knob {name!r} must be a finite number; got {number}.")
+    for name, values in WORDS.items():
+        if knobs.get(name, values[0]) not in values:
+            raise KnobValueError(f"knob {name!r} must be one of {values}; got {knobs[name]!r}.")
     if "strategy" not in knobs:
         return  # a job that trains nothing
     strategy.check(str(knobs["strategy"]))
@@ -59,9 +62,6 @@ def check(knobs: Mapping[str, object]) -> None:
     }
     TrainingOptions(**given)  # type: ignore[arg-type]
     amplitudes(str(knobs["augmentation"]))
-    for name, values in WORDS.items():
-        if knobs.get(name, values[0]) not in values:
-            raise KnobValueError(f"knob {name!r} must be one of {values}; got {knobs[name]!r}.")
     if "server_optimizer" in knobs:
         server_optimizer.check(
             str(knobs["server_optimizer"]),

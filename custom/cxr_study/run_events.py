@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from surgical_aggregation.run_record import RECORD_FILE
@@ -17,5 +18,8 @@ def read_events(server: Path) -> list[dict]:
     path = server / RECORD_FILE
     if not path.is_file():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    events = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with suppress(json.JSONDecodeError):  # a line that a kill or a full disk has torn
+            events.append(json.loads(line))
+    return events

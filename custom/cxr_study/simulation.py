@@ -21,6 +21,7 @@ from surgical_aggregation.site_state import BEST_FILE, LAST_FILE
 LOG_FILE = "simulator.log"
 
 _LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^\s:,]+)")
+_LOST_UNNAMED = "run_client_thread error"
 
 
 class SimulationError(RuntimeError):
@@ -144,7 +145,7 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
     text = flare_log.read(workspace / "server" / "error_log.txt")
-    return sorted(set(_LOST.findall(text)))
+    return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
 
 
 def _alive(process: psutil.Process) -> bool:

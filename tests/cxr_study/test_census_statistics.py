@@ -74,6 +74,16 @@ class TestPolicy:
         assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
         assert not [name for name in features if "Effusion" in name or "Nodule" in name]
 
+    def test_a_class_with_too_few_positives_is_in_no_feature(self, sites):
+        all_of_them = counts(self.statistics(sites, report_counts=True))
+        rare = counts(self.statistics(sites, report_counts=True, min_positives=12))
+        left = set(from_counts("nih", rare).classes)
+        assert 0 < len(left) < len(from_counts("nih", all_of_them).classes)
+
+    def test_a_site_with_too_few_images_counts_nothing(self, sites):
+        with pytest.raises(ValueError, match="'min_images' 1000 training images"):
+            self.statistics(sites, report_counts=True, min_images=1000).features()
+
     def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites):
         statistics = self.statistics(None, report_counts=True, site_files=sites)
         assert counts(statistics)["total: images"] == 120

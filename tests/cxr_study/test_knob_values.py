@@ -49,3 +49,8 @@ def test_where_sites_share_a_union_head_nobody_counts_positives():
     knobs = {**job_folder.knobs(JOBS / "vanilla"), "head_weighting": "positives"}
     with pytest.raises(ValueError, match="head_weighting must be one of"):
         check(knobs)
+
+
+def test_a_job_that_trains_nothing_needs_a_tracker_that_there_is():
+    with pytest.raises(ValueError, match=r"tracking.*foo"):
+        check({**job_folder.knobs(JOBS / "evaluation"), "tracking": "foo"})

@@ -222,15 +222,24 @@ class TestSimulate:
 
         run(watch=Ending(wait_for_the_end))
 
-    def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(self, pretend, run):
-        pretend("""
+    @pytest.mark.parametrize(
+        ("said", "who"),
+        [
+            ("Communication error with client south: reset", "south"),
+            ("run_client_thread error: ConnectionResetError: reset", "a site"),
+        ],
+    )
+    def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(
+        self, pretend, run, said, who
+    ):
+        pretend(f"""
             (workspace / "server").mkdir(parents=True)
-            line = "SimulatorClientRunner - ERROR - Communication error with client south: reset"
+            line = "SimulatorClientRunner - ERROR - {said}"
             (workspace / "server/error_log.txt").write_text(line)
             time.sleep(60)
         """)
         began = time.monotonic()
-        with pytest.raises(LostSiteError, match="the process of south is gone"):
+        with pytest.raises(LostSiteError, match=f"the process of {who} is gone"):
             run()
         assert time.monotonic() - began < 20
 

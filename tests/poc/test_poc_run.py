@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Console
 
@@ -44,9 +46,10 @@ def kill(system, word, place, rounds):
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
         for process in services.processes(system.folder.resolve()):
-            words = process.cmdline()
-            if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
-                process.kill()
+            with suppress(psutil.NoSuchProcess):
+                words = process.cmdline()
+                if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
+                    process.kill()
 
     threading.Thread(target=wait_and_kill, daemon=True).start()
 

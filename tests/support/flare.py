@@ -20,6 +20,7 @@ class Engine:
         self.components = components
         self.folder = folder
         self.events = []
+        self.logged = []
         self.sites = []
 
     def get_component(self, component_id):
@@ -38,8 +39,8 @@ class Engine:
         )
 
     def fire_event(self, event_type, fl_ctx):
-        if not event_type.endswith("_log_available"):
-            self.events.append(event_type)
+        logs = event_type.endswith("_log_available")
+        (self.logged if logs else self.events).append(event_type)
         for component in self.components.values():
             if isinstance(component, FLComponent):
                 component.handle_event(event_type, fl_ctx)

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import psutil
 
-LOST = "Communication error with client"  # another process took the port that FLARE had chosen
+LOST = ("Communication error with client", "run_client_thread error")
+"""Another process took the port that FLARE had chosen."""
 
 
 def run(job, workspace, sites):
@@ -38,7 +39,8 @@ def _run(job, workspace, sites, log):
         while process.poll() is None and time.monotonic() < deadline:
             with suppress(psutil.NoSuchProcess):
                 family |= set(process.children(recursive=True))
-            if LOST in log.read_text():
+            text = log.read_text()
+            if any(said in text for said in LOST):
                 return None
             time.sleep(0.3)
         assert process.poll() is not None, log.read_text()
@@ -47,3 +49,4 @@ def _run(job, workspace, sites, log):
         for member in [*family, process]:  # a site leads a process group of its own
             with suppress(psutil.NoSuchProcess):
                 member.kill()
+        process.wait()

@@ -1,4 +1,5 @@
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -114,3 +115,19 @@ class _Managed:
 
     def __exit__(self, *error):
         pass
+
+
+def test_a_look_that_fails_is_not_the_last(panics, caplog, monkeypatch):
+    network, watch = Network("north"), SiteWatch(silence=0.08)
+    looks = []
+
+    def look(fl_ctx):
+        looks.append(fl_ctx)
+        if len(looks) == 3:
+            watch.handle_event(EventType.END_RUN, fl_ctx)
+        raise RuntimeError("no network")
+
+    monkeypatch.setattr(watch, "look", look)
+    monkeypatch.setattr(network, "new_context", lambda: nullcontext(context()), raising=False)
+    watch._watch(network)
+    assert len(looks) == 3 and "could not look after the sites" in caplog.text

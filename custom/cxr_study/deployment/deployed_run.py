@@ -182,7 +182,11 @@ def _download(
     if "server" not in deployed.places:
         return None
     target = deployed.folder / job_id / SERVER
-    shutil.copytree(deployed.places["server"] / job_id, target)
+    left = deployed.places["server"] / job_id
+    if not left.is_dir():  # it had not begun
+        return None
+    # Files that come and go while its process ends are not needed.
+    shutil.copytree(left, target, ignore=shutil.ignore_patterns(".*", "*.tmp"))
     return target
 
 

@@ -54,8 +54,8 @@ def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Pat
     if meta["status"] == ABORTED:
         return Failure("it was aborted by an admin.", final=True)
     if meta["status"] in NEVER_RAN:
-        details = meta.get("job_deploy_detail") or meta.get("schedule_history") or [meta["status"]]
-        wrong = [detail for detail in details if not detail.endswith(": OK")]
+        details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
+        wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
     return Failure(_by_logs(job_id, meta["status"], server, places), final=False)
 

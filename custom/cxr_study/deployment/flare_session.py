@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from nvflare.apis.fl_exception import FLCommunicationError
 from nvflare.fuel.common.excepts import ConfigError
@@ -75,7 +76,8 @@ class FlareSession:
         with TemporaryDirectory() as temporary:
             copy = Path(temporary) / job.name
             shutil.copytree(job, copy)
-            return str(self._ask(lambda session: session.submit_job(str(copy))))
+            once = str(uuid4())  # for a reply that is lost: FLARE then gives the same id again
+            return str(self._ask(lambda s: s.submit_job(str(copy), submit_token=once)))
 
     def meta(self, job_id: str) -> dict[str, Any]:
         """What FLARE knows of a job: "status", "job_deploy_detail" and more.
@@ -105,6 +107,7 @@ class FlareSession:
         Raises:
             SessionError: The job has not finished.
         """
+        shutil.rmtree(folder / job_id, ignore_errors=True)  # FLARE would put it inside
         at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
         return Path(at)
 

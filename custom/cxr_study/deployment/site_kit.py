@@ -94,7 +94,8 @@ def localise_server(
     Args:
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
-        permitted: Site -> classes; None: a site is believed what it declares.
+        permitted: Site -> classes; None: as it was, at first that a site is believed what it
+            declares.
         carriers: See `localise_site`.
         packages: See `localise_site`.
         force: See `localise_site`.
@@ -111,9 +112,10 @@ def localise_server(
     snapshots["root_dir"] = str(stored / "snapshot-storage")
     _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
     _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
-    privacy = None if permitted is None else _scope({"permitted": dict(permitted)})
-    files = {"resources.json": resources, "privacy.json": privacy}
-    return _write(kit, {**files, "authorization.json": _rights(kit, carriers)}, force)
+    files = {"resources.json": resources, "authorization.json": _rights(kit, carriers)}
+    if permitted is not None:
+        files["privacy.json"] = _scope({"permitted": dict(permitted)})
+    return _write(kit, files, force)
 
 
 def _resources(kit: Path, kind: str, startup: str, packages: Sequence[str]) -> Contents:
@@ -156,8 +158,8 @@ def _rights(kit: Path, carriers: str) -> Contents:
     return rights
 
 
-def _write(kit: Path, files: Mapping[str, Contents | None], force: bool) -> list[Path]:
-    """Write those files of a place's own, and remove those that are None."""
+def _write(kit: Path, files: Mapping[str, Contents], force: bool) -> list[Path]:
+    """Write those files of a place's own."""
     paths = {kit / "local" / name: content for name, content in files.items()}
     taken = [path.name for path in paths if path.exists()]
     if taken and not force:
@@ -166,12 +168,9 @@ def _write(kit: Path, files: Mapping[str, Contents | None], force: bool) -> list
             "replace them with --force."
         )
     for path, content in paths.items():
-        if content is None:
-            path.unlink(missing_ok=True)
-        else:
-            text = json.dumps(content, indent=2, ensure_ascii=False)
-            path.write_text(text + "\n", encoding="utf-8")
-    return [path for path, content in paths.items() if content is not None]
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
+    return list(paths)
 
 
 def _read(file: Path) -> Contents:

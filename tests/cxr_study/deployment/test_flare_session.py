@@ -13,6 +13,7 @@ class Flare:
     def __init__(self, trouble=()):
         self.trouble = list(trouble)
         self.submitted = None
+        self.tokens = []
         self.closed = 0
 
     def get_job_meta(self, job_id):
@@ -25,10 +26,17 @@ class Flare:
             raise self.trouble.pop(0)
         return {target: {"RunRecord": {"rounds": 2}}}
 
-    def submit_job(self, folder):
+    def submit_job(self, folder, submit_token):
+        self.tokens.append(submit_token)
+        if self.trouble:
+            raise self.trouble.pop(0)
         self.submitted = folder
         (flare_session.Path(folder) / ".__nvfl_sig.json").touch()  # as FLARE does
         return "1234"
+
+    def download_job_result(self, job_id, folder):
+        (flare_session.Path(folder) / job_id).mkdir()
+        return f"{folder}/{job_id}"
 
     def close(self):
         self.closed += 1
@@ -117,3 +125,20 @@ class TestCommands:
         with FlareSession(kit) as session:
             assert session.submit(job) == "1234"
         assert flare.submitted.endswith("/surgical") and list(job.iterdir()) == []
+
+    def test_a_job_whose_reply_was_lost_is_submitted_once(self, kit, connect, tmp_path):
+        job = tmp_path / "surgical"
+        job.mkdir()
+        lost, found = Flare([api_spec.SessionClosed("gone")]), Flare()
+        connect(lost, found)
+        with FlareSession(kit) as session:
+            session.submit(job)
+            session.submit(job)
+        assert lost.tokens == found.tokens[:1] and len(set(found.tokens)) == 2
+
+    def test_what_was_downloaded_before_is_replaced(self, kit, connect, tmp_path):
+        (tmp_path / "1").mkdir()
+        (tmp_path / "1/old").touch()
+        connect(Flare())
+        with FlareSession(kit) as session:
+            assert not list(session.download("1", tmp_path).iterdir())

@@ -125,10 +125,12 @@ class TestServer:
         (scope,) = read(kits / "server", "privacy.json")["scopes"]
         assert scope["properties"] == {"permitted": table}
 
-    def test_a_table_of_before_does_not_outlive_a_kit_without_one(self, kits):
-        for table in ({"nih": ["Edema"]}, None):
-            localise_server(kits / "server", Path("/data/flare"), permitted=table, force=True)
-        assert not (kits / "server" / "local" / "privacy.json").exists()
+    def test_a_table_of_before_stays_where_something_else_is_changed(self, kits):
+        table = {"nih": ["Edema"]}
+        for permitted in (table, None):
+            localise_server(kits / "server", Path("/data/flare"), permitted=permitted, force=True)
+        (scope,) = read(kits / "server", "privacy.json")["scopes"]
+        assert scope["properties"] == {"permitted": table}
 
 
 class TestMistakes:
