@@ -353,7 +353,9 @@ class TestPolicy:
 
     def test_a_personal_head_is_trained_for_all_classes(self, start, body):
         executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
-        executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        reply = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        told = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
+        assert told["warmed_up"] == 1 and "train_loss" not in told  # of the withheld class, too
         executor.execute("test", task(body, round_=None), fl_ctx, Signal())
         kept = load(folder(executor, fl_ctx) / "site_best.npz")
         assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")

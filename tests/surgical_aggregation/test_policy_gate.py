@@ -28,6 +28,7 @@ def gate(tmp_path):
 
     def process(shareable, policy=None, **components):
         engine = Engine(**{"site": site, **components})
+        process.engine = engine
         return PolicyGate().process(shareable, context(engine=engine, policy=policy))
 
     return process
@@ -75,6 +76,10 @@ class TestModel:
         assert "DXO" not in reply
         assert "this site's policy keeps the result here" in caplog.text
         assert "Mass" not in caplog.text  # FLARE may stream errors to the server
+
+    def test_that_is_kept_here_fires_no_event_which_an_admin_could_read(self, gate):
+        gate(model(dense(3)), WITHHOLDS_MASS)
+        assert gate.engine.logged == []
 
     @pytest.mark.parametrize("kind", [DataKind.FL_MODEL, DataKind.COLLECTION])
     def test_in_a_form_that_cannot_be_looked_into_is_kept_here(self, gate, kind):
