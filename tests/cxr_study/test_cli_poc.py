@@ -100,12 +100,9 @@ class TestSteps:
         done = call("prepare", "--project", PROJECT, "--folder", tmp_path / "my poc")
         assert "without spaces" in str(done.exception) and not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("command", ["start", "clean"])
+    @pytest.mark.parametrize("command", ["start", "stop", "clean"])
     def test_what_was_not_prepared_is_not_there(self, tmp_path, command):
         (tmp_path / "mine.txt").touch()
         done = call(command, "--folder", tmp_path)
         assert isinstance(done.exception, PocError) and "holds no POC" in str(done.exception)
         assert (tmp_path / "mine.txt").is_file()
-
-    def test_stopping_what_is_not_there_is_nothing(self, tmp_path):
-        assert call("stop", "--folder", tmp_path / "none").exit_code == 0
