@@ -9,7 +9,8 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
-from surgical_aggregation.global_model import BEST_ROUND, from_learnable
+from surgical_aggregation import lineage
+from surgical_aggregation.global_model import BEST_ROUND, current_global_model, from_learnable
 
 TRAINING_STOPPED = "surgical.training_stopped"
 """Event: training stops before its last round; the facts are `STOPPED`."""
@@ -30,7 +31,8 @@ class FederatedTraining(ScatterAndGather):
     nothing is counted.
 
     Args:
-        num_rounds: Rounds of this job; a continued run adds them to its rounds. Default 5.
+        num_rounds: Rounds of this job; a continued run adds them to its rounds. 0: those that the
+            run which is continued has not made, be it none. Default 5.
         patience: Rounds without a better model after which to stop. Default 0: never; the papers:
             25.
         min_clients: Results that a round needs. Default 1.
@@ -84,8 +86,27 @@ class FederatedTraining(ScatterAndGather):
         model = self._global_weights
         if not isinstance(model, ModelLearnable) or model.is_empty():
             return  # FLARE has ended the run, with the reason
-        self._start_round = from_learnable(model).manifest.get("round", 0)
+        manifest = from_learnable(model).manifest
+        self._start_round = manifest.get("round", 0)
         fl_ctx.set_prop(AppConstants.START_ROUND, self._start_round, private=True, sticky=True)
+        if self.num_rounds == 0:
+            self._make_up(model, fl_ctx)
+        manifest["planned_rounds"] = self._start_round + self._num_rounds
+
+    def _make_up(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
+        """Plan the rounds that are missing; a model that lacks none is this job's as it is."""
+        manifest = from_learnable(model).manifest
+        if lineage.continued(manifest) is None:
+            self.system_panic(
+                "num_rounds needs a number above 0, or a run that is continued and whose missing "
+                "rounds are made; got 0, and no earlier job's model to start from. Give "
+                "num_rounds, or continue a job.",
+                fl_ctx,
+            )
+            return
+        self._num_rounds = lineage.missing_rounds(manifest)
+        if not self._num_rounds:
+            self.persistor.save(model, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Decide, when a round's model is made and not yet written, whether it is the last."""
@@ -100,6 +121,7 @@ class FederatedTraining(ScatterAndGather):
         if best is None or is_last or round_ - best < self.patience:
             return
         self._num_rounds = round_ + 1 - self._start_round  # ends FLARE's loop after this round
+        current_global_model(fl_ctx).manifest["planned_rounds"] = round_ + 1
         self.log_info(
             fl_ctx,
             f"round {round_} is the last: none of the models of {round_ - best} rounds is better "

@@ -43,6 +43,16 @@ def first_round(manifest: Mapping[str, Any]) -> int:
     return int(history[-1]["rounds"][1]) if history else 0
 
 
+def missing_rounds(manifest: Mapping[str, Any]) -> int:
+    """Rounds that a run has still to make: none where it made all, or stopped early.
+
+    Args:
+        manifest: Of its last model.
+    """
+    made = int(manifest.get("round", 0))
+    return int(manifest.get("planned_rounds", made)) - made
+
+
 def continued(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a job continues: {"jobs", newest first, "round"}; None for a fresh run.
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from cxr_study import job_folder, results, settings
+from cxr_study import job_folder, settings
 from cxr_study.cli_run import Force, Out, Own, Settings, run_and_report, say
 from cxr_study.finished_run import read_site_files
-from cxr_study.simulation import checkpoint_folder, server_folder
+from cxr_study.simulation import checkpoint_folder
 from cxr_study.study_check import RunFolderError, check
 from cxr_study.study_run import Earlier, StudyRun
 from surgical_aggregation import lineage, retirement, wire
@@ -129,13 +129,7 @@ def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
     """The setting that makes up for an interruption; nothing where there was none."""
     study = StudyRun(earlier / "job", earlier, (), None, None, {})
     last = checkpoint_folder(study.workspace) / "last.npz"
-    if (
-        start is Start.BEST
-        or not last.is_file()
-        or results.stopped_early(server_folder(study.workspace))
-    ):
+    if start is Start.BEST or not last.is_file():
         return {}
-    manifest = load(last).manifest
-    made = manifest["round"] - lineage.first_round(manifest)
-    missing = int(str(job_folder.knobs(study.job)["num_rounds"])) - made
-    return {"num_rounds": missing} if missing > 0 else {}
+    missing = lineage.missing_rounds(load(last).manifest)
+    return {"num_rounds": missing} if missing else {}

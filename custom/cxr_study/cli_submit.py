@@ -9,7 +9,7 @@ import typer
 
 from cxr_study import job_folder, presets, settings
 from cxr_study.cli_report import make_report
-from cxr_study.cli_run import Force, Preset, Settings, Sites, console, make_room, split
+from cxr_study.cli_run import Force, Job, Preset, Settings, Sites, console, make_room, split
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
@@ -24,7 +24,7 @@ Retries = Annotated[
 
 
 def submit(
-    job: Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")],
+    job: Job,
     kit: Annotated[Path, typer.Option(help="Your startup kit, that of a lead or project admin.")],
     out: Annotated[Path, typer.Option(help="New folder for everything the run makes.")],
     sites: Sites = "",
@@ -35,18 +35,22 @@ def submit(
     preset: Preset = None,
     knobs: Settings = None,
     retries: Retries = 3,
+    patience: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for a server that is gone meanwhile.")
+    ] = 3600.0,
     force: Force = False,
 ) -> None:
     """Submit a job to the server that your startup kit names, and see it to its end.
 
     A job that breaks (a process was killed, the server restarted) is continued from its last whole
-    round. An interrupt aborts it; another one leaves it to itself. What comes home are models,
-    records, and what the sites measured on their test splits.
+    round, and a server that is gone is waited for. An interrupt aborts it; another one leaves it to
+    itself. What comes home are models, records, and what the sites measured on their test splits.
     """
     names = split(sites) or job_folder.sites(job)
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
-    with FlareSession(kit) as session:  # a kit that does not work shows before anything is removed
+    session = FlareSession(kit, patience=patience, on_wait=_say_waiting)
+    with session:  # a kit that does not work shows before anything is removed
         make_room(out, force)
         copy = out / "job"
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
@@ -55,3 +59,7 @@ def submit(
     jobs = [server.parent.name for server in servers]
     write_facts(out, site_files, jobs, elsewhere=site_files is None)
     make_report(finished_run(out), out / "report", job.name, console)()
+
+
+def _say_waiting(seconds: float) -> None:
+    console.print(f"the server does not answer; waiting for up to {seconds:.0f} s")

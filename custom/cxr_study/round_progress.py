@@ -34,7 +34,7 @@ class RoundProgress:
     Args:
         progress: See `round_bars`.
         title: What runs.
-        total: Rounds to make; 0: it makes none, and nothing is shown.
+        total: Rounds to make; 0: none, or a number that is not known.
         made: Rounds made before. Default 0.
     """
 
@@ -43,7 +43,7 @@ class RoundProgress:
         self.title = title
         self.total = total
         self._told = made - 1
-        self._task = progress.add_task(title, total=total, completed=made, now="starting")
+        self._task = progress.add_task(title, total=total or None, completed=made, now="starting")
 
     def show(self, made: int, best: Mapping[str, Any] | None, stopped: bool) -> None:
         """Show where the run is.
@@ -53,9 +53,9 @@ class RoundProgress:
             best: The newest record of a best model, with its "value"; None: there is none yet.
             stopped: Whether it stopped early.
         """
-        if not self.total:
+        if not made and not self.total:
             return
-        now = f"round {made}/{self.total}"
+        now = f"round {made}/{self.total}" if self.total else f"round {made}"
         if best is not None:
             now += f", best validation BCE {best['value']:.4f}"
         if stopped:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cxr_study import cli_checkpoint, job_folder, study_check
 from cxr_study.finished_run import RUN_FILE
-from cxr_study.simulation import checkpoint_folder, server_folder
+from cxr_study.simulation import checkpoint_folder
 from cxr_study.study_run import Earlier
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint, load, save
@@ -59,14 +59,8 @@ def earlier(tmp_path):
 
 def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
     path = checkpoint_folder(folder / workspace) / name
-    save(Checkpoint({}, {"job": "simulate_job", "round": round_, **facts}), path)
-
-
-def record(folder, *events):
-    path = server_folder(folder / "workspace")
-    path.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"event": event}) + "\n" for event in events]
-    (path / "run_record.jsonl").write_text("".join(lines))
+    facts = {"job": "simulate_job", "round": round_, "planned_rounds": 12, **facts}
+    save(Checkpoint({}, facts), path)
 
 
 class TestContinue:
@@ -104,7 +98,7 @@ class TestContinue:
         assert text.splitlines()[0].startswith("7 rounds from ")
 
     def test_rounds_of_the_runs_before_it_are_not_its_own(self, started, earlier):
-        put_model(earlier, 25, history=[{"job": "x", "rounds": [0, 20]}])
+        put_model(earlier, 25, planned_rounds=32, history=[{"job": "x", "rounds": [0, 20]}])
         surgagg("continue", earlier)
         assert started[0][0].settings == {"num_rounds": 7}
 
@@ -118,7 +112,7 @@ class TestContinue:
         assert started[0][0].settings == {}
 
     def test_a_run_that_stopped_early_was_not_interrupted(self, started, earlier):
-        record(earlier, "started", "stopped", "ended")
+        put_model(earlier, 5, planned_rounds=5)
         surgagg("continue", earlier)
         assert started[0][0].settings == {}
 

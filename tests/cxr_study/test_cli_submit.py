@@ -15,8 +15,10 @@ def submitted(monkeypatch):
     runs = []
 
     class Session:
-        def __init__(self, kit):
+        def __init__(self, kit, patience, on_wait):
             self.kit = kit
+            self.patience = patience
+            on_wait(patience)
 
         def __enter__(self):
             if self.kit.name == "bad":
@@ -27,7 +29,7 @@ def submitted(monkeypatch):
             pass
 
     def run(deployed, session, steps):
-        runs.append((deployed, session.kit))
+        runs.append((deployed, session.kit, session.patience))
         return (deployed.folder / "1/workspace", deployed.folder / "2/workspace")
 
     def report(run, folder, title, to):
@@ -50,9 +52,12 @@ def call(tmp_path):
 
 
 def test_a_copy_with_the_knobs_is_run_and_what_came_home_is_on_record(submitted, call, tmp_path):
-    done = call("--sites", "a,b", "--set", "num_rounds=3", "--retries", "1")
+    asked = ("--set", "num_rounds=3", "--retries", "1", "--patience", "90")
+    done = call("--sites", "a,b", *asked)
     assert done.exit_code == 0, done.output
-    (deployed, kit), (run, folder) = submitted
+    assert "the server does not answer; waiting for up to 90 s" in done.output
+    (deployed, kit, patience), (run, folder) = submitted
+    assert patience == 90
     assert kit == tmp_path / "lead" and deployed.retries == 1 and deployed.places == {}
     assert job_folder.knobs(deployed.job)["num_rounds"] == 3
     assert job_folder.sites(deployed.job) == ("a", "b")

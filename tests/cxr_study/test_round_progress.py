@@ -41,6 +41,10 @@ def test_a_run_without_rounds_shows_nothing(shown):
     assert shown(0, (0, None, False)) == []
 
 
+def test_where_the_number_of_rounds_is_not_known_those_made_are_shown(shown):
+    assert shown(0, (0, None, False), (1, None, False)) == ["training: round 1"]
+
+
 def test_on_a_terminal_a_bar_is_drawn():
     console = Console(file=StringIO(), width=100, force_terminal=True)
     with round_bars(console) as bars:

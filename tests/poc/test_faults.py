@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 import deployed
-import tiny_job
 from faulty_run import ROUNDS, SITES, UNION, FaultyRun, kill, tell, together
+from surgical_aggregation.checkpoint import load
 from undisturbed import same
 
 pytestmark = [pytest.mark.poc, pytest.mark.keras]
@@ -31,7 +31,7 @@ FAULTS = [("site", item) for item in SITE] + [("server", item) for item in SERVE
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, undisturbed):
-    """The two runs, and the test of the model of the one that was killed in its test."""
+    """The two runs: one whose runner has the places at hand, and one as on a network."""
     folder = tmp_path_factory.mktemp("faults")
     with deployed.poc_system(folder, SITES) as system:
         when = {
@@ -40,17 +40,14 @@ def runs(tmp_path_factory, undisturbed):
             "south:test:hold": kill(system.server),
         }
         site, server = together(
-            FaultyRun(system, folder / "site", plan=list(SITE)),
+            FaultyRun(system, folder / "site", plan=list(SITE), at_hand=True),
             FaultyRun(system, folder / "server", plan=list(SERVER), when=when),
         )
-        knobs = {"model_of": server.newest, "tracking": "none"}
-        job = tiny_job.make(folder / "evaluation", SITES, job="evaluation", settings=knobs)
-        tested = deployed.run(system, job)
         logs = {
             site_: "".join(log.read_text() for log in system.kit(site_).glob("*/log.txt"))
             for site_ in SITES
         }
-        return SimpleNamespace(site=site, server=server, tested=tested, logs=logs)
+        return SimpleNamespace(site=site, server=server, logs=logs)
 
 
 def part_of(run, item):
@@ -85,6 +82,15 @@ def test_the_run_ends_with_the_undisturbed_runs_models_bit_for_bit(runs, undistu
 
 
 @pytest.mark.parametrize("run", ["site", "server"])
+def test_what_came_home_is_of_every_job_that_left_a_model(runs, run):
+    run = getattr(runs, run)
+    home = [server.parent.name for server in run.servers]
+    left = [part.job_id for part in run.parts if part.rounds or part is run.parts[-1]]
+    assert home == left[-len(home) :]
+    assert load(run.servers[-1] / "models/last.npz").manifest["round"] == ROUNDS
+
+
+@pytest.mark.parametrize("run", ["site", "server"])
 def test_no_whole_round_is_made_twice(runs, run):
     made = [number for part in getattr(runs, run).parts for number in part.rounds]
     assert made == list(range(1, ROUNDS + 1))
@@ -104,13 +110,17 @@ def test_the_reason_of_a_sites_error_is_in_its_own_log_alone(runs):
         assert reason not in "".join(record)
 
 
-def test_a_test_that_was_cut_off_is_made_up_for_by_a_job_of_its_own(runs, undisturbed):
-    results = json.loads((runs.tested.server / "cross_site_val/cross_val_results.json").read_text())
+def test_a_test_that_was_cut_off_is_made_up_for_by_a_job_without_rounds(runs, undisturbed):
+    cut_off, made_up = runs.server.parts[-2:]
+    assert cut_off.made == made_up.made == ROUNDS and not made_up.rounds
+    last = runs.server.servers[-1]
+    results = json.loads((last / "cross_site_val/cross_val_results.json").read_text())
     expected = undisturbed.result().measured()
     for site in SITES:
-        (measured,) = results[site].values()
-        for name in SITES[site]["classes"]:
-            assert measured[f"bce/{name}"] == expected[site]["SRV_best"][f"bce/{name}"]
+        for model in ("SRV_best", "SRV_last"):
+            for name in SITES[site]["classes"]:
+                metric = f"bce/{name}"
+                assert results[site][model][metric] == expected[site][model][metric]
     tell(
         SERVER["south:test:hold"][0], ended=part_of(runs.server, "south:test:hold").status,
         repeated=0, seconds=None, distance=0.0,

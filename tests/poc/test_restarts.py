@@ -17,7 +17,10 @@ AWAY = ["south:1:slow", "north:3:mark"]
 RESTARTS = {
     "south:1:hold": ("a site's process killed and started again", "FINISHED:EXECUTION_EXCEPTION"),
     "north:2:hold": ("the server's process killed and started again", "LOST"),
+    "south:test:hold": ("the server's process killed in the test", "LOST"),
 }
+RUNNERS = ("at_hand", "elsewhere")
+"""Whether a run's runner may look into the places' workspaces, or must ask the server."""
 
 
 def offline(system, site, until):
@@ -39,9 +42,21 @@ def offline(system, site, until):
     return act
 
 
+def when_both(act):
+    """What acts once both of two runs have asked for it, and have been asked how far they are."""
+    asked = []
+
+    def ask(session, job_id):
+        asked.append(job_id)
+        if len(asked) == 2:
+            threading.Timer(3.0, act, (session, job_id)).start()
+
+    return ask
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, undisturbed):
-    """Side by side, a run that goes on without a site, and one whose services are killed."""
+    """Side by side, a run that goes on without a site, and two whose services are killed."""
     one, other = (tmp_path_factory.mktemp(name) for name in ("away", "restarted"))
     with deployed.poc_system(one, SITES) as first, deployed.poc_system(other, SITES) as second:
         away = FaultyRun(
@@ -49,14 +64,19 @@ def runs(tmp_path_factory, undisturbed):
             num_rounds=9, min_clients=1, wait_seconds=2,
         )  # fmt: skip
         when = {
-            "south:1:hold": kill(second.kit("south"), "client_train"),
-            "north:2:hold": kill(second.server, "server_train"),
+            "south:1:hold": when_both(kill(second.kit("south"), "client_train")),
+            "north:2:hold": when_both(kill(second.server, "server_train")),
+            "south:test:hold": when_both(kill(second.server, "server_train")),
         }
-        restarted = FaultyRun(
-            second, other / "run", plan=list(RESTARTS), when=when, site_silence=10
-        )
-        together(away, restarted)
-        return SimpleNamespace(away=away, restarted=restarted)
+        restarted = {
+            runner: FaultyRun(
+                second, other / runner, plan=list(RESTARTS), when=when,
+                at_hand=runner == "at_hand", site_silence=10,
+            )
+            for runner in RUNNERS
+        }  # fmt: skip
+        together(away, *restarted.values())
+        return SimpleNamespace(away=away, **restarted)
 
 
 class TestAway:
@@ -86,34 +106,55 @@ class TestAway:
     def test_its_classes_keep_their_columns_meanwhile(self, runs):
         assert sorted(runs.away.checkpoint("last").manifest["classes"]) == UNION
 
-    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs):
-        """FLARE drops it; where the site was cut off while it was sent, the server refuses it."""
+    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs, taught):
+        """The column that it alone teaches is of each round the very one, bit for bit."""
+        column = "head/Fracture/kernel"
+        assert runs.away.trained("south", 1) is not None  # and it came late
+        for round_ in taught:
+            result = runs.away.trained("south", round_).variables[column]
+            assert runs.away.after(round_ + 1).variables[column].tobytes() == result.tobytes()
+
+    def test_a_late_result_is_dropped_by_flare_or_refused_by_the_server(self, runs):
+        """The latter where the site was cut off while it was sent."""
         refused = [event for event in runs.away.parts[0].record if event["event"] == "refused"]
         late = "it belongs to round 3, and round "
         assert all(e["site"] == "south" and e["reason"].startswith(late) for e in refused)
 
 
+@pytest.mark.parametrize("runner", RUNNERS)
 class TestRestart:
     @pytest.mark.parametrize("item", RESTARTS)
     def test_the_model_on_the_disk_is_the_undisturbed_runs_after_the_last_whole_round(
-        self, runs, undisturbed, item
+        self, runs, undisturbed, runner, item
     ):
         fault, status = RESTARTS[item]
-        part = runs.restarted.parts[list(RESTARTS).index(item)]
+        run = getattr(runs, runner)
+        part = run.parts[list(RESTARTS).index(item)]
         assert part.status == status
         assert sorted(part.model.manifest["classes"]) == UNION
         assert same(part.model, undisturbed.result().after(part.made))
-        seconds, again = runs.restarted.recovery(item)
-        tell(fault, ended=status, repeated=again, seconds=seconds, distance=0.0)
+        in_test = item == "south:test:hold"
+        seconds, again = (None, 0) if in_test else run.recovery(item)
+        if runner == "elsewhere":
+            tell(fault, ended=status, repeated=again, seconds=seconds, distance=0.0)
 
-    def test_the_run_ends_with_the_undisturbed_runs_models_bit_for_bit(self, runs, undisturbed):
+    def test_the_run_ends_with_the_undisturbed_runs_models_bit_for_bit(
+        self, runs, undisturbed, runner
+    ):
         for name in ("last", "best"):
-            assert same(runs.restarted.checkpoint(name), undisturbed.result().checkpoint(name))
+            ours = getattr(runs, runner).checkpoint(name)
+            assert same(ours, undisturbed.result().checkpoint(name))
 
-    def test_no_whole_round_is_made_twice(self, runs):
-        made = [number for part in runs.restarted.parts for number in part.rounds]
+    def test_no_whole_round_is_made_twice(self, runs, runner):
+        made = [number for part in getattr(runs, runner).parts for number in part.rounds]
         assert made == list(range(1, ROUNDS + 1))
 
-    def test_a_site_that_was_started_again_is_named_as_the_reason(self, runs):
-        (failed,) = [e["reason"] for e in runs.restarted.parts[0].record if e["event"] == "failed"]
+    def test_a_site_that_was_started_again_is_named_as_the_reason(self, runs, runner):
+        record = getattr(runs, runner).parts[0].record
+        (failed,) = [event["reason"] for event in record if event["event"] == "failed"]
         assert failed.startswith("no sign of life of south for 10 s, and the run needs 2 sites.")
+
+    def test_a_lost_job_comes_home_where_its_place_is_at_hand(self, runs, runner):
+        run = getattr(runs, runner)
+        at_hand = [part.job_id for part in run.parts if part.status != "LOST" or run.at_hand]
+        assert [server.parent.name for server in run.servers] == at_hand

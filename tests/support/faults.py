@@ -8,11 +8,14 @@ import signal
 import time
 from pathlib import Path
 
+from nvflare.apis.dxo import from_shareable
+from nvflare.apis.filter import Filter
 from nvflare.apis.fl_component import FLComponent
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import checkpoint
+from surgical_aggregation.checkpoint import Checkpoint
 from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
 from tiny_site import TinySite
@@ -115,6 +118,27 @@ class FragileSite(TinySite):
 
         data = tf.data.Dataset.from_generator(batches, output_signature=whole.element_spec)
         return data.apply(tf.data.experimental.assert_cardinality(whole.cardinality()))
+
+
+class KeepResults(Filter):
+    """A site's last filter but one, which keeps what the site trained, as <site>-<round>.npz.
+
+    Args:
+        site: The site it runs at.
+        folder: Where.
+    """
+
+    def __init__(self, site: str, folder: str):
+        super().__init__()
+        self.site = site
+        self.folder = folder
+
+    def process(self, shareable, fl_ctx):
+        round_ = fl_ctx.get_prop(ROUND)
+        if isinstance(round_, int):
+            result = Checkpoint(dict(from_shareable(shareable).data))
+            checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
+        return shareable
 
 
 class KeepRounds(FLComponent):

@@ -27,6 +27,7 @@ def make(folder, sites, plan=(), *, struck=None, settings=None):
     struck.mkdir(exist_ok=True, parents=True)
     rest = f'plan = {json.dumps(list(plan))}, folder = "{struck}"'
     at_site = f'site = "{{SITE_NAME}}", {rest}'
+    keep = f'site = "{{SITE_NAME}}", folder = "{struck}"'
     client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
     _substitute(client, _EXECUTOR, f'path = "faults.FaultyExecutor", args {{ {at_site},')
     _substitute(
@@ -35,7 +36,8 @@ def make(folder, sites, plan=(), *, struck=None, settings=None):
     )  # fmt: skip
     _substitute(
         client, r'(KeepAtSite"\n.*\n)',
-        rf'\1      {{ path = "hostile.HostileResult", args {{ {at_site} }} }}\n',
+        rf'\1      {{ path = "faults.KeepResults", args {{ {keep} }} }}\n'
+        rf'      {{ path = "hostile.HostileResult", args {{ {at_site} }} }}\n',
     )  # fmt: skip
     added = (
         f'  {{ id = "full_disk", path = "faults.FullDisk", args {{ {rest} }} }}\n'

@@ -1,4 +1,4 @@
-"""A run on a real FLARE system that faults strike, continued until all rounds are made."""
+"""A run on a real FLARE system that faults strike, and that its runner brings to its end."""
 
 import json
 import os
@@ -6,12 +6,22 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
+
+import pytest
+from rich.console import Console
 
 import deployed
 import faulty_job
-from cxr_study.deployment import services
+from cxr_study import job_folder
+from cxr_study.deployment import deployed_run, job_watch, services
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
+from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.steps import Steps
+from cxr_study.finished_run import SERVER
+from cxr_study.run_events import read_events
 from surgical_aggregation.checkpoint import Checkpoint, load
 
 SITES = {
@@ -55,57 +65,80 @@ class Part:
 
 
 class FaultyRun:
-    """A run of the surgical job with planned faults, in as many jobs as it takes.
+    """A run of the surgical job with planned faults, brought to its end as `surgagg submit` does.
+
+    One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
 
     Args:
         system: The FLARE system.
-        folder: New folder for jobs and marks.
+        folder: New folder for jobs, results and marks.
         sites: Its sites, see `tiny_job.make`.
         plan: See `faulty_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
+        at_hand: Whether the runner may look into the places' workspaces, as in a POC.
         knobs: Of the job, beside `KNOBS`.
     """
 
-    def __init__(self, system, folder, sites=SITES, plan=(), when=None, **knobs):
+    def __init__(self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, **knobs):
         self.system = system
         self.folder = folder
         self.sites = sites
         self.plan = plan
         self.when = dict(when or {})
+        self.at_hand = at_hand
         self.knobs = {**KNOBS, **knobs}
         self.struck = folder / "struck"
         self.parts = []
+        self.servers = ()
         folder.mkdir()
 
     def run(self):
-        """Run it until all rounds are made; returns itself."""
+        """Run it until all rounds are made, and the last model is tested; returns itself."""
+        job = faulty_job.make(
+            self.folder, self.sites, self.plan, struck=self.struck, settings=self.knobs
+        )
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
-            session = FlareSession(self.system.lead).__enter__()
+            session = WatchedSession(self).__enter__()
         try:
-            while self.made < self.knobs["num_rounds"]:
-                assert len(self.parts) <= len(self.plan), self.parts
-                self._part(session)
+            self._to_the_end(job, session)
         finally:
             session.__exit__()
         return self
 
-    @property
-    def made(self):
-        """Number of rounds that are made."""
-        return self.parts[-1].made if self.parts else 0
+    def _to_the_end(self, job, session):
+        places = self.system.places if self.at_hand else {}
+        results = self.folder / "results" / str(len(self.parts))
+        wanted = DeployedRun(job, results, len(self.plan), places)
+        try:
+            self.servers = deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
+        except DeployedRunError:
+            if self.parts[-1].status != ABORTED:
+                raise
+            again = self.folder / f"after-{len(self.parts)}"
+            settings = {"continues": self.parts[-1].job_id, "num_rounds": 0}
+            job_folder.copy(job, again, sites=self.sites, settings=settings)
+            self._to_the_end(again, session)
+        else:
+            self._close()
 
     @property
     def newest(self):
-        """Id of the newest job that made a round."""
-        return next((part.job_id for part in reversed(self.parts) if part.rounds), "")
+        """Id of the newest job that left a model."""
+        left = (self._models(part.job_id) for part in reversed(self.parts))
+        return next((models.name for models in left if (models / "last.npz").is_file()), "")
 
     def checkpoint(self, name):
         """The last or best model on the server's disk."""
-        return load(self.system.server / "checkpoints" / self.newest / f"{name}.npz")
+        return load(self._models(self.newest) / f"{name}.npz")
 
     def after(self, made):
         """The model after so many rounds."""
         return load(self.struck / f"round-{made}.npz")
+
+    def trained(self, site, round_):
+        """What a site trained in a round; None where it did not."""
+        path = self.struck / f"{site}-{round_}.npz"
+        return load(path) if path.is_file() else None
 
     def recovery(self, item):
         """Seconds from a fault in a round to that round's end; whether a new job had to make it."""
@@ -117,42 +150,55 @@ class FaultyRun:
         (part,) = [part for part in self.parts if made in part.rounds]
         return over - at, int(part.began > at)
 
-    def _part(self, session):
-        made = self.made
-        job = faulty_job.make(
-            self.folder / f"job{len(self.parts)}",
-            self.sites,
-            self.plan,
-            struck=self.struck,
-            settings={
-                **self.knobs, "num_rounds": self.knobs["num_rounds"] - made,
-                "continues": self.newest,
-            },
-        )  # fmt: skip
-        part = Part(session.submit(job))
-        self.parts.append(part)
-        meta = self._watch(session, part, made)
-        if part.status != "LOST":
-            part.record = deployed.downloaded(session, self.system, part.job_id, meta).record
-        part.made = max(part.rounds, default=made)
-        part.model = self.checkpoint("last")
+    def begin(self, job_id):
+        """Note that a job was submitted."""
+        self._close()
+        self.parts.append(Part(job_id, made=self.parts[-1].made if self.parts else 0))
 
-    def _watch(self, session, part, made):
-        started = session.server_started()
-        deadline = time.monotonic() + LIMIT
-        while time.monotonic() < deadline:
-            meta = session.meta(part.job_id)
-            part.status = meta["status"]
-            for number in range(made + 1, made + 1 + deployed.rounds(self.system, part.job_id)):
-                part.rounds.setdefault(number, time.time())
-            for item in [item for item in self.when if mark(self.struck, item).exists()]:
-                self.when.pop(item)(session, part.job_id)
-            if session.server_started() != started:
-                part.status = "LOST"  # FLARE says RUNNING for ever
-            if part.status == "LOST" or part.status.startswith("FINISHED"):
-                return meta
-            time.sleep(0.3)
-        raise TimeoutError(f"job {part.job_id} is {part.status} after {LIMIT} s")
+    def look(self, session, status):
+        """Note how far the newest job is, and act upon the faults that have struck."""
+        part = self.parts[-1]
+        part.status = status
+        made = self.parts[-2].made if len(self.parts) > 1 else 0
+        for number in range(made + 1, made + 1 + deployed.rounds(self.system, part.job_id)):
+            part.rounds.setdefault(number, time.time())
+        part.made = max(part.rounds, default=made)
+        for item in [item for item in self.when if mark(self.struck, item).exists()]:
+            self.when.pop(item)(session, part.job_id)
+        if time.time() > part.began + LIMIT:
+            raise TimeoutError(f"job {part.job_id} is {status} after {LIMIT} s")
+
+    def _close(self):
+        """Note what the newest job left, once it has ended."""
+        if not self.parts or self.parts[-1].model:
+            return
+        part = self.parts[-1]
+        if not part.status.startswith("FINISHED"):
+            part.status = "LOST"  # FLARE says RUNNING for ever
+        part.model = self.checkpoint("last")
+        home = list(self.folder.glob(f"results/*/{part.job_id}/{SERVER}"))
+        part.record = read_events(home[0]) if home else []
+
+    def _models(self, job_id):
+        return self.system.server / "checkpoints" / job_id
+
+
+class WatchedSession(FlareSession):
+    """The session of a run with planned faults, which sees what its runner sees."""
+
+    def __init__(self, run):
+        super().__init__(run.system.lead)
+        self.run = run
+
+    def submit(self, job):
+        job_id = super().submit(job)
+        self.run.begin(job_id)
+        return job_id
+
+    def meta(self, job_id):
+        meta = super().meta(job_id)
+        self.run.look(self, meta["status"])
+        return meta
 
 
 def mark(folder, item):
@@ -174,7 +220,9 @@ def kill(kit, *words):
 
 def together(*runs):
     """Run them side by side, and wait for all."""
-    with ThreadPoolExecutor(len(runs)) as pool:
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(runs)) as pool:
+        patch.setattr(job_watch, "POLL", 0.3)  # tiny rounds are short
+        patch.setattr(job_watch, "_QUIET", 2.0)
         return [done.result() for done in [pool.submit(run.run) for run in runs]]
 
 

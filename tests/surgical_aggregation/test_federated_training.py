@@ -8,7 +8,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED, FederatedTraining
-from surgical_aggregation.global_model import BEST_ROUND, GlobalModel, to_learnable
+from surgical_aggregation.global_model import BEST_ROUND, GlobalModel, from_learnable, to_learnable
 
 MODEL = global_model({"conv/kernel": np.ones(1, np.float32)})
 
@@ -21,6 +21,7 @@ class Loop:
         self.training._start_round = first
         self.first = first
         self.stopped = []
+        self.model = global_model({"conv/kernel": np.ones(1, np.float32)})
 
     def run(self, bests):
         """Rounds that are made; for each the round of the best model known in it."""
@@ -35,7 +36,7 @@ class Loop:
         for current_round, best in enumerate(bests, self.first):
             if current_round >= self.training._start_round + self.training._num_rounds:
                 break
-            fl_ctx = context(current_round=current_round, engine=Listener())
+            fl_ctx = context(current_round=current_round, engine=Listener(), model=loop.model)
             fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
             self.training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
             made.append(current_round)
@@ -51,6 +52,7 @@ def test_stops_after_so_many_rounds_without_a_better_model():
 def test_the_round_in_which_it_stops_is_flares_last_and_so_is_written():
     loop = Loop(first=4, num_rounds=9, patience=1)
     loop.run([4] * 9)
+    assert loop.model.manifest["planned_rounds"] == 6
     last = loop.training._start_round + loop.training._num_rounds - 1
     assert [stopped["round"] for stopped in loop.stopped] == [last] == [5]
 
@@ -88,9 +90,20 @@ def test_a_patience_that_is_no_count_is_refused(patience):
         FederatedTraining(patience=patience)
 
 
+class Persistor:
+    def __init__(self):
+        self.saved = []
+        self.panics = []
+
+    def save(self, model, fl_ctx):
+        self.saved.append(model)
+
+
 class TestStart:
-    def start(self, monkeypatch, model):
-        training = FederatedTraining(num_rounds=3)
+    def start(self, monkeypatch, model, num_rounds=3):
+        training = FederatedTraining(num_rounds=num_rounds)
+        training.persistor = Persistor()
+        training.system_panic = lambda reason, fl_ctx: training.persistor.panics.append(reason)
 
         def load(self, fl_ctx):
             self._global_weights = model
@@ -113,3 +126,25 @@ class TestStart:
     def test_without_a_model_is_left_to_flare(self, monkeypatch):
         training, told = self.start(monkeypatch, None)
         assert (training._start_round, told) == (0, None)
+
+    def test_plans_its_rounds_after_those_that_were_made(self, monkeypatch):
+        model = to_learnable(GlobalModel(MODEL.body, {}, {"head_features": 2, "round": 7}))
+        self.start(monkeypatch, model)
+        assert from_learnable(model).manifest["planned_rounds"] == 10
+
+    @pytest.mark.parametrize("made", [4, 9])
+    def test_without_a_number_makes_up_for_what_the_run_lacks(self, monkeypatch, made):
+        manifest = {
+            "head_features": 2, "round": made, "planned_rounds": 9,
+            "history": [{"job": "a", "rounds": [0, made]}],
+        }  # fmt: skip
+        model = to_learnable(GlobalModel(MODEL.body, {}, manifest))
+        training, _ = self.start(monkeypatch, model, num_rounds=0)
+        assert training._start_round + training._num_rounds == 9
+        assert manifest["planned_rounds"] == 9
+        assert training.persistor.saved == ([model] if made == 9 else [])
+
+    def test_without_a_number_and_a_run_to_continue_is_refused(self, monkeypatch):
+        training, _ = self.start(monkeypatch, to_learnable(MODEL), num_rounds=0)
+        (reason,) = training.persistor.panics
+        assert "got 0, and no earlier job's model" in reason

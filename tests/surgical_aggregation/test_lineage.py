@@ -1,4 +1,4 @@
-from surgical_aggregation.lineage import continued, first_round, taken_over
+from surgical_aggregation.lineage import continued, first_round, missing_rounds, taken_over
 
 
 def ran(manifest, job, rounds):
@@ -49,3 +49,14 @@ def test_the_best_record_is_not_the_new_jobs_yet_and_all_other_facts_are():
 
 def test_a_best_model_of_an_earlier_version_without_a_round_counts_from_0():
     assert taken_over({**FRESH, "job": "a"}, "b")["history"] == [{"job": "a", "rounds": [0, 0]}]
+
+
+def test_a_run_lacks_what_it_was_to_make_and_has_not():
+    begun = {**taken_over(FRESH, "a"), "planned_rounds": 12}
+    assert missing_rounds({**begun, "round": 5}) == 7
+    assert missing_rounds(taken_over({**begun, "round": 5}, "b")) == 7
+    assert missing_rounds({**begun, "round": 12}) == 0
+
+
+def test_a_model_of_which_nothing_was_planned_lacks_nothing():
+    assert missing_rounds(FRESH) == 0 == missing_rounds({**FRESH, "round": 3})

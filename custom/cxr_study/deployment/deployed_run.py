@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cxr_study import job_folder, results
+from cxr_study import job_folder
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
-from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import End, Progress
+from cxr_study.deployment.jobs_left import Rounds, copied, last_model
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import SERVER
 from cxr_study.round_progress import RoundProgress, round_bars
-from surgical_aggregation import lineage
-from surgical_aggregation.checkpoint import load
-from surgical_aggregation.persistor import LAST_FILE
 
 _SITES_PATIENCE = 120.0
 """Seconds to wait for a job's sites; then FLARE decides whether it starts without."""
@@ -46,8 +43,13 @@ class DeployedRun:
     places: Mapping[str, Path] = field(default_factory=dict)
 
     @property
+    def trains(self) -> bool:
+        """Whether the job trains a model."""
+        return "num_rounds" in job_folder.knobs(self.job)
+
+    @property
     def num_rounds(self) -> int:
-        """Rounds to make; 0 for a job that trains nothing."""
+        """Rounds to make; 0 where that is known at the server alone, or the job trains nothing."""
         return int(str(job_folder.knobs(self.job).get("num_rounds", 0)))
 
 
@@ -55,40 +57,47 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
     """Run a job to its end. An interrupt aborts it; another one leaves it to itself.
 
     A job that broke after at least one whole round (a process was killed, the server restarted) is
-    continued by another one from the server's checkpoint, with the rounds that are missing. One
-    that was aborted by an admin, that was never started, or whose site cannot take part, is not.
+    continued by another one from the server's checkpoint, with the rounds that are missing, which
+    the server knows; where only the test of its model is missing, that. One that was aborted by an
+    admin, that was never started, or whose sites cannot take part, is not.
 
     Returns:
         The server's folders of the jobs that made it, oldest first. Of a job under which the server
         was restarted there is one where its workspace is at hand.
 
     Raises:
-        DeployedRunError: It did not end well.
-        SessionError: The server refuses it, or is gone.
+        DeployedRunError: It did not end well, or the server is gone.
+        SessionError: The server refuses it.
     """
-    job, made, newest = deployed.job, 0, ""
-    servers = []
+    job, newest = deployed.job, ""
+    rounds = Rounds(0, deployed.num_rounds)
+    jobs, servers = [], []
     for attempt in itertools.count():
         job_id = _submit(session, job, steps)
-        end = _watch(deployed, session, job_id, made, steps)
-        server = _download(deployed, session, end, job_id, steps)
-        rounds = _rounds_made(server, end)
-        if rounds:
-            newest = job_id
-        if server is not None and (rounds or end.completed):
+        jobs.append(job_id)
+        try:
+            end = _watch(deployed, session, job_id, rounds, steps)
+            server = _download(deployed, session, end, job_id, steps)
+        except SessionError as error:
+            raise DeployedRunError(_left_alone(job_id, error)) from error
+        model = last_model(server)
+        whole = not deployed.trains
+        if model is not None:
+            newest, rounds = job_id, Rounds.of(model, jobs)
+            whole = rounds.made == rounds.planned
+        elif end.lost and end.seen.rounds:
+            newest, rounds = job_id, Rounds(rounds.made + end.seen.rounds, rounds.planned)
+        if server is not None and (model is not None or end.completed):
             servers.append(server)
-        made += rounds
-        stopped = end.seen.stopped if server is None else results.stopped_early(server)
-        whole = stopped or made >= deployed.num_rounds
         if end.completed and whole:
             break
         failure = explain(job_id, end, server, deployed.places)
-        after = f" after {made} of {deployed.num_rounds} rounds" if deployed.num_rounds else ""
+        after = f" after {rounds}" if deployed.trains else ""
         reason = f"job {job_id} failed{after}: {failure.reason}"
-        if failure.final or not newest or whole or attempt == deployed.retries:
+        if failure.final or not newest or attempt == deployed.retries:
             raise DeployedRunError(reason)
         steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
-        job = _continued(deployed, newest, made, attempt + 1)
+        job = _continued(deployed, newest, attempt + 1)
     return tuple(servers)
 
 
@@ -114,7 +123,7 @@ def attend(
 
     with steps.step("watch", alone=False) as said:
         end = job_watch.watch(session, job_id, show, server=places.get("server"))
-        said += _told(end)
+        said += end.told()
     if not end.completed:
         server = None if end.lost else session.download(job_id, downloads) / SERVER
         reason = explain(job_id, end, server, places).reason
@@ -136,76 +145,54 @@ def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
 
 
 def _watch(
-    deployed: DeployedRun, session: FlareSession, job_id: str, made: int, steps: Steps
+    deployed: DeployedRun, session: FlareSession, job_id: str, rounds: Rounds, steps: Steps
 ) -> End:
-    name = "train" if deployed.num_rounds else "run"
+    name = "train" if deployed.trains else "run"
     with (
         steps.step(name, alone=False) as said,
         round_bars(steps.console, transient=True) as bars,
     ):
-        bar = RoundProgress(bars, "training", deployed.num_rounds, made)
+        bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
         try:
             end = job_watch.watch(
                 session,
                 job_id,
-                lambda now: bar.show(made + now.rounds, now.best, now.stopped),
+                lambda now: bar.show(rounds.made + now.rounds, now.best, now.stopped),
                 server=deployed.places.get("server"),
             )
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
                 session.abort(job_id)
             raise
-        said += _told(end, made)
+        said += end.told(rounds.made)
     return end
 
 
-def _told(end: End, made: int = 0) -> list[str]:
-    """How a job ended, in a few words."""
-    told = ["the server was restarted" if end.lost else end.meta["status"]]
-    if end.seen.rounds:
-        told.append(f"{made + end.seen.rounds} rounds seen")
-    if end.seen.best is not None:
-        told.append(f"best validation BCE {end.seen.best['value']:.4f}")
-    return told
+def _left_alone(job_id: str, error: SessionError) -> str:
+    return (
+        f"{error}\nJob {job_id} is left to itself: it may go on, or have ended. Once the server "
+        f"answers, look with list_jobs in the admin console, take home with download_job {job_id} "
+        "what has completed, and go on with what has not: the same command with "
+        f"--set continues={job_id} --set num_rounds=0"
+    )
 
 
 def _download(
     deployed: DeployedRun, session: FlareSession, end: End, job_id: str, steps: Steps
 ) -> Path | None:
-    """The server's folder of a job; None where it cannot be had.
-
-    FLARE gives away nothing of a job that it takes to be running.
-    """
-    if not end.lost:
-        with steps.step("download", "models and records"):
-            return session.download(job_id, deployed.folder) / SERVER
-    if "server" not in deployed.places:
-        return None
-    target = deployed.folder / job_id / SERVER
-    left = deployed.places["server"] / job_id
-    if not left.is_dir():  # it had not begun
-        return None
-    # Files that come and go while its process ends are not needed.
-    shutil.copytree(left, target, ignore=shutil.ignore_patterns(".*", "*.tmp"))
-    return target
+    if end.lost:
+        return copied(deployed.places, job_id, deployed.folder)
+    with steps.step("download", "models and records"):
+        return session.download(job_id, deployed.folder) / SERVER
 
 
-def _rounds_made(server: Path | None, end: End) -> int:
-    """Whole rounds of a job that are on the server's disk, by the best that is known of them."""
-    last = None if server is None else server / "models" / LAST_FILE
-    if last is None or not last.is_file():
-        return end.seen.rounds if end.lost else 0
-    manifest = load(last).manifest
-    return int(manifest["round"]) - lineage.first_round(manifest)
-
-
-def _continued(deployed: DeployedRun, job_id: str, made: int, attempt: int) -> Path:
+def _continued(deployed: DeployedRun, job_id: str, attempt: int) -> Path:
     """Job folder that goes on from another job."""
     target = deployed.folder / f"continued-{attempt}"
     job_folder.copy(
         deployed.job,
         target,
         sites=job_folder.sites(deployed.job),
-        settings={"continues": job_id, "num_rounds": deployed.num_rounds - made},
+        settings={"continues": job_id, "num_rounds": 0},
     )
     return target

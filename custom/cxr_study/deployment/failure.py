@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cxr_study import flare_log
 from cxr_study.deployment.job_watch import End
@@ -42,22 +43,39 @@ def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Pat
         places: Party ("server" or a site) -> its FLARE workspace, where they are at hand: in a
             POC all, elsewhere none.
     """
-    for site, place in places.items():
-        log = place / job_id / "error_log.txt"
-        if reason := flare_log.site_reason(log):
-            return Failure(f"{site} cannot take part: {reason}\nIts log is {log}", final=True)
+    meta = end.meta
+    away = _sites_that_cannot(job_id, places)
+    told_away = "".join(f"\n{reason}" for reason in away.values())
+    if away and len(_sites(meta)) - len(away) < int(meta["min_clients"]):
+        return Failure(told_away.lstrip(), final=True)
     if end.lost:
         return Failure(
             "the server was restarted under it, and takes it to be running for ever.", final=False
         )
-    meta = end.meta
     if meta["status"] == ABORTED:
         return Failure("it was aborted by an admin.", final=True)
     if meta["status"] in NEVER_RAN:
         details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
-    return Failure(_by_logs(job_id, meta["status"], server, places), final=False)
+    others = {party: place for party, place in places.items() if party not in away}
+    reason = _by_logs(job_id, meta["status"], server, others)
+    return Failure(reason + told_away, final=False)
+
+
+def _sites(meta: Mapping[str, Any]) -> set[str]:
+    """Names of a job's sites."""
+    return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
+
+
+def _sites_that_cannot(job_id: str, places: Mapping[str, Path]) -> dict[str, str]:
+    """Site that cannot take part -> its reason, which would be the same another time."""
+    logs = {site: place / job_id / "error_log.txt" for site, place in places.items()}
+    reasons = {site: reason for site, log in logs.items() if (reason := flare_log.site_reason(log))}
+    return {
+        site: f"{site} cannot take part: {reason}\nIts log is {logs[site]}"
+        for site, reason in reasons.items()
+    }
 
 
 def _by_logs(job_id: str, status: str, server: Path | None, places: Mapping[str, Path]) -> str:

@@ -19,7 +19,10 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
-_LOST = (api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply)
+_LOST = (
+    api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
+    FLCommunicationError,
+)  # fmt: skip
 
 T = TypeVar("T")
 
@@ -35,12 +38,23 @@ class FlareSession:
 
     Args:
         kit: The admin's startup kit, the folder that holds startup/.
-        timeout: Seconds to wait for the server, at first and whenever it is gone. Default 60.
+        timeout: Seconds to wait for the server at first. Default 60.
+        patience: Seconds to wait for it whenever it is gone later. Default 60.
+        on_wait: Called with these seconds when the server does not answer and is waited for.
+            Default: nothing is.
     """
 
-    def __init__(self, kit: Path, timeout: float = 60.0):
+    def __init__(
+        self,
+        kit: Path,
+        timeout: float = 60.0,
+        patience: float = 60.0,
+        on_wait: Callable[[float], None] = lambda seconds: None,
+    ):
         self.kit = kit
         self.timeout = timeout
+        self.patience = patience
+        self.on_wait = on_wait
         self._session: Session | None = None
 
     def __enter__(self) -> FlareSession:
@@ -51,7 +65,7 @@ class FlareSession:
             )
         # FLARE's loggers would write to the terminal where nothing else is set up.
         logging.getLogger("nvflare").addHandler(logging.NullHandler())
-        self._connected()
+        self._connected(self.timeout)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -112,21 +126,23 @@ class FlareSession:
         return Path(at)
 
     def _ask(self, command: Callable[[Session], T], *, refuse: bool = True) -> T:
-        """Give a command, once more over a new connection where the present one is lost."""
-        try:
+        """Give a command, again over a new connection where the present one is lost."""
+        deadline = time.monotonic() + self.patience
+        while True:
             try:
-                return command(self._connected())
-            except _LOST:
+                return command(self._connected(self.patience))
+            except _LOST as error:
                 self._close()
-                return command(self._connected())
-        except (*_LOST, FLCommunicationError) as error:
-            raise SessionError(f"the server does not answer {self.kit.name}: {error}") from error
-        except Exception as error:  # of many kinds: FLARE's share no base
-            if refuse and type(error).__module__ == api_spec.__name__:
-                raise SessionError(
-                    f"the server refuses what {self.kit.name} asks: {error}"
-                ) from error
-            raise
+                if time.monotonic() > deadline:
+                    raise SessionError(
+                        f"the server does not answer {self.kit.name}: {error}"
+                    ) from error
+            except Exception as error:  # of many kinds: FLARE's share no base
+                if refuse and type(error).__module__ == api_spec.__name__:
+                    raise SessionError(
+                        f"the server refuses what {self.kit.name} asks: {error}"
+                    ) from error
+                raise
 
     @property
     def _user(self) -> str:
@@ -134,19 +150,23 @@ class FlareSession:
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         return str(config["admin"]["username"])
 
-    def _connected(self) -> Session:
+    def _connected(self, patience: float) -> Session:
         """The open session; a new one where there is none."""
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + patience
+        waiting = False
         while self._session is None:
             try:
                 with redirect_stdout(StringIO()):
                     self._session = new_secure_session(self._user, str(self.kit), timeout=5.0)
-            except (*_LOST, FLCommunicationError) as error:
+            except _LOST as error:
                 if time.monotonic() > deadline:
                     raise SessionError(
                         f"no FLARE server answers {self.kit.name}, whose kit is {self.kit}, within "
-                        f"{self.timeout:.0f} s: {error}. Is it started, and reached from here?"
+                        f"{patience:.0f} s: {error}. Is it started, and reached from here?"
                     ) from error
+                if not waiting:
+                    self.on_wait(patience)
+                    waiting = True
                 time.sleep(0.5)
             except (
                 ConfigError, api_spec.AuthenticationError, api_spec.AuthorizationError,

@@ -18,6 +18,9 @@ POLL = 1.0
 _QUIET = 10.0
 """Seconds in which a job is asked nothing: before it is up, a question is an error in its log."""
 
+_UNANSWERED = 3
+"""Questions in a row after which a job that has answered before is taken to be on its way out."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -52,6 +55,15 @@ class End:
     def completed(self) -> bool:
         """Whether FLARE says that it ended well."""
         return not self.lost and self.meta["status"] == "FINISHED:COMPLETED"
+
+    def told(self, made: int = 0) -> list[str]:
+        """It in a few words, after so many rounds of earlier jobs."""
+        told = ["the server was restarted" if self.lost else str(self.meta["status"])]
+        if self.seen.rounds:
+            told.append(f"{made + self.seen.rounds} rounds seen")
+        if self.seen.best is not None:
+            told.append(f"best validation BCE {self.seen.best['value']:.4f}")
+        return told
 
 
 def watch(
@@ -105,19 +117,19 @@ def _by_record(folder: Path) -> Callable[[], Progress | None]:
 def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | None]:
     """Tells the progress of a job by asking it, from when it should be up until it has left."""
     begin = None
-    told = None
-    left = False
+    answered = False
+    unanswered = 0
 
     def ask() -> Progress | None:
-        nonlocal begin, told, left
+        nonlocal begin, answered, unanswered
         begin = begin or time.monotonic() + _QUIET
-        if left or time.monotonic() < begin:
+        if time.monotonic() < begin or (answered and unanswered == _UNANSWERED):
             return None
         stats = session.stats(job_id).get(RunRecord.__name__)
         if stats is None:
-            left = told is not None
+            unanswered += 1
             return None
-        told = Progress(**stats)
-        return told
+        answered, unanswered = True, 0
+        return Progress(**stats)
 
     return ask

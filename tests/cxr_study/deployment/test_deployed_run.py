@@ -1,4 +1,3 @@
-import json
 from io import StringIO
 
 import numpy as np
@@ -9,6 +8,7 @@ import tiny_job
 from cxr_study import job_folder
 from cxr_study.deployment import deployed_run, job_watch
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, run
+from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.steps import Steps
 from surgical_aggregation.checkpoint import Checkpoint, save
 
@@ -18,8 +18,11 @@ SITES = {"north": {}, "south": {}}
 class Session:
     """A session with a server where jobs end as planned: (status, rounds made).
 
-    A job that is "lost" runs for ever, for the server has been restarted.
+    A job that is "lost" runs for ever, for the server has been restarted. A status may be an error.
+    The run is to make `planned` rounds, and starts from a model that has been through 20.
     """
+
+    planned = 10
 
     def __init__(self, plan, kit):
         self.plan = list(plan)
@@ -27,7 +30,6 @@ class Session:
         self.jobs = []
         self.aborted = []
         self.present = set(SITES)
-        self.stopped = False
 
     def sites(self):
         return self.present
@@ -38,9 +40,10 @@ class Session:
 
     def meta(self, job_id):
         status, _ = self.plan[len(self.jobs) - 1]
-        if status is KeyboardInterrupt:
+        if not isinstance(status, str):
             raise status
-        return {"status": "RUNNING" if status == "lost" else status, "last_schedule_time": 1.0}
+        meta = {"last_schedule_time": 1.0, "deploy_map": {"app": list(SITES)}, "min_clients": 2}
+        return {**meta, "status": "RUNNING" if status == "lost" else status}
 
     def server_started(self):
         return 2.0
@@ -49,21 +52,27 @@ class Session:
         self.aborted.append(job_id)
 
     def download(self, job_id, folder):
-        self.leave(job_id, folder / job_id / "workspace")
+        self.leave(len(self.jobs), folder / job_id / "workspace")
         return folder / job_id
 
-    def leave(self, job_id, server):
+    def leave(self, number, server):
         """What a job leaves, in its folder."""
-        rounds = self.plan[len(self.jobs) - 1][1]
-        made = sum(rounds for _, rounds in self.plan[: len(self.jobs)])
         server.mkdir(parents=True)
-        events = [{"event": "stopped"}] if self.stopped else []
-        (server / "run_record.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))
-        if rounds:
-            (server / "models").mkdir()
-            history = [{"job": "job-0", "rounds": [0, made - rounds]}] if made > rounds else []
-            manifest = {"job": job_id, "round": made, "history": history}
-            save(Checkpoint({"x": np.zeros(1)}, manifest), server / "models/last.npz")
+        rounds = [rounds for _, rounds in self.plan[:number]]
+        if not rounds[-1] and sum(rounds) < self.planned:
+            return
+        (server / "models").mkdir()
+        history = [{"job": "another", "rounds": [0, 20]}]
+        for earlier in range(1, number):
+            begin = history[-1]["rounds"][1]
+            history.append(
+                {"job": f"job-{earlier}", "rounds": [begin, begin + rounds[earlier - 1]]}
+            )
+        manifest = {
+            "job": f"job-{number}", "history": history,
+            "round": 20 + sum(rounds), "planned_rounds": 20 + self.planned,
+        }  # fmt: skip
+        save(Checkpoint({"x": np.zeros(1)}, manifest), server / "models/last.npz")
 
 
 @pytest.fixture(autouse=True)
@@ -81,10 +90,11 @@ def job(tmp_path):
 def go(job, tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
-    def go(*plan, present=SITES, stopped=False, places=None, **arguments):
+    def go(*plan, present=SITES, planned=10, places=None, **arguments):
         session = Session(plan, tmp_path / "lead")
-        session.present, session.stopped = set(present), stopped
-        deployed = DeployedRun(job, tmp_path / "results", places=places or {}, **arguments)
+        session.present, session.planned = set(present), planned
+        arguments = {"job": job, "places": places or {}, **arguments}
+        deployed = DeployedRun(folder=tmp_path / "results", **arguments)
         try:
             return session, run(deployed, session, Steps(Console(file=StringIO())))
         except (DeployedRunError, KeyboardInterrupt) as error:
@@ -107,7 +117,11 @@ class TestRun:
         session, servers = go((BROKE, 3), (BROKE, 2), (DONE, 5))
         assert len(servers) == 3
         asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 7), ("job-2", 5)]
+        assert asked == [("", 10), ("job-1", 0), ("job-2", 0)]
+
+    def test_it_is_told_how_far_the_run_is(self, go):
+        _, error = go((BROKE, 3), (BROKE, 2), retries=1)
+        assert str(error).startswith("job job-2 failed after 5 of 10 rounds: ")
 
     def test_a_job_that_breaks_before_a_round_was_made_is_given_up(self, go):
         session, error = go((BROKE, 0), (DONE, 10))
@@ -116,7 +130,7 @@ class TestRun:
     def test_where_a_continued_job_makes_no_round_the_one_before_is_continued_again(self, go):
         session, servers = go((BROKE, 3), (BROKE, 0), (DONE, 7))
         asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 7), ("job-1", 7)]
+        assert asked == [("", 10), ("job-1", 0), ("job-1", 0)]
         assert [server.parent.name for server in servers] == ["job-1", "job-3"]
 
     def test_it_is_continued_so_often_and_no_more(self, go):
@@ -133,25 +147,26 @@ class TestRun:
         assert len(session.jobs) == 2
 
     def test_a_job_that_stopped_early_has_all_its_rounds(self, go):
-        session, servers = go((DONE, 3), stopped=True)
+        session, servers = go((DONE, 3), planned=3)
         assert len(servers) == len(session.jobs) == 1
 
-    def test_after_all_rounds_there_is_nothing_to_continue(self, go):
-        session, error = go((BROKE, 10))
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == 1
+    def test_after_all_rounds_a_test_that_broke_is_made_up_for(self, go):
+        session, servers = go((BROKE, 10), (DONE, 0))
+        assert [job["continues"] for job in session.jobs] == ["", "job-1"]
+        assert [path.parent.name for path in servers] == ["job-1", "job-2"]
 
     def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(self, go, tmp_path):
         place = tmp_path / "server"
-
-        maker = Session([("lost", 4)], None)
-        maker.jobs = [None]
-        maker.leave("job-1", place / "job-1")
+        Session([("lost", 4)], None).leave(1, place / "job-1")
         session, servers = go(("lost", 4), (DONE, 6), places={"server": place})
-        assert [job["num_rounds"] for job in session.jobs] == [10, 6]
+        assert [job["continues"] for job in session.jobs] == ["", "job-1"]
         assert [path.parent.name for path in servers] == ["job-1", "job-2"]
 
-    def test_elsewhere_a_lost_job_is_continued_by_what_it_told(self, go, monkeypatch):
-        ends = iter([("RUNNING", True, 4), (DONE, False, 6)])
+    @pytest.mark.parametrize("told", [1, 4])
+    def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
+        self, go, monkeypatch, told
+    ):
+        ends = iter([("RUNNING", True, told), (DONE, False, 6)])
 
         def watch(session, job_id, show, *, server):
             assert server is None
@@ -160,18 +175,25 @@ class TestRun:
 
         monkeypatch.setattr(job_watch, "watch", watch)
         session, servers = go(("lost", 4), (DONE, 6))
-        assert [job["num_rounds"] for job in session.jobs] == [10, 6]
+        asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
+        assert asked == [("", 10), ("job-1", 0)]
         assert [path.parent.name for path in servers] == ["job-2"]
 
+    def test_a_server_that_is_gone_for_good_leaves_the_job_and_the_way_on(self, go):
+        _, error = go((SessionError("no FLARE server answers"), 0))
+        assert isinstance(error, DeployedRunError)
+        assert str(error).startswith("no FLARE server answers\nJob job-1 is left to itself")
+        assert "--set continues=job-1 --set num_rounds=0" in str(error)
+
     def test_an_interrupt_aborts_the_job(self, go):
-        session, error = go((KeyboardInterrupt, 0))
+        session, error = go((KeyboardInterrupt(), 0))
         assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
 
     def test_a_site_that_does_not_come_is_left_to_flare(self, go):
         _, servers = go((DONE, 10), present=["north"])
         assert len(servers) == 1
 
-    def test_a_job_without_rounds_is_done_when_it_has_ended(self, go, monkeypatch):
-        monkeypatch.setattr(DeployedRun, "num_rounds", 0)
-        _, servers = go((DONE, 0))
+    def test_a_job_that_trains_nothing_is_done_when_it_has_ended(self, go, tmp_path):
+        job = tiny_job.make(tmp_path / "evaluation", SITES, job="evaluation")
+        _, servers = go((DONE, 0), job=job)
         assert len(servers) == 1

@@ -33,7 +33,8 @@ def log(folder, *lines):
 
 
 def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
-    end = End({"status": status, **meta}, lost, Progress())
+    deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
+    end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
     return explain(JOB, end, server, places or {})
 
 
@@ -44,6 +45,13 @@ class TestExplain:
         failure = why(server=result, places=places)
         assert failure.reason.startswith("b cannot take part: no file x\nIts log is ")
         assert failure.final
+
+    def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, places, result):
+        log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
+        log(places["b"] / JOB, ERROR.format(2, "KerasExecutor", f"{CANNOT_TAKE_PART}no file x"))
+        failure = why(server=result, places=places, min_clients=1)
+        assert failure.reason.startswith("The log of server is ") and not failure.final
+        assert "the disk is full\nb cannot take part: no file x\nIts log is " in failure.reason
 
     def test_what_somebody_aborted_is_not_tried_again(self):
         assert why("FINISHED:ABORTED").final

@@ -104,6 +104,33 @@ class TestConnection:
             assert session.meta("x") == {"status": "RUNNING"}
         assert lost.closed == 1
 
+    def test_a_server_that_goes_away_is_waited_for_as_long_as_the_caller_likes(
+        self, kit, connect, monkeypatch
+    ):
+        clock = iter(range(0, 9000, 30))
+        monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
+        gone = [api_spec.NoConnection("down")] * 9
+        lost = Flare([api_spec.SessionClosed("gone")])
+        waits = []
+        connect(lost, *gone, Flare())
+        with FlareSession(kit, patience=600, on_wait=waits.append) as session:
+            assert session.meta("x") == {"status": "RUNNING"}
+        assert waits == [600]
+        connect(Flare([api_spec.SessionClosed("gone")]), *gone, Flare())
+        with (
+            FlareSession(kit, patience=200) as session,
+            pytest.raises(SessionError, match=r"no FLARE server answers lead.* within 200 s"),
+        ):
+            session.meta("x")
+
+    def test_one_that_never_answers_is_not_asked_for_ever(self, kit, connect):
+        connect(*[Flare([api_spec.NoReply("late")]) for _ in range(9)])
+        with (
+            FlareSession(kit, patience=0) as session,
+            pytest.raises(SessionError, match="does not answer lead: late"),
+        ):
+            session.meta("x")
+
 
 class TestCommands:
     def test_a_refusal_is_told_with_its_reason(self, kit, connect):

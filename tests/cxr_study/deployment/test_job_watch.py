@@ -56,10 +56,17 @@ def test_its_progress_is_shown_when_it_changes():
     assert end.seen == Progress(2)
 
 
-def test_a_job_on_its_way_out_is_not_asked_any_more():
-    session = Session(["RUNNING"] * 9 + ["FINISHED:COMPLETED"], [{"RunRecord": ROUND}])
+def test_a_job_on_its_way_out_is_not_asked_for_long():
+    starting = [{}] * 5
+    session = Session(["RUNNING"] * 20 + ["FINISHED:COMPLETED"], [*starting, {"RunRecord": ROUND}])
     ended(session)
-    assert session.asked == 2
+    assert session.asked == len(starting) + 1 + job_watch._UNANSWERED
+
+
+def test_a_question_that_was_not_answered_is_asked_again():
+    later = {"RunRecord": {**ROUND, "rounds": 4}}
+    answers = [{"RunRecord": ROUND}, {}, {}, later, {}, {}, {"RunRecord": {**ROUND, "rounds": 5}}]
+    assert ended(Session(["RUNNING"] * 7 + ["FINISHED:ABORTED"], answers)).seen == Progress(5)
 
 
 def test_a_job_that_has_just_started_is_asked_nothing(monkeypatch):
