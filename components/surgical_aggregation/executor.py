@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import time
-
-from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
-from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation import tensorflow_runtime, wire
-from surgical_aggregation.averaging import Variables
-from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
-from surgical_aggregation.metrics import summary
-from surgical_aggregation.site import SiteError, Split, find_site
-from surgical_aggregation.site_memory import SiteMemory
-from surgical_aggregation.strategy import HEAD_LAYER
+from surgical_aggregation import tensorflow_runtime
+from surgical_aggregation.site import SiteError, find_site
+from surgical_aggregation.site_tasks import SiteTasks
 from surgical_aggregation.training_options import TrainingOptions
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """How the log line begins that says why a site could not start."""
-
-EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
 SENT = ("weights", "differences")
 
@@ -121,9 +110,7 @@ class KerasExecutor(Executor):
         self.report_counts = report_counts
         self.seed = seed
         self.threads = threads
-        self._memory: SiteMemory | None = None
-        self._reported: tuple[str, ...] = ()
-        self._counts = False
+        self._tasks: SiteTasks | None = None
         self._mixed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
@@ -151,17 +138,16 @@ class KerasExecutor(Executor):
             self.log_warning(fl_ctx, "mixed precision needs a GPU; this site has none: float32")
         from surgical_aggregation.local_training import LocalTraining
 
-        self._reported = find_site(self.site_id, fl_ctx).classes
+        reported = find_site(self.site_id, fl_ctx).classes
         site = find_site(self.site_id, fl_ctx, head_stays=self.personal_head)
-        self._counts = self.report_counts and site.policy.report_counts
-        if self.report_counts and not self._counts:
+        counts = self.report_counts and site.policy.report_counts
+        if self.report_counts and not counts:
             self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
-        if site.classes != self._reported:
-            self._log(
-                fl_ctx, f"the policy lets out what is measured of {len(self._reported)} classes"
-            )
+        if site.classes != reported:
+            self._log(fl_ctx, f"the policy lets out what is measured of {len(reported)} classes")
         training = LocalTraining(site, options)
-        self._memory = SiteMemory(training)  # now that nothing can fail any more
+        # now that nothing can fail any more
+        self._tasks = SiteTasks(training, reported, counts, self.send, self._log)
         threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(training.classes)} classes, {threads} CPU threads")
 
@@ -174,89 +160,11 @@ class KerasExecutor(Executor):
             WireError: The task carries no model.
             SiteError: The model is not this site's.
         """
-        memory = self._memory
-        if memory is None:
+        if self._tasks is None:
             self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        body, columns = wire.split(wire.weights(shareable).data)
-        self._check_start(shareable.get_header(INITIAL_BODY), body)
-        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
-        if said := memory.take_up(round_, shareable.get_header(CONTINUES), fl_ctx):
-            self._log(fl_ctx, said)
-        best = shareable.get_header(BEST_ROUND)
-        if task_name in EVALUATION_TASKS:
-            return self._evaluate(memory, task_name, body, columns, best, fl_ctx)
-        return self._train(memory, body, columns, round_, best, fl_ctx, abort_signal)
+        return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""
         self.log_info(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}")
-
-    def _check_start(self, initial: str | None, body: Variables) -> None:
-        if initial is not None and digest(body) != initial:
-            raise SiteError(
-                f"the run starts from the body with sha256 {initial[:12]}; this site received "
-                f"{digest(body)[:12]}. Does a filter between server and site change it?"
-            )
-
-    def _evaluate(
-        self,
-        memory: SiteMemory,
-        task_name: str,
-        body: Variables,
-        columns: wire.Columns,
-        best: int | None,
-        fl_ctx: FLContext,
-    ) -> Shareable:
-        training, tested = memory.training, task_name == "test"
-        training.receive(body, columns, memory.of_round(best) if tested else None)
-        known = [name for name in self._reported if name not in training.unknown(columns)]
-        values = training.evaluate(EVALUATION_TASKS[task_name], known)
-        memory.keep_model("best" if tested else "last", best if tested else None, fl_ctx)
-        self._log(fl_ctx, f"{task_name}: {summary(values)}")
-        if self._counts:
-            values |= training.counts(EVALUATION_TASKS[task_name], known)
-        return DXO(DataKind.METRICS, data=values).to_shareable()
-
-    def _train(
-        self,
-        memory: SiteMemory,
-        body: Variables,
-        columns: wire.Columns,
-        round_: int,
-        best: int | None,
-        fl_ctx: FLContext,
-        abort_signal: Signal,
-    ) -> Shareable:
-        training = memory.training
-        training.receive(body, columns)
-        new = training.unknown(columns)
-        if new:
-            training.warm_up(new)
-            self._log(fl_ctx, f"warmed up the columns of {len(new)} classes")
-        memory.begin_round(round_, best, fl_ctx)
-        began = time.monotonic()
-        values = training.evaluate("validation", self._reported)
-        validated = time.monotonic()
-        loss = training.train(lambda: abort_signal.triggered)
-        if loss is None:
-            return make_reply(ReturnCode.TASK_ABORTED)
-        if set(self._reported) == set(training.classes):  # else a mean over withheld ones, too
-            values["train_loss"] = loss
-        values["warmed_up"] = float(len(set(new) & set(self._reported)))
-        values["validate_seconds"] = validated - began
-        values["train_seconds"] = time.monotonic() - validated
-        memory.end_round(round_, fl_ctx)
-        self._log(fl_ctx, f"round {round_}: received {summary(values)}; training loss {loss:.4f}")
-        meta = {
-            MetaKey.INITIAL_METRICS: values,
-            MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * self.epochs,
-        }
-        if self._counts:
-            meta[wire.POSITIVES] = {name: training.positives[name] for name in self._reported}
-        kind, data = DataKind.WEIGHTS, training.variables()
-        if self.send == "differences":
-            kind, data = DataKind.WEIGHT_DIFF, training.differences(body, columns)
-        if self.personal_head:
-            data = {path: v for path, v in data.items() if not path.startswith(f"{HEAD_LAYER}/")}
-        return DXO(kind, data=data, meta=meta).to_shareable()

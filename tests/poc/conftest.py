@@ -18,7 +18,11 @@ from tiny_site import TinySite
 from undisturbed import Undisturbed
 
 SITES = {
-    "nih": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
+    "nih": {
+        "classes": ["Edema", "Nodule/Mass", "Pleural Effusion"],
+        "images": 40,
+        "complains": True,
+    },
     "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
     "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }

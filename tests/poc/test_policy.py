@@ -5,6 +5,8 @@ import zipfile
 
 import pytest
 
+from tiny_site import COMPLAINT
+
 pytestmark = [pytest.mark.poc, pytest.mark.keras]
 
 
@@ -60,10 +62,12 @@ class TestSitePolicy:
         told = {site: "positives/Edema" in measured[site]["SRV_best"] for site in measured}
         assert told == {"nih": True, "chexpert": False, "mercy": False}
 
-    def test_no_site_sends_its_error_log(self, network, servers_bytes):
-        for site in network.sites:
-            assert "error log upload" not in (network.kit(site) / "log.txt").read_text()
-        assert holding(servers_bytes, "declared 3 classes") == []
+    def test_no_line_of_a_sites_error_log_is_in_a_byte_at_the_server(
+        self, network, result, servers_bytes
+    ):
+        errors = network.kit("nih") / result.job_id / "error_log.txt"
+        assert COMPLAINT in errors.read_text()
+        assert holding(servers_bytes, COMPLAINT) == []
 
 
 class TestServerPolicy:

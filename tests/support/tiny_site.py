@@ -10,9 +10,14 @@ from surgical_aggregation.site import Site
 
 FEATURES = 4
 
+COMPLAINT = "the images of this site are tiny"
+"""What a site that complains says in its error log."""
+
 
 class TinySite(Site):
     """The site that a json table describes: name -> {"classes": [...], "images": n}.
+
+    With "complains": true it logs an error, and goes on.
 
     Args:
         site: Its name.
@@ -33,6 +38,8 @@ class TinySite(Site):
         return json.loads(Path(self.table).read_text(encoding="utf-8"))[self.site]
 
     def model(self):
+        if self._entry.get("complains"):
+            self.logger.error(COMPLAINT)
         return tiny_model(len(self.classes))
 
     def data(self, split, *, training=False, first_pass=0):

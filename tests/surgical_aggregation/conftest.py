@@ -1,7 +1,15 @@
-"""What tests of server components share."""
+"""What tests of components share."""
 
 import pytest
+from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_context import FLContext
+
+from flare import Engine
+from surgical_aggregation import tensorflow_runtime
+from surgical_aggregation.executor import KerasExecutor
+from tiny_site import TinySite, tiny_model
 
 
 @pytest.fixture
@@ -12,3 +20,52 @@ def panics(monkeypatch):
         FLComponent, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
     )
     return reasons
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """What components log: level -> texts."""
+    texts = {level: [] for level in ("info", "warning", "error")}
+    for level, said in texts.items():
+        monkeypatch.setattr(
+            FLComponent, f"log_{level}", lambda self, fl_ctx, text, said=said: said.append(text)
+        )
+    return texts
+
+
+@pytest.fixture(scope="module")
+def body():
+    """A body of the tiny network, by path."""
+    variables = {v.path: v.numpy() for v in tiny_model(1).variables}
+    return {name: v for name, v in variables.items() if not name.startswith("head/")}
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The tiny site that the executors of `start` are at."""
+    table = tmp_path / "sites.json"
+    table.write_text('{"north": {"classes": ["Edema", "Nodule/Mass"], "images": 20}}')
+    return TinySite("north", str(table))
+
+
+@pytest.fixture
+def start(site, monkeypatch, tmp_path):
+    """Start an executor; TensorFlow has begun in this process, so its set-up is left out."""
+    import keras
+
+    monkeypatch.setattr(tensorflow_runtime, "configure", lambda *args: False)
+
+    def make(policy=None, **args):
+        fl_ctx = FLContext()
+        engine = Engine(tmp_path, site=site)
+        fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
+        fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
+        fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
+        fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
+        keras.utils.set_random_seed(0)
+        executor = KerasExecutor(warmup_epochs=1, **args)
+        for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
+            executor.handle_event(event, fl_ctx)
+        return executor, fl_ctx
+
+    return make

@@ -17,12 +17,10 @@ RESULTS = {
 
 
 @pytest.fixture
-def ended(monkeypatch):
+def ended(monkeypatch, panics):
     """Let an evaluation have the results of two sites, one of them an error; why it failed."""
 
     def run(min_clients, aborted=False):
-        reasons = []
-
         def control_flow(self, abort_signal, fl_ctx):
             for site, result in RESULTS.items():
                 of_site = context(site)
@@ -30,14 +28,11 @@ def ended(monkeypatch):
                 self.handle_event(AppEventType.VALIDATION_RESULT_RECEIVED, of_site)
 
         monkeypatch.setattr(GlobalModelEval, "control_flow", control_flow)
-        monkeypatch.setattr(
-            ModelEvaluation, "system_panic", lambda self, reason, fl_ctx: reasons.append(reason)
-        )
         signal = Signal()
         if aborted:
             signal.trigger(True)
         ModelEvaluation(min_clients=min_clients).control_flow(signal, context())
-        return reasons
+        return panics
 
     return run
 

@@ -115,15 +115,6 @@ def announce_best(persistor, fl_ctx, record):
     persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
 
 
-@pytest.fixture
-def warnings(monkeypatch):
-    said = []
-    monkeypatch.setattr(
-        CheckpointPersistor, "log_warning", lambda self, fl_ctx, text: said.append(text)
-    )
-    return said
-
-
 class TestFullDisk:
     @pytest.fixture
     def written(self, tmp_path):
@@ -188,9 +179,7 @@ class TestContinue:
         assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
         assert not panics
 
-    def test_the_best_model_beside_it_is_this_runs_until_a_better_one_comes(
-        self, tmp_path, warnings
-    ):
+    def test_the_best_model_beside_it_is_this_runs_until_a_better_one_comes(self, tmp_path, logged):
         persistor, fl_ctx, manifest = self.start(tmp_path, self.earlier(tmp_path / "a"))
         assert fl_ctx.get_prop(BEST) == self.RECORD
         assert "best" not in manifest  # it is not a fact of the model
@@ -202,30 +191,30 @@ class TestContinue:
         assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == self.RECORD
         announce_best(persistor, persistor_context(tmp_path), {"round": 4})
         assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
-        assert warnings == []
+        assert logged["warning"] == []
 
     @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}])
-    def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, warnings, best):
+    def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, logged, best):
         file = self.earlier(tmp_path / "a", best=best)
         persistor, fl_ctx, _ = self.start(tmp_path, file)
         assert fl_ctx.get_prop(BEST) is None
         assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
-        assert "best model, of round 1, is not beside the checkpoint" in warnings[0]
+        assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
         persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
         assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
 
-    def test_a_damaged_one_is_as_good_as_none(self, tmp_path, warnings):
+    def test_a_damaged_one_is_as_good_as_none(self, tmp_path, logged):
         file = self.earlier(tmp_path / "a")
         (tmp_path / "a" / "best.npz").write_bytes(b"half")
         _, fl_ctx, _ = self.start(tmp_path, file)
-        assert fl_ctx.get_prop(BEST) is None and "not a checkpoint" in warnings[0]
+        assert fl_ctx.get_prop(BEST) is None and "not a checkpoint" in logged["warning"][0]
 
     def test_a_checkpoint_that_is_the_best_model_itself_needs_none_beside_it(
-        self, tmp_path, warnings
+        self, tmp_path, logged
     ):
         file = self.earlier(tmp_path / "a", record={**self.RECORD, "round": 3}, best=None)
         _, fl_ctx, _ = self.start(tmp_path, file)
-        assert fl_ctx.get_prop(BEST)["round"] == 3 and warnings == []
+        assert fl_ctx.get_prop(BEST)["round"] == 3 and logged["warning"] == []
         assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
 
     def test_one_that_cannot_be_compared_is_removed(self, tmp_path):

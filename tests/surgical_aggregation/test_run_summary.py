@@ -14,10 +14,8 @@ from surgical_aggregation.run_summary import RunSummary
 
 
 @pytest.fixture
-def said(monkeypatch):
-    lines = []
-    monkeypatch.setattr(RunSummary, "log_info", lambda self, fl_ctx, text: lines.append(text))
-    return lines
+def said(logged):
+    return logged["info"]
 
 
 def trained():

@@ -81,9 +81,7 @@ def test_the_round_of_the_best_model_goes_with_every_task(task, best):
     assert SelectHead().process(task, fl_ctx).get_header(BEST_ROUND) == best
 
 
-def test_where_heads_are_personal_nothing_is_amiss(monkeypatch):
-    complaints = []
-    monkeypatch.setattr(SelectHead, "log_error", lambda self, fl_ctx, text: complaints.append(text))
+def test_where_heads_are_personal_nothing_is_amiss(logged):
     task = DXO(DataKind.WEIGHTS, data=dict(BODY)).to_shareable()
     assert list(received(task).data) == ["conv/kernel"]
-    assert complaints == []
+    assert logged["error"] == []

@@ -1,0 +1,152 @@
+"""What a site does for each of its tasks, and what of that leaves the site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation import wire
+from surgical_aggregation.averaging import Variables
+from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
+from surgical_aggregation.metrics import summary
+from surgical_aggregation.site import SiteError, Split
+from surgical_aggregation.site_memory import SiteMemory
+from surgical_aggregation.strategy import HEAD_LAYER
+
+if TYPE_CHECKING:
+    from surgical_aggregation.local_training import LocalTraining
+
+EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
+
+
+@dataclass(frozen=True)
+class ReceivedModel:
+    """The model of a task.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Those of the site's classes that the server has yet.
+        best: Round of the best model so far, if there is one.
+    """
+
+    body: Variables
+    columns: wire.Columns
+    best: int | None
+
+
+class SiteTasks:
+    """Carries out the tasks of `KerasExecutor`, which says what each receives and gives.
+
+    Args:
+        training: The site's training.
+        reported: The site's classes as far as its policy lets them out.
+        counts: Whether labels per class are told.
+        send: "weights", or "differences" from the received model.
+        log: Says something in the site's log.
+    """
+
+    def __init__(
+        self,
+        training: LocalTraining,
+        reported: tuple[str, ...],
+        counts: bool,
+        send: str,
+        log: Callable[[FLContext, str], None],
+    ):
+        self.training = training
+        self.reported = reported
+        self.counts = counts
+        self.send = send
+        self.log = log
+        self._memory = SiteMemory(training)
+
+    def carry_out(
+        self, task: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
+    ) -> Shareable:
+        """Carry out a task.
+
+        Raises:
+            WireError: The task carries no model.
+            SiteError: The model is not this site's.
+        """
+        body, columns = wire.split(wire.weights(shareable).data)
+        _check_start(shareable.get_header(INITIAL_BODY), body)
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        if said := self._memory.take_up(round_, shareable.get_header(CONTINUES), fl_ctx):
+            self.log(fl_ctx, said)
+        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND))
+        if task in EVALUATION_TASKS:
+            return self._evaluate(task, model, fl_ctx)
+        return self._train(model, round_, fl_ctx, abort_signal)
+
+    def _evaluate(self, task: str, model: ReceivedModel, fl_ctx: FLContext) -> Shareable:
+        memory, split = self._memory, EVALUATION_TASKS[task]
+        which, round_ = ("best", model.best) if task == "test" else ("last", None)
+        self.training.receive(model.body, model.columns, memory.of_round(round_))
+        unknown = self.training.unknown(model.columns)
+        known = [name for name in self.reported if name not in unknown]
+        values = self.training.evaluate(split, known)
+        memory.keep_model(which, round_, fl_ctx)
+        self.log(fl_ctx, f"{task}: {summary(values)}")
+        if self.counts:
+            values |= self.training.counts(split, known)
+        return DXO(DataKind.METRICS, data=values).to_shareable()
+
+    def _train(
+        self, model: ReceivedModel, round_: int, fl_ctx: FLContext, abort_signal: Signal
+    ) -> Shareable:
+        training = self.training
+        training.receive(model.body, model.columns)
+        new = training.unknown(model.columns)
+        if new:
+            training.warm_up(new)
+            self.log(fl_ctx, f"warmed up the columns of {len(new)} classes")
+        self._memory.begin_round(round_, model.best, fl_ctx)
+        began = time.monotonic()
+        values = training.evaluate("validation", self.reported)
+        validated = time.monotonic()
+        loss = training.train(lambda: abort_signal.triggered)
+        if loss is None:
+            return make_reply(ReturnCode.TASK_ABORTED)
+        if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
+            values["train_loss"] = loss
+        values["warmed_up"] = float(len(set(new) & set(self.reported)))
+        values["validate_seconds"] = validated - began
+        values["train_seconds"] = time.monotonic() - validated
+        self._memory.end_round(round_, fl_ctx)
+        self.log(fl_ctx, f"round {round_}: received {summary(values)}; training loss {loss:.4f}")
+        return self._result(model, values)
+
+    def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:
+        """What leaves the site after training."""
+        training = self.training
+        meta = {
+            MetaKey.INITIAL_METRICS: values,
+            MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
+        }
+        if self.counts:
+            meta[wire.POSITIVES] = {name: training.positives[name] for name in self.reported}
+        kind, data = DataKind.WEIGHTS, training.variables()
+        if self.send == "differences":
+            kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
+        if training.options.personal_head:
+            data = {path: v for path, v in data.items() if not path.startswith(f"{HEAD_LAYER}/")}
+        return DXO(kind, data=data, meta=meta).to_shareable()
+
+
+def _check_start(initial: str | None, body: Variables) -> None:
+    if initial is not None and digest(body) != initial:
+        raise SiteError(
+            f"the run starts from the body with sha256 {initial[:12]}; this site received "
+            f"{digest(body)[:12]}. Does a filter between server and site change it?"
+        )

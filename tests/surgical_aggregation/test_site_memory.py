@@ -1,0 +1,136 @@
+"""What a site remembers between rounds, processes and jobs, as its executor uses it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.signal import Signal
+
+from surgical_aggregation import wire
+from surgical_aggregation.checkpoint import load
+from surgical_aggregation.site_state import PREVIOUS_FILE, load_state
+from tiny_tasks import COLUMNS, carried_out, column, folder, task, weights
+
+pytestmark = pytest.mark.keras
+
+
+class TestContinuation:
+    """A run of two rounds in one process, and the same in two."""
+
+    def test_a_new_process_of_the_job_goes_on_with_the_optimizer(self, start, body):
+        executor, fl_ctx = start()
+        for round_ in (0, 1):
+            last = executor.execute("train", task(body, COLUMNS, round_=round_), fl_ctx, Signal())
+        for round_ in (0, 1, 1):  # the last one over again, from the state before it
+            again = carried_out(start, "train", task(body, COLUMNS, round_=round_))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_fresh_run_takes_up_nothing(self, start, body):
+        first = carried_out(start, "train", task(body, COLUMNS, round_=0))
+        again = carried_out(start, "train", task(body, COLUMNS, round_=0))
+        for name, value in weights(first).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_continued_job_takes_up_the_earlier_ones_state(self, start, body, tmp_path):
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        last = executor.execute("train", task(body, COLUMNS, round_=1), fl_ctx, Signal())
+        checkpoints = tmp_path / "server" / "checkpoints"
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        (checkpoints / "job").rename(checkpoints / "earlier")
+        continues = {"jobs": ["earlier"], "round": 1}
+        again = carried_out(start, "train", task(body, COLUMNS, round_=1, continues=continues))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_job_whose_state_is_ahead_of_the_server_is_passed_over_for_the_one_before(
+        self, start, body, tmp_path
+    ):
+        checkpoints = tmp_path / "server" / "checkpoints"
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        last = executor.execute("train", task(body, COLUMNS, round_=1), fl_ctx, Signal())
+        (checkpoints / "job").rename(checkpoints / "failed")  # its first round was never finished
+        (checkpoints / "failed" / PREVIOUS_FILE).unlink()
+        carried_out(start, "train", task(body, COLUMNS, round_=0))
+        (checkpoints / "job").rename(checkpoints / "earlier")
+        continues = {"jobs": ["failed", "earlier"], "round": 1}
+        again = carried_out(start, "train", task(body, COLUMNS, round_=1, continues=continues))
+        for name, value in weights(last).items():
+            assert value.tobytes() == weights(again)[name].tobytes()
+
+    def test_a_site_without_state_says_that_it_starts_afresh(self, start, body, caplog):
+        caplog.set_level("INFO")
+        continues = {"jobs": ["earlier"], "round": 3}
+        carried_out(start, "train", task(body, COLUMNS, continues=continues))
+        assert "no state of the earlier run for this round" in caplog.text
+
+    def test_a_site_with_other_classes_starts_afresh_and_says_so(self, start, site, body, caplog):
+        caplog.set_level("INFO")
+        carried_out(start, "train", task(body, COLUMNS, round_=0))
+        Path(site.table).write_text('{"north": {"classes": ["Edema"], "images": 20}}')
+        del site.training_labels  # which a process reads once
+        sent = {"Edema": column(1)}
+        reply = carried_out(start, "train", task(body, sent, round_=1))
+        assert reply.get_return_code() == ReturnCode.OK
+        assert "classes are not those of job job any more" in caplog.text
+
+
+class TestPersonal:
+    def test_a_personal_head_is_warmed_up_once_and_then_the_sites_own(self, start, body, caplog):
+        caplog.set_level("INFO")
+        executor, fl_ctx = start(personal_head=True)
+        executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+        trained = load_state(folder(fl_ctx)).training["personal/head/kernel"]
+        moved = {name: value + 1 for name, value in body.items()}
+        executor.execute("train", task(moved, round_=1), fl_ctx, Signal())
+        assert caplog.text.count("warmed up the columns of 2 classes") == 1
+        kept = load(folder(fl_ctx) / "site_last.npz")
+        own = wire.split(kept.variables)[1]["Edema"][0]
+        np.testing.assert_array_equal(own, trained[:, 0])
+        np.testing.assert_array_equal(kept.variables["dense/bias"], moved["dense/bias"])
+
+    def test_fedbn_keeps_its_own_batch_norm_whatever_comes(self, start, body):
+        executor, fl_ctx = start(strategy="fedbn")
+        first = executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        moved = {name: value + 1 for name, value in body.items()}
+        executor.execute("validate", task(moved, COLUMNS, round_=None), fl_ctx, Signal())
+        kept = load(folder(fl_ctx) / "site_last.npz").variables
+        np.testing.assert_array_equal(kept["bn/gamma"], weights(first)["bn/gamma"])
+        np.testing.assert_array_equal(kept["dense/bias"], moved["dense/bias"])
+
+    def test_the_best_model_has_the_personal_variables_of_its_round(self, start, body):
+        executor, fl_ctx = start(strategy="fedbn")
+        trained = [
+            weights(
+                executor.execute("train", task(body, COLUMNS, round_=r, best=b), fl_ctx, Signal())
+            )
+            for r, b in ((0, None), (1, None), (2, 1))
+        ]
+        executor.execute("test", task(body, COLUMNS, round_=None, best=1), fl_ctx, Signal())
+        best = load(folder(fl_ctx) / "site_best.npz")
+        np.testing.assert_array_equal(best.variables["bn/gamma"], trained[0]["bn/gamma"])
+        assert best.manifest["round"] == 1
+
+    def test_the_best_round_is_remembered_by_a_new_process(self, start, body):
+        first = weights(
+            carried_out(start, "train", task(body, COLUMNS, round_=0), strategy="fedbn")
+        )
+        for round_, best in ((1, None), (2, 1)):
+            carried_out(
+                start, "train", task(body, COLUMNS, round_=round_, best=best), strategy="fedbn"
+            )
+        executor, fl_ctx = start(strategy="fedbn")
+        executor.execute("test", task(body, COLUMNS, round_=None, best=1), fl_ctx, Signal())
+        best = load(folder(fl_ctx) / "site_best.npz").variables
+        np.testing.assert_array_equal(best["bn/gamma"], first["bn/gamma"])
+
+    def test_without_personal_variables_no_model_stays_at_the_site(self, start, body):
+        executor, fl_ctx = start()
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        executor.execute("test", task(body, COLUMNS, round_=None), fl_ctx, Signal())
+        names = [path.name for path in folder(fl_ctx).iterdir()]
+        assert names == ["site_state.npz"]  # of one round, so none before it

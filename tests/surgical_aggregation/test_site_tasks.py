@@ -1,0 +1,142 @@
+"""A site's tasks on a real Keras model, with FLARE's own containers around it."""
+
+import numpy as np
+import pytest
+from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.signal import Signal
+
+from surgical_aggregation import wire
+from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.site import SiteError
+from tiny_site import FEATURES
+from tiny_tasks import COLUMNS, TASKS, carried_out, column, task, weights
+
+pytestmark = pytest.mark.keras
+
+
+class TestTrain:
+    def test_gives_all_variables_with_a_dense_head(self, start, body):
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS)))
+        assert set(dxo.data) == {*body, "head/kernel", "head/bias"}
+        assert dxo.data["head/kernel"].shape == (FEATURES, 2)
+
+    def test_metrics_are_those_of_the_received_model_before_training(self, start, body):
+        validated = from_shareable(carried_out(start, "validate", task(body, COLUMNS))).data
+        dxo = from_shareable(
+            carried_out(start, "train", task(body, COLUMNS), learning_rate=0.5, epochs=2)
+        )
+        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
+        for name, value in validated.items():
+            assert measured[name] == pytest.approx(value)
+        assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
+
+    def test_says_how_many_images_it_trained_on_and_no_label_counts(self, start, body):
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), epochs=3))
+        assert dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND) == 60
+        assert dxo.get_meta_prop(wire.POSITIVES) is None
+
+    def test_reports_counts_only_when_told_to(self, start, site, body):
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), report_counts=True))
+        labels = np.concatenate([y for _, y in site.data("train").as_numpy_iterator()])
+        counts = labels.sum(axis=0).astype(int).tolist()
+        assert dxo.get_meta_prop(wire.POSITIVES) == dict(
+            zip(["Edema", "Nodule/Mass"], counts, strict=True)
+        )
+
+    def test_columns_that_the_server_lacks_are_warmed_up(self, start, body):
+        sent = {"Edema": column(1)}
+        dxo = from_shareable(carried_out(start, "train", task(body, sent), learning_rate=0.0))
+        np.testing.assert_array_equal(dxo.data["head/kernel"][:, 0], 1)
+        assert not np.array_equal(dxo.data["head/kernel"][:, 1], np.zeros(FEATURES))
+
+    def test_an_abort_ends_it_without_a_result(self, start, body):
+        signal = Signal()
+        signal.trigger(True)
+        reply = carried_out(start, "train", task(body, COLUMNS), signal)
+        assert reply.get_return_code() == ReturnCode.TASK_ABORTED
+
+
+class TestEvaluation:
+    @pytest.mark.parametrize("name", ["validate", "test"])
+    def test_gives_metrics_and_nothing_else(self, start, body, name):
+        dxo = from_shareable(carried_out(start, name, task(body, COLUMNS)))
+        assert dxo.data_kind == DataKind.METRICS
+        assert all(isinstance(value, float) for value in dxo.data.values())
+        assert "bce" in dxo.data
+
+    def test_a_class_that_the_server_has_no_column_for_is_left_out(self, start, body):
+        dxo = from_shareable(carried_out(start, "test", task(body, {"Edema": column(1)})))
+        assert "bce/Edema" in dxo.data
+        assert "bce/Nodule/Mass" not in dxo.data
+
+    def test_splits_differ(self, start, body):
+        validated = carried_out(start, "validate", task(body, COLUMNS))
+        tested = carried_out(start, "test", task(body, COLUMNS))
+        assert from_shareable(validated).data != from_shareable(tested).data
+
+
+class TestSend:
+    def test_differences_are_from_what_was_received(self, start, body):
+        whole = from_shareable(carried_out(start, "train", task(body, COLUMNS)))
+        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), send="differences"))
+        assert dxo.data_kind == DataKind.WEIGHT_DIFF
+        received = {**body, "head/kernel": [[1, 2]] * FEATURES, "head/bias": [1, 2]}
+        for name, value in dxo.data.items():
+            np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
+
+    def test_a_column_that_the_server_lacks_counts_as_zeros_there(self, start, body):
+        sent = {"Edema": column(1)}
+        whole = from_shareable(carried_out(start, "train", task(body, sent)))
+        dxo = from_shareable(carried_out(start, "train", task(body, sent), send="differences"))
+        kernel = dxo.data["head/kernel"]
+        np.testing.assert_array_equal(kernel[:, 1], whole.data["head/kernel"][:, 1])
+
+    @pytest.mark.parametrize("send", ["weights", "differences"])
+    def test_a_personal_head_is_not_in_the_result(self, start, body, send):
+        reply = carried_out(start, "train", task(body), personal_head=True, send=send)
+        assert set(weights(reply)) == set(body)
+
+
+class TestCounts:
+    def sent(self, start, body, **args):
+        """What each task sends: data and meta of a DXO."""
+        executor, fl_ctx = start(**{"report_counts": True, **args})
+        replies = [executor.execute(name, task(body, COLUMNS), fl_ctx, Signal()) for name in TASKS]
+        return [{**dxo.data, **dxo.meta} for dxo in map(from_shareable, replies)]
+
+    def test_go_with_an_evaluation_when_asked_for(self, start, site, body):
+        _, *evaluations = self.sent(start, body)
+        for split, sent in zip(("validation", "test"), evaluations, strict=True):
+            labels = np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
+            assert sent["images"] == 20
+            for at, held in enumerate(["Edema", "Nodule/Mass"]):
+                assert sent[f"positives/{held}"] == (labels[:, at] == 1).sum() > 0
+                assert sent[f"negatives/{held}"] == (labels[:, at] == 0).sum() > 0
+
+    def test_stay_where_the_policy_keeps_them_and_the_log_says_so(self, start, body, caplog):
+        caplog.set_level("INFO")
+        for sent in self.sent(start, body, policy={}):
+            assert not counts_in(sent)
+        assert caplog.text.count("this site's policy keeps them here") == 1
+
+    def test_are_not_sent_unasked_though_the_policy_lets_them(self, start, body, caplog):
+        caplog.set_level("INFO")
+        for sent in self.sent(start, body, policy={"report_counts": True}, report_counts=False):
+            assert not counts_in(sent)
+        assert "keeps them here" not in caplog.text
+
+
+def counts_in(sent):
+    return [name for name in sent if "positives" in name or "negatives" in name or name == "images"]
+
+
+class TestInitialBody:
+    def test_the_announced_one_is_accepted(self, start, body):
+        reply = carried_out(start, "train", task(body, COLUMNS, digest(body)))
+        assert reply.get_return_code() == ReturnCode.OK
+
+    def test_another_one_is_refused(self, start, body):
+        other = {**body, "bn/beta": body["bn/beta"] + 1}
+        with pytest.raises(SiteError, match="Does a filter between server and site change it"):
+            carried_out(start, "train", task(other, COLUMNS, digest(body)))

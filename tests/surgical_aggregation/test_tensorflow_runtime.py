@@ -1,0 +1,30 @@
+"""How many threads TensorFlow gets."""
+
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation import tensorflow_runtime
+
+
+class TestThreads:
+    def fl_ctx(self, job, **deploy_map):
+        fl_ctx = FLContext()
+        fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+        meta = {"deploy_map": deploy_map}
+        fl_ctx.set_prop(ReservedKey.JOB_META, meta, private=True, sticky=False)
+        return fl_ctx
+
+    def test_simulated_sites_share_the_cores(self, monkeypatch):
+        monkeypatch.setattr(tensorflow_runtime, "cores", lambda: 8)
+        fl_ctx = self.fl_ctx("simulate_job", app_server=["server"], app_client=["a", "b", "c"])
+        assert tensorflow_runtime.threads_per_site(fl_ctx) == 2
+
+    def test_a_site_has_at_least_one(self, monkeypatch):
+        monkeypatch.setattr(tensorflow_runtime, "cores", lambda: 2)
+        fl_ctx = self.fl_ctx("simulate_job", app=[f"site-{i}" for i in range(10)])
+        assert tensorflow_runtime.threads_per_site(fl_ctx) == 1
+
+    def test_a_real_site_has_its_machine_to_itself(self, monkeypatch):
+        monkeypatch.setattr(tensorflow_runtime, "cores", lambda: 8)
+        fl_ctx = self.fl_ctx("5f0c", app_server=["server"], app_client=["a", "b", "c"])
+        assert tensorflow_runtime.threads_per_site(fl_ctx) == 8
