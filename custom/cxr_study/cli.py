@@ -18,6 +18,7 @@ from cxr_study import (
     cli_kit,
     cli_poc,
     cli_report,
+    cli_run,
     cli_submit,
     cli_train,
     job_folder,
@@ -26,22 +27,8 @@ from cxr_study import (
     real_study,
     settings,
 )
-from cxr_study.cli_run import (
-    Force,
-    InitialBody,
-    Out,
-    Own,
-    Preset,
-    Settings,
-    SiteFiles,
-    Sites,
-    check_room,
-    console,
-    make_room,
-    run_and_report,
-    say,
-    split,
-)
+from cxr_study.backbones import BACKBONES
+from cxr_study.cli_run import check_room, console, make_room, run_and_report, say, split
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.initial_body import check_network
 from cxr_study.readers.discovery import official_files
@@ -70,13 +57,15 @@ app.command("job", epilog=cli_job.EPILOG)(cli_job.job)
 app.command(epilog=cli_submit.EPILOG)(cli_submit.submit)
 app.command(epilog=cli_report.EPILOG)(cli_report.report)
 
+JobOption = Annotated[Path, typer.Option("--job", help="Job folder.")]
+
 
 @app.command(epilog="Example:  surgagg demo --out runs/demo --force")
 def demo(
-    out: Out = Path("runs/demo"),
-    job: Annotated[Path, typer.Option(help="Job folder.")] = Path("jobs/surgical"),
-    knobs: Settings = None,
-    force: Force = False,
+    out: cli_run.Out = Path("runs/demo"),
+    job: JobOption = Path("jobs/surgical"),
+    knobs: cli_run.Settings = None,
+    force: cli_run.Force = False,
 ) -> None:
     """Run a job on the phantom study, and write a report.
 
@@ -92,15 +81,15 @@ def demo(
     epilog="Example:  surgagg run jobs/surgical --site-files sites --sites a,b --set num_rounds=20",
 )
 def run_job(
-    job: Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")],
-    out: Out = Path("runs/run"),
-    sites: Sites = "",
-    site_files: SiteFiles = None,
-    initial_body: InitialBody = None,
-    preset: Preset = None,
-    knobs: Settings = None,
-    own: Own = False,
-    force: Force = False,
+    job: cli_run.Job,
+    out: cli_run.Out = Path("runs/run"),
+    sites: cli_run.Sites = "",
+    site_files: cli_run.SiteFiles = None,
+    initial_body: cli_run.InitialBody = None,
+    preset: cli_run.Preset = None,
+    knobs: cli_run.Settings = None,
+    own: cli_run.Own = False,
+    force: cli_run.Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     names = split(sites) or job_folder.sites(job)
@@ -111,26 +100,25 @@ def run_job(
 @app.command(epilog="Example:  surgagg real data/nih --set num_rounds=5")
 def real(
     nih: Annotated[Path, typer.Argument(help="Folder of Data_Entry_2017*.csv and the images.")],
-    out: Out = Path("runs/real"),
-    job: Annotated[Path, typer.Option(help="Job folder.")] = Path("jobs/surgical"),
-    preset: Preset = None,
-    knobs: Settings = None,
-    own: Own = True,
-    initial_body: InitialBody = None,
+    out: cli_run.Out = Path("runs/real"),
+    job: JobOption = Path("jobs/surgical"),
+    preset: cli_run.Preset = None,
+    knobs: cli_run.Settings = None,
+    own: cli_run.Own = True,
+    initial_body: cli_run.InitialBody = None,
     seed: Annotated[int, typer.Option(help="Of the cut into sites and splits.")] = 0,
-    force: Force = False,
+    force: cli_run.Force = False,
 ) -> None:
     """Cut the real NIH ChestX-ray14 into two sites with the published class sets, and run a job.
 
     Patients are split 70/10/20. Any part of the images will do; rows without an image are left out.
     """
     data = out.with_name(f"{out.name}-sites")
-    rooms = {out: "job/meta.json", data: f"sites/{real_study.SITES[0]}.yaml"}
+    rooms = {out: cli_run.MARK, data: f"sites/{real_study.SITES[0]}.yaml"}
     for folder, mark in rooms.items():
         check_room(folder, force, mark)
     official_files("nih", nih)
     study = _study(job, out, real_study.SITES, data / "sites", initial_body, preset, knobs)
-    job_folder.check(job, sites=study.sites, settings=study.settings, per_site=study.per_site)
     for folder, mark in rooms.items():
         make_room(folder, force, mark)
     real_study.write_nih_study(nih, data, seed=seed)
@@ -140,7 +128,7 @@ def real(
 @app.command(epilog="Example:  surgagg init initial.npz --backbone densenet121 --weights imagenet")
 def init(
     file: Annotated[Path, typer.Argument(help="Checkpoint to write.")],
-    backbone: Annotated[str, typer.Option(help="densenet121 or small_densenet.")] = "densenet121",
+    backbone: Annotated[str, typer.Option(help=f"One of {', '.join(BACKBONES)}.")] = "densenet121",
     weights: Annotated[
         str, typer.Option(help="imagenet, none (random), or a Keras weights file.")
     ] = "imagenet",
@@ -195,6 +183,7 @@ def _study(
     knobs: list[str] | None,
 ) -> StudyRun:
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), sites)
+    job_folder.check(job, sites=sites, settings=for_all, per_site=per_site)
     network = {**job_folder.knobs(job), **for_all}
     if "backbone" in network:  # a census has none
         check_network(

@@ -9,21 +9,9 @@ from typing import Annotated
 
 import typer
 
-from cxr_study import job_folder, presets, settings
+from cxr_study import cli_run, job_folder, presets, settings
 from cxr_study.cli_report import make_report
-from cxr_study.cli_run import (
-    Force,
-    InitialBody,
-    Preset,
-    Settings,
-    SiteFiles,
-    Sites,
-    check_room,
-    console,
-    make_room,
-    say,
-    split,
-)
+from cxr_study.cli_run import check_room, console, make_room, say, split
 from cxr_study.cli_submit import Retries
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.flare_session import FlareSession
@@ -43,25 +31,24 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
 Project = Annotated[Path, typer.Option(help="FLARE's project file: who takes part.")]
 Port = Annotated[int | None, typer.Option(help="Of the server. Default: a free one.")]
-Job = Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")]
 JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
 HERE = Path("runs/poc")
 
 
 @app.command(epilog="Example:  surgagg poc run jobs/surgical --set num_rounds=6")
 def run(
-    job: Job,
+    job: cli_run.Job,
     out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
-    sites: Sites = "",
-    site_files: SiteFiles = None,
-    initial_body: InitialBody = None,
-    preset: Preset = None,
-    knobs: Settings = None,
+    sites: cli_run.Sites = "",
+    site_files: cli_run.SiteFiles = None,
+    initial_body: cli_run.InitialBody = None,
+    preset: cli_run.Preset = None,
+    knobs: cli_run.Settings = None,
     project: Project = PROJECT,
     port: Port = None,
     retries: Retries = 3,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the POC running.")] = False,
-    force: Force = False,
+    force: cli_run.Force = False,
 ) -> None:
     """Prepare a POC, start it, run a job in it to its end, report, stop, clean.
 
@@ -73,11 +60,10 @@ def run(
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     if initial_body is not None:
         for_all = {**for_all, "initial_body": str(initial_body.absolute())}
-    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
     poc = PocRun(job, out, names, project, site_files, for_all, per_site, port, retries, keep)
-    check_room(out, force, "job/meta.json")
-    if poc.system.folder.exists():
-        poc.system.clean()
+    poc_run.check(poc)
+    check_room(out, force)
+    poc.system.stop()  # one that an earlier run left
     make_room(out, force)
     answers: list[Callable[[], None]] = []
 
@@ -95,7 +81,7 @@ def prepare(
     folder: Folder = HERE,
     project: Project = PROJECT,
     sites: Annotated[str, typer.Option(help="Names, by comma. Default: the project's.")] = "",
-    site_files: SiteFiles = None,
+    site_files: cli_run.SiteFiles = None,
     port: Port = None,
     encrypted: Annotated[
         bool, typer.Option("--encrypted", help="With keys for homomorphic encryption.")
@@ -126,7 +112,7 @@ def start(folder: Folder = HERE) -> None:
 
 
 @app.command(epilog="Example:  surgagg poc submit jobs/surgical")
-def submit(job: Job, folder: Folder = HERE) -> None:
+def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
     """Submit a job as it is, and say its id."""
     with _lead(folder) as session:
         say(session.submit(job))

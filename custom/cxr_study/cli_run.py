@@ -19,6 +19,10 @@ from cxr_study.study_run import StudyRun, run
 
 console = Console()
 
+MARK = "job/meta.json"
+"""In a run's folder: what tells it from any other."""
+
+Job = Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")]
 Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
     list[str] | None,
@@ -61,8 +65,8 @@ def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     say(f"models   {checkpoint_folder(study.workspace)}")
 
 
-def make_room(folder: Path, force: bool, mark: str = "job/meta.json") -> None:
-    """Remove a folder of an earlier run where that is wanted; `mark` tells it from any other.
+def make_room(folder: Path, force: bool, mark: str = MARK) -> None:
+    """Remove a folder of an earlier run where that is wanted; `mark` tells it from others.
 
     Raises:
         RunFolderError: See `check_room`.
@@ -72,7 +76,7 @@ def make_room(folder: Path, force: bool, mark: str = "job/meta.json") -> None:
         shutil.rmtree(folder)
 
 
-def check_room(folder: Path, force: bool, mark: str) -> None:
+def check_room(folder: Path, force: bool, mark: str = MARK) -> None:
     """Refuse a folder that `make_room` could not make room in.
 
     Raises:

@@ -14,7 +14,7 @@ from rich.text import Text
 from cxr_study import evaluation, presets, progress, settings, solo_run
 from cxr_study.cli_run import Force, InitialBody, Settings, SiteFiles, console, make_room, say
 from cxr_study.embedded import embedded_study
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.report import view
 from cxr_study.report.summary import Group, MeanAuroc
 from cxr_study.solo_run import SoloRun

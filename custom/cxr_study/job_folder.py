@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
-from pyhocon import ConfigFactory
-
-from cxr_study import knob_values
+from cxr_study import job_settings, knob_values
+from cxr_study.job_settings import JobError, Settings
+from cxr_study.knob_text import read_knobs, set_knobs
 from cxr_study.vocabulary import nearest
 
 SERVER_APP = "app_server"
 CLIENT_APP = "app_client"
 SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
 CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
-
-ALIKE = ("backbone", "image_size", "hidden", "union", "strategy")
-"""Knobs of a site that must be the same at all of them."""
-
-Settings = Mapping[str, object]
-"""Knob -> value."""
-
-_KNOB = re.compile(
-    r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
-    re.M | re.X,
-)
-
-
-_SITE = re.compile(r"\w[\w.@-]*")
-
-
-class JobError(ValueError):
-    """A job folder, a knob or a site name is not usable."""
 
 
 def knobs(job: Path, site: str | None = None) -> dict[str, object]:
@@ -77,7 +57,7 @@ def encrypted(job: Path) -> bool:
 def check(
     job: Path, *, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
 ) -> None:
-    """Refuse what `copy` would refuse.
+    """Refuse what nobody could run: what `copy` refuses, and fewer sites than the job waits for.
 
     Args:
         job: Job folder.
@@ -86,17 +66,12 @@ def check(
         per_site: Site -> knob -> value, at that site alone.
 
     Raises:
-        JobError: See `copy`.
+        JobError: See `copy`; or there are too few sites.
         ValueError: A value is unknown or out of range; see `knob_values`.
     """
-    _check_names(sites)
-    _check(settings, knobs(job), f"job {job.name!r}")
-    own = client_apps(job)
-    for site, values in per_site.items():
-        _check_site(site, values, sites)
-        _check(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
-        knob_values.check({**knobs(job, site if site in own else None), **settings, **values})
-    knob_values.check({**knobs(job), **settings})
+    _check(job, sites, settings, per_site)
+    needed = {**_knobs(job / SERVER_CONFIG), **settings}["min_clients"]
+    job_settings.check_number(sites, int(str(needed)))
 
 
 def copy(
@@ -125,13 +100,13 @@ def copy(
         ValueError: A value is unknown or out of range; see `knob_values`.
     """
     per_site = per_site or {}
-    check(job, sites=sites, settings=settings, per_site=per_site)
+    _check(job, sites, settings, per_site)
     if target.exists():
         raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
     shutil.copytree(job, target)
     own = {site: app for site, app in client_apps(job).items() if app != CLIENT_APP}
     for site in per_site.keys() - own.keys():
-        own[site] = f"app_{site}"
+        own[site] = _own_app(site)
         shutil.copytree(target / CLIENT_APP, target / own[site])
     for site in own.keys() - set(sites):
         shutil.rmtree(target / own.pop(site))
@@ -163,70 +138,35 @@ def _app(job: Path, site: str) -> str:
     return apps[site]
 
 
-def _knobs(config: Path) -> dict[str, object]:
-    return dict(_parsed(_read(config)))
-
-
-@lru_cache
-def _parsed(text: str) -> Settings:
-    # A tenth of a second each time, and one run looks at its job a dozen times.
-    parsed = ConfigFactory.parse_string(text)
-    names = [match["name"] for match in _KNOB.finditer(text)]
-    return {name: parsed[name] for name in names if name != "format_version"}
+def _knobs(config: Path) -> Settings:
+    return read_knobs(_read(config))
 
 
 def _rewrite(config: Path, settings: Settings) -> None:
-    text = _KNOB.sub(lambda match: _set(match, settings), _read(config))
-    config.write_text(text, encoding="utf-8")
+    config.write_text(set_knobs(_read(config), settings), encoding="utf-8")
 
 
-def _set(match: re.Match[str], settings: Settings) -> str:
-    name = match["name"]
-    if name not in settings:
-        return match[0]
-    return f"{name} = {json.dumps(settings[name])}{match['rest']}"
-
-
-def _check(settings: Settings, known: Settings, whose: str) -> None:
-    for name, value in settings.items():
-        if name not in known:
-            raise JobError(f"{whose} has no knob {name!r}; {nearest(name, tuple(known))}.")
-        _check_kind(name, value, known[name])
-
-
-def _check_names(sites: Sequence[str]) -> None:
-    strange = [site for site in sites if not _SITE.fullmatch(site)]
-    if not sites or strange or len(set(sites)) < len(sites):
-        raise JobError(
-            "sites need names of letters, digits and -._@, each another; got "
-            f"{', '.join(map(repr, sites)) or 'none'}."
-        )
-
-
-def _check_site(site: str, values: Settings, sites: Sequence[str]) -> None:
-    if site not in sites:
-        raise JobError(
-            f"knobs are given for site {site!r}, which takes no part; "
-            f"{nearest(site, tuple(sites))}."
-        )
-    if f"app_{site}" in (SERVER_APP, CLIENT_APP):
-        raise JobError(
-            f"a site with knobs of its own needs another name than {site!r}: its app would have "
-            "the name of the others'. Rename the site."
-        )
-    for name in ALIKE:
-        if name in values:
+def _check(
+    job: Path, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
+) -> None:
+    """Refuse what is no copy of the job."""
+    job_settings.check_names(sites)
+    job_settings.check_kinds(settings, knobs(job), f"job {job.name!r}")
+    own = client_apps(job)
+    for site, values in per_site.items():
+        job_settings.check_own(site, values, sites)
+        if _own_app(site) in (SERVER_APP, CLIENT_APP):
             raise JobError(
-                f"knob {name!r} must be the same at every site; it is given for site {site!r}. "
-                f"Set it for all of them: {name}={values[name]}"
+                f"a site with knobs of its own needs another name than {site!r}: its app would "
+                "have the name of the others'. Rename the site."
             )
+        job_settings.check_kinds(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+        knob_values.check({**knobs(job, site if site in own else None), **settings, **values})
+    knob_values.check({**knobs(job), **settings})
 
 
-def _check_kind(name: str, value: object, own: object) -> None:
-    kinds: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-    if type(value) is not type(own) and not (type(own) is float and type(value) is int):
-        kind = kinds.get(type(own), "a text")
-        raise JobError(f"knob {name!r} needs {kind}, as the job's own {own!r} is; got {value!r}.")
+def _own_app(site: str) -> str:
+    return f"app_{site}"
 
 
 def _read(path: Path) -> str:

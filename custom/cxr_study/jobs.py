@@ -13,7 +13,8 @@ from types import MappingProxyType
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cxr_study import job_code, job_folder, presets
-from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG, JobError, Settings
+from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
+from cxr_study.job_settings import JobError, Settings
 from cxr_study.vocabulary import nearest
 from surgical_aggregation.strategy import check
 
@@ -179,12 +180,7 @@ def configure(
     with TemporaryDirectory() as temporary:
         template = Path(temporary) / name
         write(name, template, code)
-        needed = {**job_folder.knobs(template), **settings}["min_clients"]
-        if isinstance(needed, int) and needed > len(sites):
-            raise JobError(
-                f"this job needs the results of {needed} sites; got "
-                f"{', '.join(sites)}. Add sites, or set min_clients={len(sites)}."
-            )
+        job_folder.check(template, sites=sites, settings=settings, per_site=per_site)
         job_folder.copy(template, folder, sites=sites, settings=settings, per_site=per_site)
 
 

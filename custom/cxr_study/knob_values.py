@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from cxr_study.amplitudes import amplitudes
+from cxr_study.backbones import BACKBONES
 from surgical_aggregation import server_optimizer, strategy, weighting
 from surgical_aggregation.executor import SENT
 from surgical_aggregation.tracking import NONE, TRACKERS
 from surgical_aggregation.training_options import TrainingOptions
 
 LEAST = {
-    "num_rounds": 1,
+    "num_rounds": 0,
     "patience": 0,
     "min_clients": 1,
     "wait_seconds": 0,
@@ -27,7 +28,7 @@ LEAST = {
 """Knob -> smallest value."""
 
 
-WORDS = {"send": SENT, "tracking": (*TRACKERS, NONE)}
+WORDS = {"backbone": BACKBONES, "send": SENT, "tracking": (*TRACKERS, NONE)}
 """Knob -> its values."""
 
 
@@ -56,6 +57,11 @@ def check(knobs: Mapping[str, object]) -> None:
             raise KnobValueError(f"knob {name!r} must be one of {values}; got {knobs[name]!r}.")
     if "strategy" not in knobs:
         return  # a job that trains nothing
+    if knobs.get("num_rounds") == 0 and not knobs.get("continues"):
+        raise KnobValueError(
+            "knob 'num_rounds' must be 1 or more, or 0 in a job that makes up for the rounds that "
+            "an earlier one has not made; got 0. Set continues=<the earlier job's id> as well."
+        )
     strategy.check(str(knobs["strategy"]))
     given = {
         field.name: knobs[field.name] for field in fields(TrainingOptions) if field.name in knobs

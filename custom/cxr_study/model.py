@@ -5,9 +5,8 @@ from __future__ import annotations
 import keras
 from keras import layers
 
+from cxr_study.backbones import BACKBONES
 from surgical_aggregation.checkpoint import Checkpoint, digest
-
-BACKBONES = ("densenet121", "small_densenet")
 
 
 class ModelError(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cxr_study.job_folder import JobError, Settings
+from cxr_study.job_settings import JobError, Settings
 from cxr_study.vocabulary import nearest
 
 

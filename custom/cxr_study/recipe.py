@@ -14,7 +14,7 @@ from nvflare.recipe.spec import ExecEnv, Recipe
 
 from cxr_study import jobs
 from cxr_study.fed_job import Configuration, StudyJob, read
-from cxr_study.job_folder import JobError, Settings
+from cxr_study.job_settings import JobError, Settings
 from surgical_aggregation.site import Site
 
 

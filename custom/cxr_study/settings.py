@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 
 
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:

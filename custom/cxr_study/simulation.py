@@ -42,11 +42,6 @@ def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
     return workspace / party / "checkpoints" / "simulate_job"
 
 
-def read_record(workspace: Path) -> list[dict]:
-    """Events of a run so far (see `run_record.RunRecord`); empty before it starts."""
-    return read_events(server_folder(workspace))
-
-
 def simulate(
     job: Path,
     workspace: Path,
@@ -74,6 +69,7 @@ def simulate(
             early stopping.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
+    server = server_folder(workspace)
     workspace.parent.mkdir(parents=True, exist_ok=True)
     command = [
         sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator",
@@ -91,7 +87,7 @@ def simulate(
         workers: dict[psutil.Process, str] = {}
         waiting = dict(states or {})
         try:
-            while process.poll() is None and not _failed(events := read_record(workspace)):
+            while process.poll() is None and not _failed(events := read_events(server)):
                 for member in _descendants(process):
                     family.add(member)
                     if member not in workers and (site := _worker_site(member)):
@@ -104,7 +100,7 @@ def simulate(
                 watch(events)
                 gone = _gone(workers) or _lost(workspace)
                 # Read once more: sites also go because all is done, meanwhile.
-                if gone and not _done(read_record(workspace), job):
+                if gone and not _done(read_events(server), job):
                     if reason := _reason(workspace, sites):
                         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
@@ -112,7 +108,7 @@ def simulate(
                 time.sleep(0.05 if waiting else 0.5)
         finally:
             _stop(process, family)
-    events = read_record(workspace)
+    events = read_events(server)
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
     if process.returncode or _failed(events) or not _done(events, job):
@@ -175,7 +171,7 @@ def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
     for site in sites:
         if reason := flare_log.site_reason(workspace / site / "error_log.txt"):
             return f"{site}: {reason}"
-    return next(iter(_failed(read_record(workspace))), None)
+    return next(iter(_failed(read_events(server_folder(workspace)))), None)
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cxr_study import job_folder, jobs
 from cxr_study.embedded import embedded_initial_body
-from cxr_study.job_folder import JobError, Settings
+from cxr_study.job_settings import JobError, Settings
 from cxr_study.pooled_site import PooledSite
 from cxr_study.site import ChestXraySite
 from cxr_study.solo_training import train_alone

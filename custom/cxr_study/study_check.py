@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cxr_study import job_folder
+from cxr_study.job_settings import JobError
 from cxr_study.site_file import read_site_file
 
 if TYPE_CHECKING:
@@ -37,27 +40,30 @@ def check(study: StudyRun, *, own: bool) -> None:
         )
     knobs = {**job_folder.knobs(study.job), **study.settings}
     if "num_rounds" not in knobs:
-        raise job_folder.JobError(
+        raise JobError(
             f"job {study.job.name!r} trains nothing, so there is nothing to report; run it with "
             f"nvflare simulator {study.job} -w <folder> -c {','.join(study.sites)} "
             f"-t {len(study.sites)}"
         )
     if job_folder.encrypted(study.job):
-        raise job_folder.JobError(
+        raise JobError(
             f"the models of job {study.job.name!r} are encrypted, so nobody here could evaluate "
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg decrypt`."
         )
-    needed = knobs["min_clients"]
-    if int(str(needed)) > len(study.sites):
-        raise job_folder.JobError(
-            f"a round of this job needs the results of {needed} sites; got "
-            f"{', '.join(study.sites)}. Add sites, or --set min_clients={len(study.sites)}."
-        )
     _check_start(study, own)
-    if study.site_files is not None:
-        for site in study.sites:
-            read_site_file(study.site_files / f"{site}.yaml")
+    check_site_files(study.site_files, study.sites)
+
+
+def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
+    """Read every site's <site>.yaml; None: the embedded phantom study's, which are as they must be.
+
+    Raises:
+        SiteFileError: One is unusable.
+    """
+    if folder is not None:
+        for site in sites:
+            read_site_file(folder / f"{site}.yaml")
 
 
 def _check_start(study: StudyRun, own: bool) -> None:

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from cxr_study import evaluation, job_folder
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.finished_run import write_facts
-from cxr_study.job_folder import Settings
+from cxr_study.job_settings import Settings
 from cxr_study.progress import bar
 from cxr_study.round_progress import RoundProgress, round_bars
 from cxr_study.simulation import SimulationError, checkpoint_folder, simulate

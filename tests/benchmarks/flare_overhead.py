@@ -18,7 +18,8 @@ import numpy as np
 
 from cxr_study import job_folder, jobs
 from cxr_study.embedded import embedded_initial_body, embedded_study
-from cxr_study.simulation import read_record, simulate
+from cxr_study.run_events import read_events
+from cxr_study.simulation import server_folder, simulate
 from cxr_study.site_cut import decisions, write_sites
 from cxr_study.site_file import read_site_file, write_site_file
 from cxr_study.study_run import prepare
@@ -57,7 +58,7 @@ def with_flare(sites, site_files, threads, rounds, folder):
     jobs.configure("surgical", job, sites=sites, settings=settings, per_site={})
     workspace = folder / f"workspace-{len(sites)}"
     simulate(job, workspace, sites, environment={"CXR_SITES": str(site_files)})
-    record = read_record(workspace)
+    record = read_events(server_folder(workspace))
     return [event["seconds"] for event in record if event["event"] == "round"], job
 
 

@@ -14,7 +14,8 @@ import psutil
 
 from cxr_study import job_folder, results
 from cxr_study.embedded import embedded_initial_body
-from cxr_study.simulation import read_record, simulate
+from cxr_study.run_events import read_events
+from cxr_study.simulation import server_folder, simulate
 
 
 class PeakMemory(threading.Thread):
@@ -66,7 +67,7 @@ def main():
         trained = {entry.round: entry for entry in results.rounds(workspace)}
         print("round   seconds   slowest site trains + validates   beyond")
         beyond = []
-        for event in read_record(workspace):
+        for event in read_events(server_folder(workspace)):
             if event["event"] != "round":
                 continue
             slowest = max(

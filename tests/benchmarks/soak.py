@@ -6,7 +6,7 @@ whatever fills once has filled. Takes some 8 GB and a few minutes. Allocators ta
 steps for hundreds of rounds, so that the line of a short run climbs: --sites 2 --rounds 400 tells a
 leak from that, in less memory.
 
-Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--csv soak.csv]
+Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--poll 1] [--csv soak.csv]
 """
 
 import argparse
@@ -100,18 +100,22 @@ def memory(folder):
     return found
 
 
-def watched(system, submitted):
-    """Run a job to its end; a sample of every process after every round."""
-    samples, seen = [], 0
+def watched(system, submitted, poll):
+    """Run a job to its end; a sample of every process after every round.
+
+    The server is asked how the job is every `poll` seconds.
+    """
+    samples, seen, asked, status = [], 0, 0.0, ""
     with FlareSession(system.lead) as session:
         job_id = session.submit(submitted)
-        while not session.meta(job_id)["status"].startswith("FINISHED"):
+        while not status.startswith("FINISHED"):
             made = deployed.rounds(system, job_id)
             if made > seen:
                 samples += [(made, role, size) for role, size in memory(system.folder)]
                 seen = made
+            if time.monotonic() > asked + poll:
+                status, asked = session.meta(job_id)["status"], time.monotonic()
             time.sleep(0.2)
-        status = session.meta(job_id)["status"]
     assert status == "FINISHED:COMPLETED", status
     return pd.DataFrame(samples, columns=["round", "process", "MB"])
 
@@ -136,6 +140,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sites", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--poll", type=float, default=1.0, help="seconds; as surgagg submit does")
     parser.add_argument("--csv", type=Path)
     wanted = parser.parse_args()
     shared = {"classes": ["Edema", "Fracture"], "images": 32}
@@ -146,7 +151,8 @@ def main():
         initial_body(folder / "body.npz")
         began = time.monotonic()
         with deployed.poc_system(folder, sites) as system:
-            samples = watched(system, job(folder / "job", sites, wanted.rounds))
+            submitted = job(folder / "job", sites, wanted.rounds)
+            samples = watched(system, submitted, wanted.poll)
         print(f"{wanted.sites} sites, {wanted.rounds} rounds, {time.monotonic() - began:.0f} s")
     if wanted.csv:
         samples.to_csv(wanted.csv, index=False)

@@ -1,6 +1,8 @@
 import shutil
+import socket
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -9,6 +11,7 @@ from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.finished_run import write_facts
+from surgical_aggregation.checkpoint import Checkpoint, save
 from tiny_job import JOBS
 
 PROJECT = Path(__file__).parents[2] / "poc/project.yml"
@@ -37,6 +40,18 @@ def ran(monkeypatch):
     return runs
 
 
+@pytest.fixture
+def earlier(tmp_path, monkeypatch):
+    """Folder of an earlier run, whose POC was left half-made."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "poc").mkdir()
+    shutil.copy(PROJECT, tmp_path / "poc")
+    out = tmp_path / "out"
+    (out / "poc/home").mkdir(parents=True)
+    shutil.copytree(JOBS / "surgical", out / "job")
+    return out
+
+
 class TestRun:
     def test_the_phantom_study_with_the_jobs_own_sites_by_default(self, ran, tmp_path):
         done = call("run", JOBS / "surgical", "--out", tmp_path / "out")
@@ -47,7 +62,9 @@ class TestRun:
 
     def test_an_initial_body_is_found_from_anywhere(self, ran, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        call("run", JOBS / "surgical", "--out", "out", "--initial-body", "body.npz")
+        save(Checkpoint({"dense/kernel": np.ones(2)}, {}), tmp_path / "body.npz")
+        given = ("--out", "out", "--initial-body", "body.npz", "--project", PROJECT)
+        call("run", JOBS / "surgical", *given)
         assert ran[0].settings["initial_body"] == str(tmp_path / "body.npz")
 
     def test_an_unknown_knob_is_refused_before_anything_is_made(self, ran, tmp_path):
@@ -55,23 +72,55 @@ class TestRun:
         assert "no knob 'rounds'" in str(done.exception)
         assert not (tmp_path / "out").exists()
 
-    def test_an_earlier_one_is_cleaned_with_its_system_where_that_is_wanted(
-        self, ran, tmp_path, monkeypatch
+    def test_an_earlier_one_is_stopped_and_removed_where_that_is_wanted(
+        self, ran, earlier, monkeypatch
     ):
-        out = tmp_path / "out"
-        (out / "poc").mkdir(parents=True)
-        shutil.copytree(JOBS / "surgical", out / "job")
-        cleaned = []
+        stopped = []
 
-        def clean(system):
-            cleaned.append(system.folder)
-            shutil.rmtree(system.folder)
+        def stop(system):
+            assert system.folder.is_dir()
+            stopped.append(system.folder)
 
-        monkeypatch.setattr(PocSystem, "clean", clean)
-        assert "needs a new folder" in str(call("run", JOBS / "surgical", "--out", out).exception)
-        assert not cleaned
-        assert call("run", JOBS / "surgical", "--out", out, "--force").exit_code == 0
-        assert cleaned == [out / "poc"]
+        monkeypatch.setattr(PocSystem, "stop", stop)
+        refused = call("run", JOBS / "surgical", "--out", earlier)
+        assert "needs a new folder" in str(refused.exception) and not stopped
+        assert call("run", JOBS / "surgical", "--out", earlier, "--force").exit_code == 0
+        assert stopped == [earlier / "poc"] and not stopped[0].exists()
+
+    def test_another_folder_is_not_removed(self, ran, earlier):
+        (earlier / "job/meta.json").unlink()
+        done = call("run", JOBS / "surgical", "--out", earlier, "--force")
+        assert "only what an earlier run made" in str(done.exception)
+        assert (earlier / "poc").is_dir()
+
+    @pytest.mark.parametrize(
+        ("option", "value", "told"),
+        [
+            ("--project", "no.yml", "no.yml does not exist; a POC needs"),
+            ("--port", "{taken}", "the server needs port"),
+            ("--site-files", "no", "no/nih.yaml does not exist"),
+            ("--sites", "nih", "needs the results of 2 sites; got nih. Add sites"),
+            ("--sites", "nih,nih", "sites need names"),
+            ("--set", "backbone=foo", "knob 'backbone' must be one of"),
+            ("--set", "hidden=8", "the initial body of the embedded phantom study is of"),
+            ("--initial-body", "no.npz", "no.npz' does not exist"),
+            ("--preset", "no", "no preset 'no'"),
+        ],
+    )
+    def test_a_mistake_costs_nobody_an_earlier_run(self, ran, earlier, option, value, told):
+        with socket.socket() as listener:
+            listener.bind(("", 0))
+            listener.listen()
+            value = value.format(taken=listener.getsockname()[1])
+            given = ("--out", earlier, "--force", option, value)
+            assert told in str(call("run", JOBS / "surgical", *given).exception)
+        assert (earlier / "poc").is_dir() and not ran
+
+    def test_a_path_that_flare_cannot_work_in_costs_nobody_an_earlier_run(self, ran, earlier):
+        spaced = earlier.rename(earlier.with_name("my run"))
+        done = call("run", JOBS / "surgical", "--out", spaced, "--force")
+        assert "without spaces" in str(done.exception)
+        assert (spaced / "poc").is_dir() and not ran
 
 
 class TestSteps:

@@ -8,7 +8,7 @@ import pytest
 
 from cxr_study import fed_job, jobs
 from cxr_study.job_code import MARKER, PACKAGES, WAYS
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cxr_study import job_folder
-from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG, JobError
+from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
+from cxr_study.job_settings import JobError
 
 SURGICAL = Path(__file__).parents[2] / "jobs" / "surgical"
 
@@ -101,7 +102,7 @@ class TestCopy:
             ("sites", "/my data/of # 1"),
             ("initial_body", "C:\\runs\\body.npz"),
             ("sites", r"\d+/(gamma|beta)$"),
-            ("backbone", 'say "dense"'),
+            ("initial_body", 'say "dense"'),
             ("mixed_precision", True),
             ("report_counts", True),
             ("learning_rate", 1e-5),
@@ -133,20 +134,10 @@ class TestCopy:
             copy({"num_round": 3})
         assert not (tmp_path / "copies").exists()
 
-    @pytest.mark.parametrize(
-        ("name", "value", "kind"),
-        [
-            ("num_rounds", "three", "a whole number, as the job's own 12 is; got 'three'"),
-            ("num_rounds", 2.5, "a whole number"),
-            ("num_rounds", True, "a whole number"),
-            ("learning_rate", "fast", "a number"),
-            ("mixed_precision", 1, "true or false"),
-            ("backbone", 121, "a text"),
-        ],
-    )
-    def test_a_value_of_another_kind_is_refused(self, copy, name, value, kind):
-        with pytest.raises(JobError, match=f"knob '{name}' needs {kind}"):
-            copy({name: value})
+    def test_a_value_of_another_kind_is_refused(self, copy, tmp_path):
+        with pytest.raises(JobError, match="knob 'num_rounds' needs a whole number"):
+            copy({"num_rounds": "three"})
+        assert not (tmp_path / "copies").exists()
 
     def test_a_job_without_meta_is_refused(self, tmp_path):
         shutil.copytree(SURGICAL, tmp_path / "job")
@@ -232,11 +223,38 @@ class TestPerSite:
             job_folder.knobs(SURGICAL, "nhi")
 
 
-@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], []])
-def test_sites_need_names_of_their_own(tmp_path, sites):
-    with pytest.raises(job_folder.JobError, match="sites need names"):
-        job_folder.copy(SURGICAL, tmp_path / "job", sites=sites, settings={})
+def test_sites_need_names_of_their_own(tmp_path):
+    with pytest.raises(JobError, match="sites need names"):
+        job_folder.copy(SURGICAL, tmp_path / "job", sites=["a", "a"], settings={})
     assert not (tmp_path / "job").exists()
+
+
+class TestCheck:
+    """It refuses what `copy` does, and more."""
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"sites": ["a", "a"]}, "sites need names"),
+            ({"settings": {"rounds": 1}}, "no knob 'rounds'"),
+            ({"settings": {"epochs": 0}}, "epochs must be at least 1"),
+            ({"per_site": {"a": {"epochs": 0}}}, "epochs must be at least 1"),
+        ],
+    )
+    def test_what_cannot_be_copied(self, changes, message):
+        given = {"sites": ["a", "b"], "settings": {}, "per_site": {}, **changes}
+        with pytest.raises(ValueError, match=message):
+            job_folder.check(SURGICAL, **given)
+
+    def test_fewer_sites_than_the_job_waits_for(self):
+        def check(sites, **settings):
+            job_folder.check(SURGICAL, sites=sites, settings=settings, per_site={})
+
+        with pytest.raises(JobError, match=r"needs the results of 2 sites; got a\. Add sites"):
+            check(["a"])
+        check(["a"], min_clients=1)
+        with pytest.raises(JobError, match="of 3 sites; got a, b"):
+            check(["a", "b"], min_clients=3)
 
 
 def test_a_value_that_no_run_could_use_leaves_no_folder(tmp_path):
@@ -249,5 +267,5 @@ def test_a_value_that_no_run_could_use_leaves_no_folder(tmp_path):
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path):
-    with pytest.raises(job_folder.JobError, match="exists"):
+    with pytest.raises(JobError, match="exists"):
         job_folder.copy(SURGICAL, tmp_path, sites=["a"], settings={})

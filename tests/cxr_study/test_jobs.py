@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study import job_folder, jobs
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.jobs import JOBS, METHODS
 from surgical_aggregation.strategy import STRATEGIES, StrategyError
 

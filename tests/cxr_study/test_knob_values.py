@@ -23,6 +23,7 @@ def test_the_jobs_own_values_can_be_used(job):
         ("learning_rate", -1.0),
         ("learning_rate", float("nan")),
         ("focal_gamma", -1.0),
+        ("backbone", "foo"),
         ("strategy", "fedfoo"),
         ("augmentation", "foo"),
         ("class_weighting", "foo"),
@@ -36,6 +37,13 @@ def test_the_jobs_own_values_can_be_used(job):
 def test_what_no_run_could_use_is_refused_by_name(knob, value):
     with pytest.raises(ValueError, match=rf"{knob.removeprefix('server_')}.*{value}"):
         check({**job_folder.knobs(JOBS / "surgical"), knob: value})
+
+
+def test_a_job_that_continues_another_may_leave_its_rounds_to_it():
+    knobs = {**job_folder.knobs(JOBS / "surgical"), "num_rounds": 0}
+    check({**knobs, "continues": "0043d777"})
+    with pytest.raises(ValueError, match="Set continues="):
+        check(knobs)
 
 
 def test_weighing_by_positives_needs_the_counts():

@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 
+from cxr_study.backbones import BACKBONES
 from cxr_study.model import ModelError, build, initial_body
 from surgical_aggregation.checkpoint import digest
 
@@ -13,7 +14,7 @@ def body_paths(model):
     return [v.path for v in model.weights if not v.path.startswith("head/")]
 
 
-@pytest.fixture(scope="module", params=["small_densenet", "densenet121"])
+@pytest.fixture(scope="module", params=BACKBONES)
 def builds(request):
     """The same backbone twice, for 2 and for 20 classes."""
     return [build(request.param, classes, image_size=32) for classes in (2, 20)]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study import job_folder
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.jobs import METHODS
 from cxr_study.presets import PRESETS, apply
 

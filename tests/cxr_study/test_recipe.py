@@ -10,7 +10,7 @@ from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config,
 
 from cxr_study import job_folder
 from cxr_study.fed_job import StudyJob, read
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.jobs import METHODS
 from cxr_study.recipe import SurgicalAggregationRecipe
 from surgical_aggregation.strategy import StrategyError

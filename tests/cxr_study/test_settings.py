@@ -1,6 +1,6 @@
 import pytest
 
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.settings import parse
 
 

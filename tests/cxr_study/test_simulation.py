@@ -11,11 +11,11 @@ import pytest
 import tiny_job
 from cxr_study import simulation
 from cxr_study.phantom import write_phantom
+from cxr_study.run_events import read_events
 from cxr_study.simulation import (
     LostSiteError,
     SimulationError,
     checkpoint_folder,
-    read_record,
     server_folder,
     simulate,
 )
@@ -94,17 +94,6 @@ class Ending:
         if self.calls == 2:
             psutil.Process(events[0]["worker"]).kill()
             self.then()
-
-
-class TestReadRecord:
-    def test_before_the_run_there_is_none(self, tmp_path):
-        assert read_record(tmp_path) == []
-
-    def test_a_line_that_is_being_written_is_left_for_the_next_time(self, tmp_path):
-        server_folder(tmp_path).mkdir(parents=True)
-        path = server_folder(tmp_path) / RECORD_FILE
-        path.write_text('{"event": "started"}\n{"event": "rou')
-        assert read_record(tmp_path) == [{"event": "started"}]
 
 
 class TestSimulate:
@@ -217,7 +206,8 @@ class TestSimulate:
         pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
 
         def wait_for_the_end():
-            while not any(event["event"] == "gone" for event in read_record(run.workspace)):
+            server = server_folder(run.workspace)
+            while not any(event["event"] == "gone" for event in read_events(server)):
                 time.sleep(0.1)
 
         run(watch=Ending(wait_for_the_end))
@@ -324,4 +314,4 @@ class TestFlare:
                 environment={"CXR_INITIAL_BODY": str(initial_body)},
             )  # fmt: skip
         assert processes(tmp_path) == []
-        assert read_record(tmp_path / "run")[0]["event"] == "started"
+        assert read_events(server_folder(tmp_path / "run"))[0]["event"] == "started"

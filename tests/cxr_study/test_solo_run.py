@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study import job_folder, solo_run
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.phantom import write_phantom
 from cxr_study.pooled_site import PooledSite
 from cxr_study.solo_run import METHODS, SoloRun, knobs, train

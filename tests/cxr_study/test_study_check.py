@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.site_file import SiteFileError
 from cxr_study.study_check import RunFolderError, check
 from cxr_study.study_run import Earlier, StudyRun

@@ -11,7 +11,7 @@ import pytest
 import certificates
 import deployed
 import tiny_job
-from cxr_study.deployment import services
+from cxr_study.deployment import poc_command, services
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.site_kit import localise_server
@@ -57,7 +57,7 @@ def runs(tmp_path_factory, undisturbed):
         port = system.project.port
         accepted = {name: certificates.accepted(kit, port) for name, kit in kits.items()}
         for kit in impostors.values():
-            services.start(kit, system._environment())
+            services.start(kit, poc_command.environment(system.root))
         hostile, claims = together(
             FaultyRun(system, folder / "hostile", HOSTILE, [*PLAN, TORN]),
             FaultyRun(system, folder / "claims", CLAIMS),

@@ -24,6 +24,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.ports import PortError
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import finished_run
 from surgical_aggregation.checkpoint import load
@@ -158,7 +159,7 @@ class TestPocSystem:
 
     def test_a_port_that_is_taken_is_named_with_who_has_it(self, system, tmp_path):
         port = system.project.port
-        with pytest.raises(PocError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
+        with pytest.raises(PortError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
             PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
         assert not (tmp_path / "other").exists()
 
@@ -183,7 +184,7 @@ class TestPocSystem:
             listener.bind(("", system.project.port))
             listener.listen()
             with pytest.raises(
-                PocError, match=f"port {system.project.port}; process {os.getpid()} "
+                PortError, match=f"port {system.project.port}; process {os.getpid()} "
             ):
                 system.start()
         assert not system.running

@@ -7,7 +7,8 @@ import pytest
 import plain_simulator
 import tiny_job
 from cxr_study.federated_evaluation import read
-from cxr_study.simulation import read_record, server_folder
+from cxr_study.run_events import read_events
+from cxr_study.simulation import server_folder
 from secrecy import forms
 from tiny_run import SITES
 
@@ -29,7 +30,7 @@ def evaluate(folder, sites, model, **settings):
         folder=folder,
         workspace=folder / "workspace",
         server=server_folder(folder / "workspace"),
-        record=read_record(folder / "workspace"),
+        record=read_events(server_folder(folder / "workspace")),
         log=log.read_text(encoding="utf-8"),
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 import tiny_job
 from cxr_study.job_folder import CLIENT_CONFIG
-from cxr_study.simulation import SimulationError, read_record, server_folder, simulate
+from cxr_study.run_events import read_events
+from cxr_study.simulation import SimulationError, server_folder, simulate
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES
@@ -44,7 +45,7 @@ def run(folder, initial_body, filters, *, keep_at_site=True, **settings):
     last = server_folder(workspace) / "models" / "last.npz"
     return SimpleNamespace(
         reason=reason,
-        refused=[e for e in read_record(workspace) if e["event"] == "refused"],
+        refused=[e for e in read_events(server_folder(workspace)) if e["event"] == "refused"],
         last=load(last) if last.is_file() else None,
     )
 

@@ -11,7 +11,8 @@ import tenseal
 
 import encrypted
 import tiny_job
-from cxr_study.simulation import read_record, server_folder, simulate
+from cxr_study.run_events import read_events
+from cxr_study.simulation import server_folder, simulate
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.homomorphic.ciphertext import decrypted, is_packed
 from tiny_run import SITES
@@ -53,7 +54,7 @@ def test_best_model_is_chosen_and_tested_as_in_the_clear(run, runs):
     def rounds(record):
         return [event["round"] for event in record if event["event"] == "best"]
 
-    assert rounds(read_record(run)) == rounds(runs.first.record)
+    assert rounds(read_events(server_folder(run))) == rounds(runs.first.record)
     measured = json.loads(
         (server_folder(run) / "cross_site_val/cross_val_results.json").read_text()
     )

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 
 import tiny_job
-from cxr_study.simulation import read_record, server_folder, simulate
+from cxr_study.run_events import read_events
+from cxr_study.simulation import server_folder, simulate
 from surgical_aggregation.checkpoint import load
 
 SITES = {
@@ -30,7 +31,7 @@ def run(
         folder=folder,
         workspace=workspace,
         server=server_folder(workspace),
-        record=read_record(workspace),
+        record=read_events(server_folder(workspace)),
         last=load(models / "last.npz"),
         best=load(models / "best.npz"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +18,15 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.steps import Steps
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.finished_run import RESULTS, SITES, write_facts
-from cxr_study.job_folder import Settings
+from cxr_study.initial_body import check_network
+from cxr_study.job_settings import Settings
+from cxr_study.study_check import check_site_files
 from surgical_aggregation import tensorflow_runtime
 
 POC = "poc"
 """In a run's folder: the POC's."""
+
+_VARIABLE = "CXR_INITIAL_BODY"
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,32 @@ class PocRun:
         return PocSystem(self.folder / POC)
 
 
+def check(poc: PocRun) -> None:
+    """Refuse what `run` could not run, while an earlier run is still in its folder.
+
+    Quick: looks into no table and no image.
+
+    Raises:
+        PocError: The folder has a space in its path, or the project file is unusable.
+        PortError: The port is taken, by another one than the earlier run's own POC.
+        JobError: The job folder, a knob or a site's name is unusable, or there are too few sites.
+        SiteFileError: A site file is unusable.
+        InitialBodyError: The initial body is of another network.
+        CheckpointError: It is missing, or no checkpoint.
+        ValueError: A knob's value is unusable; see `knob_values`.
+    """
+    job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
+    poc.system.check(poc.project, poc.port)
+    check_site_files(poc.site_files, poc.sites)
+    knobs = {**job_folder.knobs(poc.job), **poc.settings}
+    if "backbone" in knobs and "initial_body" in knobs:  # an evaluation starts from none
+        check_network(
+            _initial_body(knobs),
+            backbone=str(knobs["backbone"]),
+            hidden=int(str(knobs["hidden"])),
+        )
+
+
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
@@ -71,6 +102,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
 
     Raises:
         PocError: The POC cannot be prepared or started.
+        PortError: Its port is taken.
         DeployedRunError: The job failed.
         ValueError: The job, a knob, a site file or what it names is unusable.
     """
@@ -83,7 +115,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
         embedded_study()
     elif "image_size" in knobs:
         study_run.prepare(poc.site_files, poc.sites, int(str(knobs["image_size"])))
-    if knobs.get("initial_body") == "{$CXR_INITIAL_BODY}":
+    if "initial_body" in knobs and _initial_body(knobs) is None:
         embedded_initial_body()
     system = poc.system
     with steps.step("prepare") as said:
@@ -110,6 +142,14 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     if not poc.keep:
         with steps.step("clean", str(system.folder)):
             system.clean()
+
+
+def _initial_body(knobs: Settings) -> Path | None:
+    """Checkpoint that the server starts from, which is on this machine; None: the embedded one."""
+    named = str(knobs["initial_body"])
+    if named == f"{{${_VARIABLE}}}":
+        named = os.environ.get(_VARIABLE, "")
+    return Path(named) if named else None
 
 
 def _shared_cores(poc: PocRun) -> Settings:

@@ -9,24 +9,26 @@ from random import SystemRandom
 
 import psutil
 
-from cxr_study.deployment.poc_project import PocError
-
 LASTING = range(20000, 30000)
 """Ports that no system gives to outgoing connections, so that a free one stays free."""
+
+
+class PortError(ValueError):
+    """A server cannot have the port that it needs; the message names who has it."""
 
 
 def free_port() -> int:
     """A port that nobody has.
 
     Raises:
-        PocError: A hundred in a row are taken.
+        PortError: A hundred in a row are taken.
     """
     # From the system's randomness: Keras seeds Python's, alike in all processes.
     for port in SystemRandom().sample(LASTING, 100):
-        with suppress(PocError):
+        with suppress(PortError):
             check_free(port)
             return port
-    raise PocError(f"a free port is needed; none was found from {LASTING[0]} to {LASTING[-1]}.")
+    raise PortError(f"a free port is needed; none was found from {LASTING[0]} to {LASTING[-1]}.")
 
 
 def check_free(port: int) -> None:
@@ -35,14 +37,14 @@ def check_free(port: int) -> None:
     Two FLARE servers on one port would both start, and each get some of the other's sites.
 
     Raises:
-        PocError: Somebody has it; the message names the process where this user may know it.
+        PortError: Somebody has it; the message names the process where this user may know it.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("", port))
         except OSError as error:
-            raise PocError(
+            raise PortError(
                 f"the server needs port {port}; {_holder(port)} has it ({error.strerror}). End "
                 "that process, or prepare with another --port."
             ) from error

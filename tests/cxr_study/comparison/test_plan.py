@@ -6,7 +6,7 @@ from cxr_study.comparison import plan
 from cxr_study.comparison.grid import ROWS, Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.initial_body import InitialBodyError
-from cxr_study.job_folder import JobError
+from cxr_study.job_settings import JobError
 from cxr_study.label_table import classes
 from cxr_study.phantom import write_phantom
 from cxr_study.site_data import load_labels

@@ -1,16 +1,21 @@
 from io import StringIO
+from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import tiny_job
 from cxr_study import job_folder
 from cxr_study.deployment import deployed_run, poc_run
-from cxr_study.deployment.poc_run import PocRun, run
+from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.finished_run import finished_run
+from cxr_study.initial_body import InitialBodyError
+from surgical_aggregation.checkpoint import Checkpoint, save
 
 SITES = ("north", "south")
+PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 
 
 class Session:
@@ -125,3 +130,37 @@ def test_one_that_failed_is_stopped_all_the_same(go, did):
     with pytest.raises(OSError):
         go(keep=True, fails={"train": OSError()})
     assert did[-1] == "stop"
+
+
+class TestInitialBody:
+    """Which one the server starts from, as far as that is known before it does."""
+
+    def test_the_embedded_one_is_made_where_no_other_is_named(self, go, did):
+        go()
+        assert "body" in did
+
+    def test_one_that_is_named_to_the_services_is_not(self, go, did, monkeypatch):
+        monkeypatch.setenv("CXR_INITIAL_BODY", "mine.npz")
+        go()
+        assert "body" not in did
+
+    def test_a_job_that_starts_from_none_needs_none(self, tmp_path):
+        job = tiny_job.JOBS / "evaluation"
+        settings = {"backbone": "densenet121"}
+        check(PocRun(job, tmp_path / "out", SITES, PROJECT, None, settings))
+
+    def test_one_of_another_network_is_refused_wherever_it_is_named(self, tmp_path, monkeypatch):
+        def refused(**settings):
+            poc = PocRun(
+                tiny_job.JOBS / "surgical", tmp_path / "out", SITES, PROJECT, None, settings
+            )
+            with pytest.raises(InitialBodyError) as error:
+                check(poc)
+            return str(error.value)
+
+        body = tmp_path / "body.npz"
+        save(Checkpoint({"dense/kernel": np.ones(2)}, {"backbone": "densenet121"}), body)
+        assert "phantom study is of small_densenet" in refused(backbone="densenet121")
+        assert "body.npz is of densenet121" in refused(initial_body=str(body))
+        monkeypatch.setenv("CXR_INITIAL_BODY", str(body))
+        assert "body.npz is of densenet121" in refused()

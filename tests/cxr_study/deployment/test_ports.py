@@ -4,8 +4,7 @@ import socket
 import psutil
 import pytest
 
-from cxr_study.deployment.poc_project import PocError
-from cxr_study.deployment.ports import check_free, free_port, wait_for_listener
+from cxr_study.deployment.ports import PortError, check_free, free_port, wait_for_listener
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def test_a_free_port_is_free():
 
 
 def test_who_has_a_port_is_named(taken):
-    with pytest.raises(PocError, match=rf"needs port {taken}; process {os.getpid()} \(.*python"):
+    with pytest.raises(PortError, match=rf"needs port {taken}; process {os.getpid()} \(.*python"):
         check_free(taken)
 
 
@@ -30,7 +29,7 @@ def test_where_processes_may_not_be_seen_the_port_is_named_still(taken, monkeypa
         raise psutil.AccessDenied
 
     monkeypatch.setattr(psutil, "net_connections", denied)
-    with pytest.raises(PocError, match=f"needs port {taken}; another process has it"):
+    with pytest.raises(PortError, match=f"needs port {taken}; another process has it"):
         check_free(taken)
 
 
