@@ -15,6 +15,7 @@ from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import RESULTS, finished_run, write_facts
+from cxr_study.study_check import check_site_files
 
 EPILOG = "Example:  surgagg submit jobs/surgical --kit lead@university.org --out runs/first"
 
@@ -49,6 +50,7 @@ def submit(
     names = split(sites) or job_folder.sites(job)
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    check_site_files(site_files, names)
     session = FlareSession(kit, patience=patience, on_wait=_say_waiting)
     with session:  # a kit that does not work shows before anything is removed
         make_room(out, force)

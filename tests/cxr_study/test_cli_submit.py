@@ -1,11 +1,13 @@
 import json
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from cxr_study import cli, cli_submit, job_folder
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.site_file import SiteFileError
 from tiny_job import JOBS
 
 
@@ -66,9 +68,25 @@ def test_a_copy_with_the_knobs_is_run_and_what_came_home_is_on_record(submitted,
 
 
 def test_with_the_sites_data_the_report_may_be_full(submitted, call, tmp_path):
+    keys = {"dataset": "nih", "labels": "labels.csv", "images": "images", "split": "split.csv"}
+    (tmp_path / "images").mkdir()
+    for file in ("labels.csv", "split.csv"):
+        (tmp_path / file).touch()
+    for site in ("nih", "chexpert"):
+        (tmp_path / f"{site}.yaml").write_text(yaml.safe_dump(keys))
     assert call("--site-files", tmp_path).exit_code == 0
     run, _ = submitted[1]
     assert run.site_files == tmp_path and not run.elsewhere
+
+
+def test_nothing_is_submitted_or_removed_for_site_files_that_are_unusable(
+    submitted, call, tmp_path
+):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/job").mkdir()
+    done = call("--site-files", tmp_path, "--force")
+    assert isinstance(done.exception, SiteFileError) and "nih.yaml does not" in str(done.exception)
+    assert submitted == [] and (tmp_path / "out/job").is_dir()
 
 
 def test_nothing_is_removed_for_a_kit_that_does_not_work(submitted, call, tmp_path):
