@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -22,14 +21,6 @@ PROJECT = POC / "project.yml"
 @pytest.fixture
 def system(tmp_path):
     return PocSystem(tmp_path / "poc")
-
-
-@pytest.fixture
-def taken():
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 class TestPrepare:

@@ -1,18 +1,9 @@
 import os
-import socket
 
 import psutil
 import pytest
 
 from cxr_study.deployment.ports import PortError, check_free, free_port, wait_for_listener
-
-
-@pytest.fixture
-def taken():
-    with socket.socket() as listener:
-        listener.bind(("", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
 
 
 def test_a_free_port_is_free():
