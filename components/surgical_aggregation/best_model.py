@@ -85,14 +85,24 @@ class BestModelSelector(FLComponent):
             if self._has_a_say(peer_name(fl_ctx), fl_ctx):
                 self._measured(_metrics(fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)), fl_ctx)
         elif event_type == EventType.END_WORKFLOW and self._is_final(fl_ctx):
-            self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1, fl_ctx)
+            self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
 
     def _is_final(self, fl_ctx: FLContext) -> bool:
         return fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
 
     def _has_a_say(self, site: str, fl_ctx: FLContext) -> bool:
-        """Whether a site taught in this run, or measured the best model so far."""
-        if site in self._taught or (self._best and site in self._best["sites"]):
+        """Whether a site taught in this run, or measured the best model so far.
+
+        Where there is no best one yet, also a site that taught in the run that is continued.
+        """
+        if site in self._taught:
+            return True
+        if self._best is None:
+            classes = current_global_model(fl_ctx).manifest.get("classes", {})
+            before = {name for facts in classes.values() for name in facts["sites"]}
+        else:
+            before = set(self._best["sites"])
+        if site in before:
             return True
         self.log_warning(
             fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"

@@ -96,11 +96,11 @@ class FederatedTraining(ScatterAndGather):
     def _make_up(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Plan the rounds that are missing; a model that lacks none is this job's as it is."""
         manifest = from_learnable(model).manifest
-        if lineage.continued(manifest) is None:
+        if "planned_rounds" not in manifest:
             self.system_panic(
                 "num_rounds needs a number above 0, or a run that is continued and whose missing "
-                "rounds are made; got 0, and no earlier job's model to start from. Give "
-                "num_rounds, or continue a job.",
+                "rounds are made; got 0, and no earlier job's model to start from that says how "
+                "many were planned. Give num_rounds.",
                 fl_ctx,
             )
             return

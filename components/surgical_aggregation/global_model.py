@@ -27,7 +27,7 @@ INITIAL_BODY = "surgical.initial_body_sha256"
 """Header of the first round's task: digest of the body that every site must start from."""
 
 CONTINUES = "surgical.continues"
-"""Header of a continued run's training tasks: {"jobs", "round"}, see `lineage.continued`."""
+"""Header of a continued run's tasks with a model: {"jobs", "round"}, see `lineage.continued`."""
 
 BEST_ROUND = "surgical.best_round"
 """Header of every task with a model: the round of the best model so far; absent while none is.

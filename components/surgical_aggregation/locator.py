@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.fl_context import FLContext
@@ -11,20 +13,21 @@ from nvflare.app_common.abstract.model_locator import ModelLocator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from surgical_aggregation import lineage
 from surgical_aggregation.checkpoint import load
-from surgical_aggregation.global_model import MODEL_ROUND
+from surgical_aggregation.global_model import CONTINUES, MODEL_ROUND
 from surgical_aggregation.persistor import checkpoint_folders
 
 
 class OneModelLocator(ModelLocator, ABC):
-    """Give FLARE's GlobalModelEval one checkpoint, and the sites its round (`MODEL_ROUND`).
+    """Give FLARE's GlobalModelEval one checkpoint, and the sites what belongs to it.
 
-    Runs on the server.
+    Runs on the server. Every task gets the model's round (`MODEL_ROUND`).
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._round = 0
+        self._headers: dict[str, Any] = {}
 
     @property
     @abstractmethod
@@ -35,25 +38,31 @@ class OneModelLocator(ModelLocator, ABC):
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint."""
 
+    def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Headers of the tasks with a model, by its manifest."""
+        return {MODEL_ROUND: manifest.get("round", 0)}
+
     def locate_model(self, model_name: str, fl_ctx: FLContext) -> DXO:
         """The model's variables; the manifest stays on the server."""
         checkpoint = load(self.path(fl_ctx))
-        self._round = checkpoint.manifest.get("round", 0)
+        self._headers = self.headers(checkpoint.manifest)
         return DXO(DataKind.WEIGHTS, data=checkpoint.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Put the round into the header of a task that is about to be sent with this model."""
+        """Put the headers on a task that is about to be sent with this model."""
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.SEND_MODEL_FOR_VALIDATION:
             if fl_ctx.get_prop(AppConstants.MODEL_OWNER) == f"SRV_{self.name}":
                 task = fl_ctx.get_prop(AppConstants.MODEL_TO_VALIDATE)
-                task.set_header(MODEL_ROUND, self._round)
+                for name, value in self._headers.items():
+                    task.set_header(name, value)
 
 
 class CheckpointLocator(OneModelLocator):
     """Give FLARE's GlobalModelEval one of the checkpoints that `CheckpointPersistor` writes.
 
-    Runs on the server.
+    Runs on the server. In a continued run its tasks say so (`CONTINUES`), for where no round was
+    left to make they are the first that a site gets, and it takes up its state.
 
     Args:
         model: "best" (default) or "last".
@@ -69,6 +78,11 @@ class CheckpointLocator(OneModelLocator):
     def name(self) -> str:
         """The model's name."""
         return self.model
+
+    def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Also what the run continues."""
+        continued = lineage.continued(manifest)
+        return super().headers(manifest) | ({CONTINUES: continued} if continued else {})
 
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint, which may not have been written."""

@@ -14,6 +14,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsSender
 
 from surgical_aggregation.declaration import peer_name
+from surgical_aggregation.global_model import current_global_model
 from surgical_aggregation.metrics_stream import measured
 
 
@@ -35,7 +36,6 @@ class MeanMetrics(AnalyticsSender):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect what the sites measured, and log the means when all of it is in."""
-        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
         if event_type == EventType.START_RUN:
             self.engine = fl_ctx.get_engine()
@@ -47,9 +47,9 @@ class MeanMetrics(AnalyticsSender):
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
             self._collect(AppConstants.VALIDATION_RESULT, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
-            self._log_means(round_)
+            self._log_means(fl_ctx.get_prop(AppConstants.CURRENT_ROUND))
         elif event_type == EventType.END_WORKFLOW and final:
-            self._log_means(round_ + 1)
+            self._log_means(current_global_model(fl_ctx).manifest["round"])
 
     def _collect(self, result: str, fl_ctx: FLContext) -> None:
         """Note the numbers in a site's result; whatever else it sends is left out."""

@@ -51,7 +51,7 @@ class CheckpointPersistor(ModelPersistor):
     Args:
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one goes on from, whatever the
-            initial body. Default "": none.
+            initial body; or several, see `checkpoint_of`. Default "": none.
     """
 
     def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):

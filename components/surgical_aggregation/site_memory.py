@@ -39,7 +39,6 @@ class SiteMemory:
         self.training = training
         self._kept: dict[int, dict[str, Array]] = {}
         self._asked = False
-        self._round: int | None = None
 
     def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
         """Take up, on the first task only, the newest state of this job or of those before it.
@@ -79,7 +78,6 @@ class SiteMemory:
 
     def begin_round(self, round_: int, best: int | None, fl_ctx: FLContext) -> None:
         """Before training: keep the personal variables that go with this round's body."""
-        self._round = round_
         personal = self.training.personal_variables()
         if personal is not None:
             self._kept = {r: kept for r, kept in self._kept.items() if r == best}
@@ -95,18 +93,16 @@ class SiteMemory:
         """Personal variables of a round's model; None where they are the present ones."""
         return None if round_ is None else self._kept.get(round_)
 
-    def keep_model(self, which: str, round_: int | None, fl_ctx: FLContext) -> None:
+    def keep_model(self, which: str, round_: int, fl_ctx: FLContext) -> None:
         """Write the model as it stands, where the site has personal variables.
 
         Args:
             which: "last" or "best".
-            round_: The model's round; None: the one after the last that the site trained in.
+            round_: The model's round.
             fl_ctx: Context of the task.
         """
         if self.training.options.personal is None:
             return
-        if round_ is None and self._round is not None:
-            round_ = self._round + 1
         variables = self.training.variables()
         body = {p: v for p, v in variables.items() if not p.startswith(f"{HEAD_LAYER}/")}
         facts = {"site": fl_ctx.get_identity_name(), "round": round_}

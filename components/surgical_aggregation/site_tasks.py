@@ -17,7 +17,7 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import Variables
 from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
+from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from surgical_aggregation.metrics import summary
 from surgical_aggregation.site import SiteError, Split
 from surgical_aggregation.site_memory import SiteMemory
@@ -37,11 +37,13 @@ class ReceivedModel:
         body: Body variables by path.
         columns: Those of the site's classes that the server has yet.
         best: Round of the best model so far, if there is one.
+        round: Rounds that it has been through.
     """
 
     body: Variables
     columns: wire.Columns
     best: int | None
+    round: int
 
 
 class SiteTasks:
@@ -81,37 +83,37 @@ class SiteTasks:
         """
         body, columns = wire.split(wire.weights(shareable).data)
         _check_start(shareable.get_header(INITIAL_BODY), body)
-        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
-        if said := self._memory.take_up(round_, shareable.get_header(CONTINUES), fl_ctx):
+        evaluation = task in EVALUATION_TASKS
+        round_ = shareable.get_header(MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND)
+        ahead = None if evaluation else round_
+        if said := self._memory.take_up(ahead, shareable.get_header(CONTINUES), fl_ctx):
             self.log(fl_ctx, said)
-        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND))
-        if task in EVALUATION_TASKS:
+        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND), round_)
+        if evaluation:
             return self._evaluate(task, model, fl_ctx)
-        return self._train(model, round_, fl_ctx, abort_signal)
+        return self._train(model, fl_ctx, abort_signal)
 
     def _evaluate(self, task: str, model: ReceivedModel, fl_ctx: FLContext) -> Shareable:
         memory, split = self._memory, EVALUATION_TASKS[task]
-        which, round_ = ("best", model.best) if task == "test" else ("last", None)
-        self.training.receive(model.body, model.columns, memory.of_round(round_))
+        which, kept = ("best", model.best) if task == "test" else ("last", None)
+        self.training.receive(model.body, model.columns, memory.of_round(kept))
         unknown = self.training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
         values = self.training.evaluate(split, known)
-        memory.keep_model(which, round_, fl_ctx)
+        memory.keep_model(which, model.round, fl_ctx)
         self.log(fl_ctx, f"{task}: {summary(values)}")
         if self.counts:
             values |= self.training.counts(split, known)
         return DXO(DataKind.METRICS, data=values).to_shareable()
 
-    def _train(
-        self, model: ReceivedModel, round_: int, fl_ctx: FLContext, abort_signal: Signal
-    ) -> Shareable:
+    def _train(self, model: ReceivedModel, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
         training = self.training
         training.receive(model.body, model.columns)
         new = training.unknown(model.columns)
         if new:
             training.warm_up(new)
             self.log(fl_ctx, f"warmed up the columns of {len(new)} classes")
-        self._memory.begin_round(round_, model.best, fl_ctx)
+        self._memory.begin_round(model.round, model.best, fl_ctx)
         began = time.monotonic()
         values = training.evaluate("validation", self.reported)
         validated = time.monotonic()
@@ -123,8 +125,10 @@ class SiteTasks:
         values["warmed_up"] = float(len(set(new) & set(self.reported)))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
-        self._memory.end_round(round_, fl_ctx)
-        self.log(fl_ctx, f"round {round_}: received {summary(values)}; training loss {loss:.4f}")
+        self._memory.end_round(model.round, fl_ctx)
+        self.log(
+            fl_ctx, f"round {model.round}: received {summary(values)}; training loss {loss:.4f}"
+        )
         return self._result(model, values)
 
     def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:

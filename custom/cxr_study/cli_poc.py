@@ -30,7 +30,9 @@ app = typer.Typer(
 
 Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
 Project = Annotated[Path, typer.Option(help="FLARE's project file: who takes part.")]
-Port = Annotated[int | None, typer.Option(help="Of the server. Default: a free one.")]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="Of the server. Default: a free one.")
+]
 JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
 HERE = Path("runs/poc")
 

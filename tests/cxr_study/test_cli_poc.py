@@ -155,3 +155,9 @@ class TestSteps:
         done = call(command, "--folder", tmp_path)
         assert isinstance(done.exception, PocError) and "holds no POC" in str(done.exception)
         assert (tmp_path / "mine.txt").is_file()
+
+
+def test_a_number_that_is_no_port_is_refused(ran):
+    done = call("run", "jobs/surgical", "--port", 70000)
+    assert done.exit_code == 2 and "65535" in done.output
+    assert ran == []

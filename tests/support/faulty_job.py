@@ -9,20 +9,21 @@ from cxr_study import job_folder
 _EXECUTOR = re.compile(r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{')
 
 
-def make(folder, sites, plan=(), *, struck=None, settings=None):
-    """Copy the surgical job; what has struck once is remembered in a folder and strikes no more.
+def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None):
+    """Copy a job; what has struck once is remembered in a folder and strikes no more.
 
     Args:
         folder: For the job and its table of sites.
         sites: See `tiny_job.make`.
         plan: "place:round:what" items, see `faults` and `hostile`.
+        job: Its name.
         struck: The folder; default: one of the job's own.
         settings: Knobs.
 
     Returns:
         The job folder.
     """
-    job = tiny_job.make(folder, sites, settings=settings)
+    job = tiny_job.make(folder, sites, job=job, settings=settings)
     struck = struck or folder / "struck"
     struck.mkdir(exist_ok=True, parents=True)
     rest = f'plan = {json.dumps(list(plan))}, folder = "{struck}"'

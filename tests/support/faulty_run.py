@@ -65,7 +65,7 @@ class Part:
 
 
 class FaultyRun:
-    """A run of the surgical job with planned faults, brought to its end as `surgagg submit` does.
+    """A run of a training job with planned faults, brought to its end as `surgagg submit` does.
 
     One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
 
@@ -76,16 +76,21 @@ class FaultyRun:
         plan: See `faulty_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the places' workspaces, as in a POC.
+        job: Its name. Default "surgical".
         knobs: Of the job, beside `KNOBS`.
     """
 
-    def __init__(self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, **knobs):
+    def __init__(
+        self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, job="surgical",
+        **knobs,
+    ):  # fmt: skip
         self.system = system
         self.folder = folder
         self.sites = sites
         self.plan = plan
         self.when = dict(when or {})
         self.at_hand = at_hand
+        self.job = job
         self.knobs = {**KNOBS, **knobs}
         self.struck = folder / "struck"
         self.parts = []
@@ -95,8 +100,9 @@ class FaultyRun:
     def run(self):
         """Run it until all rounds are made, and the last model is tested; returns itself."""
         job = faulty_job.make(
-            self.folder, self.sites, self.plan, struck=self.struck, settings=self.knobs
-        )
+            self.folder, self.sites, self.plan,
+            job=self.job, struck=self.struck, settings=self.knobs,
+        )  # fmt: skip
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
         try:

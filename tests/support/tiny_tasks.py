@@ -6,17 +6,22 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import wire
-from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY
+from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from surgical_aggregation.site_state import site_folder
 from tiny_site import FEATURES
 
 TASKS = ("train", "validate", "test")
 
 
-def task(body, columns=None, header=None, round_=3, best=None, continues=None):
-    """A task with a model, and the headers that have a value."""
+def task(body, columns=None, header=None, round_=3, best=None, continues=None, model=None):
+    """A task with a model, and the headers that have a value.
+
+    An evaluation's model is that of round `model`; its `round_` is None.
+    """
     shareable = DXO(DataKind.WEIGHTS, data=wire.join(body, columns or {})).to_shareable()
-    headers = {INITIAL_BODY: header, BEST_ROUND: best, CONTINUES: continues}
+    headers = {
+        INITIAL_BODY: header, BEST_ROUND: best, CONTINUES: continues, MODEL_ROUND: model,
+    }  # fmt: skip
     for name, value in {**headers, AppConstants.CURRENT_ROUND: round_}.items():
         if value is not None:
             shareable.set_header(name, value)

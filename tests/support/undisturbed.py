@@ -17,11 +17,15 @@ class Undisturbed:
     Args:
         folder: New folder.
         initial_body: Checkpoint to start from.
+        job: Its name. Default "surgical".
+        knobs: Of the job, beside `KNOBS`.
     """
 
-    def __init__(self, folder, initial_body):
+    def __init__(self, folder, initial_body, job="surgical", **knobs):
         self.folder = folder
         self.initial_body = initial_body
+        self.job = job
+        self.knobs = {**KNOBS, **knobs}
 
     def run(self):
         """Run it; returns itself."""
@@ -33,7 +37,7 @@ class Undisturbed:
         return self
 
     def _simulate(self):
-        job = faulty_job.make(self.folder, SITES, settings=KNOBS)
+        job = faulty_job.make(self.folder, SITES, job=self.job, settings=self.knobs)
         environment = {"CXR_INITIAL_BODY": str(self.initial_body)}
         simulate(job, self.folder / "workspace", list(SITES), environment=environment)
 
@@ -44,6 +48,10 @@ class Undisturbed:
     def checkpoint(self, name):
         """The last or best model."""
         return load(checkpoint_folder(self.folder / "workspace") / f"{name}.npz")
+
+    def own(self, site):
+        """A site's own best model, where it has one."""
+        return load(checkpoint_folder(self.folder / "workspace", site) / "site_best.npz")
 
     def measured(self):
         """What the sites measured: site -> model -> metrics."""

@@ -11,7 +11,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED, BestModelSelector
-from surgical_aggregation.global_model import BEST_ROUND
+from surgical_aggregation.global_model import BEST_ROUND, GlobalModel
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 MODEL = global_model({}, {"Edema": COLUMN, "Mass": COLUMN})
@@ -72,14 +72,16 @@ class Run:
             )  # fmt: skip
         self.fire(AppEventType.BEFORE_AGGREGATION, current_round)
 
-    def final(self, current_round, results):
-        self.fire(EventType.START_WORKFLOW, current_round)
+    def final(self, last_round, results, **facts):
+        """After the last round; of a job that made none of its own, no round is current."""
+        made = GlobalModel(MODEL.body, MODEL.columns, {"round": last_round + 1, **facts})
+        self.fire(EventType.START_WORKFLOW, None, model=made)
         for site, shareable in results.items():
             self.fire(
-                AppEventType.VALIDATION_RESULT_RECEIVED, current_round, site,
+                AppEventType.VALIDATION_RESULT_RECEIVED, None, site, model=made,
                 VALIDATION_RESULT=shareable,
             )  # fmt: skip
-        self.fire(EventType.END_WORKFLOW, current_round)
+        self.fire(EventType.END_WORKFLOW, None, model=made)
 
 
 FINAL = (
@@ -135,6 +137,21 @@ def test_a_site_that_measured_the_best_model_has_one_though_it_taught_nothing_si
     run.round(5, {"a": 0.5})
     run.final(5, {"a": metrics(0.125), "b": metrics(0.25)})
     assert run.announced == [(6, 0.1875)]
+
+
+def test_where_there_is_no_best_model_yet_who_taught_in_the_continued_run_has_a_say():
+    run = Run()
+    run.take_over(None)
+    taught = {"Edema": {"sites": ["a"], "last_round": 0}}
+    run.final(0, {"a": metrics(0.25), "b": metrics(0.125)}, classes=taught)
+    assert run.announced == [(1, 0.25)]
+
+
+def test_a_job_without_a_round_of_its_own_judges_the_final_model_too():
+    run = Run()
+    run.take_over(record(a=0.25, b=0.25))
+    run.final(7, {"a": metrics(0.125), "b": metrics(0.125)})
+    assert run.announced == [(8, 0.125)]
 
 
 def test_final_model_that_a_site_could_not_measure_is_no_candidate():

@@ -27,6 +27,12 @@ def test_finds_the_file_of_the_job_that_is_asked_for(left, tmp_path):
     assert checkpoint_of("a", "last.npz", fl_ctx) == tmp_path / "server/checkpoints/a/last.npz"
 
 
+@pytest.mark.parametrize("asked", ["lost,b,a", "lost, b"])
+def test_of_several_jobs_it_is_the_first_that_left_one(left, tmp_path, asked):
+    path = checkpoint_of(asked, "last.npz", left("a", "b"))
+    assert path == tmp_path / "server/checkpoints/b/last.npz"
+
+
 def test_a_job_that_left_another_file_alone_is_not_enough(left):
     left("a", name="best.npz")
     with pytest.raises(CheckpointError, match=r"'a' left none in .* the newest first: b\.$"):

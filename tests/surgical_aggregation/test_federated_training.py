@@ -145,6 +145,13 @@ class TestStart:
         assert training.persistor.saved == ([model] if made == 9 else [])
 
     def test_without_a_number_and_a_run_to_continue_is_refused(self, monkeypatch):
-        training, _ = self.start(monkeypatch, to_learnable(MODEL), num_rounds=0)
+        fresh = global_model(MODEL.body)
+        training, _ = self.start(monkeypatch, to_learnable(fresh), num_rounds=0)
         (reason,) = training.persistor.panics
         assert "got 0, and no earlier job's model" in reason
+
+    def test_nor_is_a_run_of_which_nobody_knows_what_it_lacks(self, monkeypatch):
+        manifest = {"head_features": 2, "round": 4, "history": [{"job": "a", "rounds": [0, 4]}]}
+        model = to_learnable(GlobalModel(MODEL.body, {}, manifest))
+        training, _ = self.start(monkeypatch, model, num_rounds=0)
+        assert "says how many were planned" in training.persistor.panics[0]

@@ -8,7 +8,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint, save
-from surgical_aggregation.global_model import MODEL_ROUND
+from surgical_aggregation.global_model import CONTINUES, MODEL_ROUND
 from surgical_aggregation.locator import CheckpointLocator
 
 
@@ -43,6 +43,18 @@ def test_its_tasks_tell_the_sites_the_models_round(fl_ctx):
     locator = CheckpointLocator("last")
     locator.locate_model("last", fl_ctx)
     assert sent(locator, fl_ctx, "SRV_last").get_header(MODEL_ROUND) == 7
+
+
+def test_its_tasks_tell_a_site_what_the_run_continues(tmp_path, fl_ctx):
+    locator = CheckpointLocator("last")
+    locator.locate_model("last", fl_ctx)
+    assert sent(locator, fl_ctx, "SRV_last").get_header(CONTINUES) is None
+    history = [{"job": "a", "rounds": [0, 7]}]
+    manifest = {"head_features": 2, "round": 7, "history": history}
+    save(Checkpoint({}, manifest), tmp_path / "server/job/models/last.npz")
+    locator.locate_model("last", fl_ctx)
+    told = sent(locator, fl_ctx, "SRV_last").get_header(CONTINUES)
+    assert told == {"jobs": ["a"], "round": 7}
 
 
 def test_the_tasks_of_another_model_are_not_touched(fl_ctx):

@@ -9,6 +9,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
+from surgical_aggregation.global_model import GlobalModel
 from surgical_aggregation.mean_metrics import MeanMetrics
 
 NORTH = {"bce": 0.5, "bce/Edema": 0.5, "bce/Mass": 0.25, "images": 9.0}
@@ -40,8 +41,9 @@ class Server:
         self.engine = Engine(means=MeanMetrics(), kept=self.kept)
         self.fire(EventType.START_RUN)
 
-    def fire(self, event, site=None, round_=0, **props):
-        fl_ctx = context(site, current_round=round_, engine=self.engine)
+    def fire(self, event, site=None, round_=0, made=None, **props):
+        model = None if made is None else GlobalModel({}, {}, {"round": made})
+        fl_ctx = context(site, current_round=round_, model=model, engine=self.engine)
         for key, value in props.items():
             fl_ctx.set_prop(key, value, private=True, sticky=False)
         self.engine.fire_event(event, fl_ctx)
@@ -86,7 +88,7 @@ def test_the_final_model_goes_on_with_the_curves(server):
     server.evaluated("south", DXO(DataKind.METRICS, data={"bce": 0.125}).to_shareable())
     server.evaluated("north", make_reply(ReturnCode.EXECUTION_EXCEPTION))
     props = {FLContextKey.WORKFLOW: "validate_final"}
-    server.fire(EventType.END_WORKFLOW, round_=7, **props)
+    server.fire(EventType.END_WORKFLOW, round_=None, made=8, **props)
     assert server.kept.means == [(8, {"bce": 0.125})]
 
 

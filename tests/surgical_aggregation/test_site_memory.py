@@ -110,7 +110,8 @@ class TestPersonal:
             )
             for r, b in ((0, None), (1, None), (2, 1))
         ]
-        executor.execute("test", task(body, COLUMNS, round_=None, best=1), fl_ctx, Signal())
+        tested = task(body, COLUMNS, round_=None, best=1, model=1)
+        executor.execute("test", tested, fl_ctx, Signal())
         best = load(folder(fl_ctx) / "site_best.npz")
         np.testing.assert_array_equal(best.variables["bn/gamma"], trained[0]["bn/gamma"])
         assert best.manifest["round"] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,14 +52,20 @@ class DeployedRun:
         """Rounds to make; 0 where that is known at the server alone, or the job trains nothing."""
         return int(str(job_folder.knobs(self.job).get("num_rounds", 0)))
 
+    @property
+    def continues(self) -> list[str]:
+        """Ids of the jobs that it goes on from, newest first."""
+        named = str(job_folder.knobs(self.job).get("continues", ""))
+        return [job.strip() for job in named.split(",") if job.strip()]
+
 
 def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Path, ...]:
     """Run a job to its end. An interrupt aborts it; another one leaves it to itself.
 
-    A job that broke after at least one whole round (a process was killed, the server restarted) is
-    continued by another one from the server's checkpoint, with the rounds that are missing, which
-    the server knows; where only the test of its model is missing, that. One that was aborted by an
-    admin, that was never started, or whose sites cannot take part, is not.
+    A job that broke after at least one whole round (a process was killed), or that the server lost,
+    is continued by another one from the server's checkpoint, with the rounds that are missing,
+    which the server knows; where only the test of its model is missing, that. One that was aborted
+    by an admin, that was never started, or whose sites cannot take part, is not.
 
     Returns:
         The server's folders of the jobs that made it, oldest first. Of a job under which the server
@@ -69,24 +75,29 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         DeployedRunError: It did not end well, or the server is gone.
         SessionError: The server refuses it.
     """
-    job, newest = deployed.job, ""
-    rounds = Rounds(0, deployed.num_rounds)
+    job, rounds = deployed.job, Rounds(0, deployed.num_rounds)
+    left = deployed.continues  # jobs that left a model, or may have, newest first
     jobs, servers = [], []
     for attempt in itertools.count():
-        job_id = _submit(session, job, steps)
-        jobs.append(job_id)
         try:
+            job_id = _submit(session, job, steps)
+            jobs.append(job_id)
             end = _watch(deployed, session, job_id, rounds, steps)
             server = _download(deployed, session, end, job_id, steps)
         except SessionError as error:
-            raise DeployedRunError(_left_alone(job_id, error)) from error
+            if not jobs:
+                raise
+            raise DeployedRunError(_left_alone(jobs, left, error)) from error
         model = last_model(server)
         whole = not deployed.trains
         if model is not None:
-            newest, rounds = job_id, Rounds.of(model, jobs)
+            rounds = Rounds.of(model, jobs)
             whole = rounds.made == rounds.planned
-        elif end.lost and end.seen.rounds:
-            newest, rounds = job_id, Rounds(rounds.made + end.seen.rounds, rounds.planned)
+            steps.console.print(f"{rounds} are made", highlight=False)
+        elif end.lost:
+            rounds = Rounds(rounds.made + end.seen.rounds, rounds.planned)
+        if model is not None or (end.lost and server is None and deployed.trains):
+            left = [job_id, *left]
         if server is not None and (model is not None or end.completed):
             servers.append(server)
         if end.completed and whole:
@@ -94,10 +105,10 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         failure = explain(job_id, end, server, deployed.places)
         after = f" after {rounds}" if deployed.trains else ""
         reason = f"job {job_id} failed{after}: {failure.reason}"
-        if failure.final or not newest or attempt == deployed.retries:
+        if failure.final or not left or attempt == deployed.retries:
             raise DeployedRunError(reason)
         steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
-        job = _continued(deployed, newest, attempt + 1)
+        job = _continued(deployed, left, attempt + 1)
     return tuple(servers)
 
 
@@ -168,12 +179,15 @@ def _watch(
     return end
 
 
-def _left_alone(job_id: str, error: SessionError) -> str:
+def _left_alone(jobs: Sequence[str], left: Sequence[str], error: SessionError) -> str:
+    job_id = jobs[-1]
+    may_have_left = ",".join(dict.fromkeys([job_id, *left]))
     return (
-        f"{error}\nJob {job_id} is left to itself: it may go on, or have ended. Once the server "
-        f"answers, look with list_jobs in the admin console, take home with download_job {job_id} "
-        "what has completed, and go on with what has not: the same command with "
-        f"--set continues={job_id} --set num_rounds=0"
+        f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by itself. "
+        "Once the server answers, look with list_jobs in the admin console, take home with "
+        f"download_job {job_id} what has completed, and go on with what has failed or was lost: "
+        f"the same command with another --out, --set continues={may_have_left} and "
+        "--set num_rounds=0"
     )
 
 
@@ -186,13 +200,13 @@ def _download(
         return session.download(job_id, deployed.folder) / SERVER
 
 
-def _continued(deployed: DeployedRun, job_id: str, attempt: int) -> Path:
-    """Job folder that goes on from another job."""
+def _continued(deployed: DeployedRun, left: Sequence[str], attempt: int) -> Path:
+    """Job folder that goes on from the first of some jobs that left a model."""
     target = deployed.folder / f"continued-{attempt}"
     job_folder.copy(
         deployed.job,
         target,
         sites=job_folder.sites(deployed.job),
-        settings={"continues": job_id, "num_rounds": 0},
+        settings={"continues": ",".join(left), "num_rounds": 0},
     )
     return target

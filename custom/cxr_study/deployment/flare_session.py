@@ -65,7 +65,7 @@ class FlareSession:
             )
         # FLARE's loggers would write to the terminal where nothing else is set up.
         logging.getLogger("nvflare").addHandler(logging.NullHandler())
-        self._connected(self.timeout)
+        self._connected(self.timeout, time.monotonic() + self.timeout)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -130,7 +130,7 @@ class FlareSession:
         deadline = time.monotonic() + self.patience
         while True:
             try:
-                return command(self._connected(self.patience))
+                return command(self._connected(self.patience, deadline))
             except _LOST as error:
                 self._close()
                 if time.monotonic() > deadline:
@@ -150,9 +150,8 @@ class FlareSession:
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
         return str(config["admin"]["username"])
 
-    def _connected(self, patience: float) -> Session:
-        """The open session; a new one where there is none."""
-        deadline = time.monotonic() + patience
+    def _connected(self, patience: float, deadline: float) -> Session:
+        """The open session; where there is none, a new one within the `patience` till a time."""
         waiting = False
         while self._session is None:
             try:

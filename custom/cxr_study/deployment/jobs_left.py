@@ -34,7 +34,7 @@ class Rounds:
         return cls(made, made + lineage.missing_rounds(model))
 
     def __str__(self) -> str:
-        return f"{self.made} of {self.planned or 'its'} rounds"
+        return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
 
 
 def last_model(server: Path | None) -> Mapping[str, Any] | None:

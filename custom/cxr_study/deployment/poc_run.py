@@ -19,7 +19,7 @@ from cxr_study.deployment.steps import Steps
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.finished_run import RESULTS, SITES, write_facts
 from cxr_study.initial_body import check_network
-from cxr_study.job_settings import Settings
+from cxr_study.job_settings import JobError, Settings
 from cxr_study.study_check import check_site_files
 from surgical_aggregation import tensorflow_runtime
 
@@ -71,7 +71,8 @@ def check(poc: PocRun) -> None:
     Raises:
         PocError: The folder has a space in its path, or the project file is unusable.
         PortError: The port is taken, by another one than the earlier run's own POC.
-        JobError: The job folder, a knob or a site's name is unusable, or there are too few sites.
+        JobError: The job folder, a knob or a site's name is unusable, there are too few sites, or
+            the job goes on from one that a new POC cannot have.
         SiteFileError: A site file is unusable.
         InitialBodyError: The initial body is of another network.
         CheckpointError: It is missing, or no checkpoint.
@@ -81,6 +82,12 @@ def check(poc: PocRun) -> None:
     poc.system.check(poc.project, poc.port)
     check_site_files(poc.site_files, poc.sites)
     knobs = {**job_folder.knobs(poc.job), **poc.settings}
+    for name in ("continues", "model_of"):
+        if knobs.get(name):
+            raise JobError(
+                f"a new POC's server has had no jobs; got {name}={knobs[name]}. Submit to the POC "
+                "that has that one (surgagg poc submit), or, in the simulator, surgagg continue."
+            )
     if "backbone" in knobs and "initial_body" in knobs:  # an evaluation starts from none
         check_network(
             _initial_body(knobs),
@@ -149,6 +156,11 @@ def _initial_body(knobs: Settings) -> Path | None:
     named = str(knobs["initial_body"])
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
+    if named and not Path(named).is_absolute():
+        raise JobError(
+            f"the server runs in a folder of its own and needs the initial body's absolute path; "
+            f"got {named!r}. Give it by --initial-body, which is relative to here."
+        )
     return Path(named) if named else None
 
 

@@ -43,6 +43,11 @@ def check_free(port: int) -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("", port))
+        except PermissionError as error:
+            raise PortError(
+                f"the server needs port {port}, which this user may not listen on. Prepare with "
+                "another --port, of 1024 or more."
+            ) from error
         except OSError as error:
             raise PortError(
                 f"the server needs port {port}; {_holder(port)} has it ({error.strerror}). End "

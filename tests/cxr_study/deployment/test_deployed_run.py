@@ -117,7 +117,7 @@ class TestRun:
         session, servers = go((BROKE, 3), (BROKE, 2), (DONE, 5))
         assert len(servers) == 3
         asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 0), ("job-2", 0)]
+        assert asked == [("", 10), ("job-1", 0), ("job-2,job-1", 0)]
 
     def test_it_is_told_how_far_the_run_is(self, go):
         _, error = go((BROKE, 3), (BROKE, 2), retries=1)
@@ -162,7 +162,7 @@ class TestRun:
         assert [job["continues"] for job in session.jobs] == ["", "job-1"]
         assert [path.parent.name for path in servers] == ["job-1", "job-2"]
 
-    @pytest.mark.parametrize("told", [1, 4])
+    @pytest.mark.parametrize("told", [0, 1, 4])
     def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
         self, go, monkeypatch, told
     ):
@@ -180,10 +180,38 @@ class TestRun:
         assert [path.parent.name for path in servers] == ["job-2"]
 
     def test_a_server_that_is_gone_for_good_leaves_the_job_and_the_way_on(self, go):
-        _, error = go((SessionError("no FLARE server answers"), 0))
+        _, error = go((BROKE, 2), (SessionError("no FLARE server answers"), 0))
         assert isinstance(error, DeployedRunError)
-        assert str(error).startswith("no FLARE server answers\nJob job-1 is left to itself")
-        assert "--set continues=job-1 --set num_rounds=0" in str(error)
+        assert str(error).startswith("no FLARE server answers\nJob job-2 is left to itself")
+        assert "--set continues=job-2,job-1 and --set num_rounds=0" in str(error)
+
+    def test_one_that_is_gone_when_a_job_is_to_be_continued_does_too(self, go, monkeypatch):
+        submit = Session.submit
+
+        def once(session, job):
+            if session.jobs:
+                raise SessionError("no FLARE server answers")
+            return submit(session, job)
+
+        monkeypatch.setattr(Session, "submit", once)
+        _, error = go((BROKE, 2), (DONE, 8))
+        assert isinstance(error, DeployedRunError) and "continues=job-1 and" in str(error)
+
+    def test_one_that_refuses_the_first_job_is_a_mistake(self, go, monkeypatch):
+        def refuse(session, job):
+            raise SessionError("the server refuses")
+
+        monkeypatch.setattr(Session, "submit", refuse)
+        with pytest.raises(SessionError):
+            go((DONE, 10))
+
+    def test_a_job_that_continues_another_is_continued_from_there_if_it_makes_no_round(
+        self, go, tmp_path
+    ):
+        settings = {"continues": "job-a", "num_rounds": 0}
+        job = tiny_job.make(tmp_path / "by-hand", SITES, settings=settings)
+        session, _ = go((BROKE, 0), (DONE, 10), job=job)
+        assert [job["continues"] for job in session.jobs] == ["job-a", "job-a"]
 
     def test_an_interrupt_aborts_the_job(self, go):
         session, error = go((KeyboardInterrupt(), 0))

@@ -22,7 +22,10 @@ class TestRounds:
         assert Rounds.of({"round": 2, "planned_rounds": 5}, {"a"}) == Rounds(2, 5)
 
     def test_read_well(self):
-        assert (str(Rounds(2, 5)), str(Rounds(2, 0))) == ("2 of 5 rounds", "2 of its rounds")
+        assert (str(Rounds(2, 5)), str(Rounds(2, 0))) == (
+            "2 of 5 rounds",
+            "2 of an unknown number of rounds",
+        )
 
 
 class TestLastModel:

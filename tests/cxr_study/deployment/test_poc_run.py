@@ -12,6 +12,7 @@ from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.finished_run import finished_run
 from cxr_study.initial_body import InitialBodyError
+from cxr_study.job_settings import JobError
 from surgical_aggregation.checkpoint import Checkpoint, save
 
 SITES = ("north", "south")
@@ -96,7 +97,7 @@ def test_it_goes_from_preparing_to_removing(go, did):
 
 
 def test_a_hospitals_own_data_is_decoded_once_before(go, did, tmp_path):
-    go(site_files=tmp_path, initial_body="mine.npz")
+    go(site_files=tmp_path, initial_body="/mine.npz")
     assert did[:2] == ["decode", "prepare"]
 
 
@@ -140,7 +141,7 @@ class TestInitialBody:
         assert "body" in did
 
     def test_one_that_is_named_to_the_services_is_not(self, go, did, monkeypatch):
-        monkeypatch.setenv("CXR_INITIAL_BODY", "mine.npz")
+        monkeypatch.setenv("CXR_INITIAL_BODY", "/mine.npz")
         go()
         assert "body" not in did
 
@@ -148,6 +149,13 @@ class TestInitialBody:
         job = tiny_job.JOBS / "evaluation"
         settings = {"backbone": "densenet121"}
         check(PocRun(job, tmp_path / "out", SITES, PROJECT, None, settings))
+
+    def test_one_that_the_server_would_look_for_elsewhere_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("CXR_INITIAL_BODY", "rel.npz")
+        job = tiny_job.JOBS / "surgical"
+        for settings in ({}, {"initial_body": "rel.npz"}):
+            with pytest.raises(JobError, match=r"absolute path; got 'rel\.npz'\. Give it by"):
+                check(PocRun(job, tmp_path / "out", SITES, PROJECT, None, settings))
 
     def test_one_of_another_network_is_refused_wherever_it_is_named(self, tmp_path, monkeypatch):
         def refused(**settings):
@@ -164,3 +172,12 @@ class TestInitialBody:
         assert "body.npz is of densenet121" in refused(initial_body=str(body))
         monkeypatch.setenv("CXR_INITIAL_BODY", str(body))
         assert "body.npz is of densenet121" in refused()
+
+
+@pytest.mark.parametrize(
+    ("job", "settings"),
+    [("surgical", {"continues": "a", "num_rounds": 0}), ("evaluation", {"model_of": "a"})],
+)
+def test_what_goes_on_from_another_job_is_nothing_for_a_new_poc(tmp_path, job, settings):
+    with pytest.raises(JobError, match=r"has had no jobs; got (continues|model_of)=a\. Submit"):
+        check(PocRun(tiny_job.JOBS / job, tmp_path / "out", SITES, PROJECT, None, settings))

@@ -31,3 +31,22 @@ def test_a_listener_that_is_there_is_found(taken):
 def test_nobody_is_waited_for_no_longer_than_said():
     with pytest.raises(TimeoutError):
         wait_for_listener(free_port(), timeout=0.3)
+
+
+def test_a_port_that_this_user_may_not_have_is_no_others(monkeypatch):
+    class Socket:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def setsockopt(self, *_):
+            pass
+
+        def bind(self, address):
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("cxr_study.deployment.ports.socket.socket", Socket)
+    with pytest.raises(PortError, match="needs port 80, which this user may not listen on"):
+        check_free(80)
