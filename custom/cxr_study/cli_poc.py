@@ -13,7 +13,7 @@ from cxr_study import cli_run, job_folder, presets, settings
 from cxr_study.cli_report import make_report
 from cxr_study.cli_run import check_room, console, make_room, say, split
 from cxr_study.cli_submit import Retries
-from cxr_study.deployment import deployed_run, poc_run
+from cxr_study.deployment import attended_job, poc_run
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.deployment.poc_run import PocRun
@@ -125,7 +125,7 @@ def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
     places = PocSystem(folder).places
     with _lead(folder) as session:
-        deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
+        attended_job.attend(session, job_id, folder / "downloads", places, Steps(console))
 
 
 @app.command(epilog="Example:  surgagg poc download 0043d777-243b-4872-a3ae-97753961216e")

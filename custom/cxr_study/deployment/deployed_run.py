@@ -12,8 +12,8 @@ from cxr_study import job_folder
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import End, Progress
-from cxr_study.deployment.jobs_left import Rounds, copied, last_model
+from cxr_study.deployment.job_watch import End
+from cxr_study.deployment.jobs_left import Rounds, copied, rounds_left
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import SERVER
 from cxr_study.round_progress import RoundProgress, round_bars
@@ -83,24 +83,20 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
             job_id = _submit(session, job, steps)
             jobs.append(job_id)
             end = _watch(deployed, session, job_id, rounds, steps)
-            server = _download(deployed, session, end, job_id, steps)
+            server, made = _download(deployed, session, end, jobs, steps)
         except SessionError as error:
             if not jobs:
                 raise
             raise DeployedRunError(_left_alone(jobs, left, error)) from error
-        model = last_model(server)
-        whole = not deployed.trains
-        if model is not None:
-            rounds = Rounds.of(model, jobs)
-            whole = rounds.made == rounds.planned
-            steps.console.print(f"{rounds} are made", highlight=False)
+        if made is not None:
+            rounds = made
         elif end.lost:
             rounds = Rounds(rounds.made + end.seen.rounds, rounds.planned)
-        if model is not None or (end.lost and server is None and deployed.trains):
+        if made is not None or (end.lost and server is None and deployed.trains):
             left = [job_id, *left]
-        if server is not None and (model is not None or end.completed):
+        if server is not None and (made is not None or end.completed):
             servers.append(server)
-        if end.completed and whole:
+        if end.completed and (not deployed.trains or (made is not None and made.all)):
             break
         failure = explain(job_id, end, server, deployed.places)
         after = f" after {rounds}" if deployed.trains else ""
@@ -110,35 +106,6 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
         job = _continued(deployed, left, attempt + 1)
     return tuple(servers)
-
-
-def attend(
-    session: FlareSession, job_id: str, downloads: Path, places: Mapping[str, Path], steps: Steps
-) -> None:
-    """Wait for the end of a job that somebody submitted. An interrupt leaves it to itself.
-
-    Args:
-        session: A session with its server.
-        job_id: Its id.
-        downloads: Folder for its results, if it fails: the reason is in them.
-        places: See `DeployedRun`.
-        steps: Where to say how far it is.
-
-    Raises:
-        DeployedRunError: It did not end well.
-    """
-
-    def show(now: Progress) -> None:
-        best = f", best validation BCE {now.best['value']:.4f}" if now.best else ""
-        steps.console.print(f"round {now.rounds}{best}", highlight=False)
-
-    with steps.step("watch", alone=False) as said:
-        end = job_watch.watch(session, job_id, show, server=places.get("server"))
-        said += end.told()
-    if not end.completed:
-        server = None if end.lost else session.download(job_id, downloads) / SERVER
-        reason = explain(job_id, end, server, places).reason
-        raise DeployedRunError(f"job {job_id} failed: {reason}")
 
 
 def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
@@ -192,12 +159,17 @@ def _left_alone(jobs: Sequence[str], left: Sequence[str], error: SessionError) -
 
 
 def _download(
-    deployed: DeployedRun, session: FlareSession, end: End, job_id: str, steps: Steps
-) -> Path | None:
+    deployed: DeployedRun, session: FlareSession, end: End, jobs: Sequence[str], steps: Steps
+) -> tuple[Path | None, Rounds | None]:
+    """The server's folder of the last job, and the rounds that are made, as far as at hand."""
     if end.lost:
-        return copied(deployed.places, job_id, deployed.folder)
-    with steps.step("download", "models and records"):
-        return session.download(job_id, deployed.folder) / SERVER
+        server = copied(deployed.places, jobs[-1], deployed.folder)
+        return server, rounds_left(server, jobs)
+    with steps.step("download", "models and records") as said:
+        server = session.download(jobs[-1], deployed.folder) / SERVER
+        if rounds := rounds_left(server, jobs):
+            said.append(str(rounds))
+    return server, rounds
 
 
 def _continued(deployed: DeployedRun, left: Sequence[str], attempt: int) -> Path:

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cxr_study.finished_run import SERVER
 from surgical_aggregation import lineage
@@ -26,28 +25,32 @@ class Rounds:
     made: int
     planned: int
 
-    @classmethod
-    def of(cls, model: Mapping[str, Any], jobs: Collection[str]) -> Rounds:
-        """By the manifest of the last model of a run's jobs."""
-        earlier = [past["rounds"][0] for past in model.get("history", []) if past["job"] in jobs]
-        made = int(model["round"]) - min(earlier, default=lineage.first_round(model))
-        return cls(made, made + lineage.missing_rounds(model))
+    @property
+    def all(self) -> bool:
+        """Whether none is missing."""
+        return self.made == self.planned
 
     def __str__(self) -> str:
         return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
 
 
-def last_model(server: Path | None) -> Mapping[str, Any] | None:
-    """Manifest of the last model that a job left.
+def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
+    """Rounds that the jobs of a run have made, by the last model that the last of them left.
 
     Args:
-        server: The server's folder of the job; None: it is not at hand.
+        server: The server's folder of that job; None: it is not at hand.
+        jobs: Ids of the run's jobs. Of a run that they go on from, rounds do not count.
 
     Returns:
-        None where it left none.
+        None where there is no model.
     """
     last = None if server is None else server / "models" / LAST_FILE
-    return None if last is None or not last.is_file() else load(last).manifest
+    if last is None or not last.is_file():
+        return None
+    manifest = load(last).manifest
+    earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
+    made = int(manifest["round"]) - min(earlier, default=lineage.first_round(manifest))
+    return Rounds(made, made + lineage.missing_rounds(manifest))
 
 
 def copied(places: Mapping[str, Path], job_id: str, folder: Path) -> Path | None:
