@@ -91,6 +91,7 @@ class TestMixedPrecision:
         from surgical_aggregation.local_model import LocalModel
         from surgical_aggregation.training_options import TrainingOptions
 
+        tf.keras.utils.set_random_seed(1)
         rng = np.random.default_rng(0)
         images = rng.normal(size=(16, 16, 16, 3)).astype(np.float32)
         labels = (images.mean(axis=(1, 2))[:, :2] > 0).astype(np.float32)

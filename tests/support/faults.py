@@ -20,7 +20,7 @@ from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
 from tiny_site import TinySite
 
-LONGEST = 60.0
+LONGEST = 120.0
 """Seconds that a site is held up at most."""
 
 KINDS = ("error", "kill", "slow", "hold", "mark")

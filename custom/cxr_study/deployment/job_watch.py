@@ -88,13 +88,13 @@ def watch(
         meta = session.meta(job_id)
         if meta["status"].startswith("FINISHED"):
             return End(meta, lost=False, seen=seen)
-        scheduled = meta.get("last_schedule_time") or 0.0
+        scheduled = meta.get("last_schedule_time")  # FLARE notes it after the status
         if meta["status"] in ("RUNNING", "DISPATCHED"):
             told = ask()
             if told is not None and told != seen:
                 seen = told
                 show(seen)
-            if scheduled < session.server_started():
+            if scheduled and scheduled < session.server_started():
                 return End(meta, lost=True, seen=seen)
         time.sleep(POLL)
 

@@ -19,6 +19,8 @@ class Session:
 
     def meta(self, job_id):
         status = next(self.statuses)
+        if status == "JUST DISPATCHED":
+            return {"status": "DISPATCHED"}
         return {"status": status, "last_schedule_time": 100.0 if status != "SUBMITTED" else None}
 
     def server_started(self):
@@ -84,6 +86,10 @@ def test_a_job_that_was_scheduled_before_the_server_started_is_lost(status):
 
 def test_a_job_that_waited_while_the_server_was_restarted_is_not():
     assert ended(Session(["SUBMITTED", "FINISHED:COMPLETED"], started=200.0)).completed
+
+
+def test_nor_is_one_whose_schedule_the_server_has_not_noted_yet():
+    assert ended(Session(["JUST DISPATCHED", "FINISHED:COMPLETED"], started=200.0)).completed
 
 
 def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path):
