@@ -134,21 +134,18 @@ def _put(states: Mapping[str, Path], workspace: Path) -> None:
 
 
 def _gone(workers: dict[psutil.Process, str]) -> list[str]:
-    """Sites whose process has ended; the server would wait for them for ever."""
-    return sorted(site for process, site in workers.items() if not _alive(process))
+    """Sites whose process has ended; the server would wait for them for ever.
+
+    A process that a site's has just started looks like it until it runs its own program, and ends.
+    """
+    there = {site for process, site in workers.items() if _worker_site(process) == site}
+    return sorted(set(workers.values()) - there)
 
 
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
     text = flare_log.read(workspace / "server" / "error_log.txt")
     return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _worker_site(process: psutil.Process) -> str | None:

@@ -82,6 +82,13 @@ child.wait()
 """
 
 
+FORKING = """
+code = "import os, time; time.sleep(60 if os.fork() else 1.5)"
+child = subprocess.Popen([sys.executable, "-c", code, "simulator_worker", "--client", "south"])
+record("started")
+"""
+
+
 class Ending:
     """A watcher that ends the site's process once it must have been seen."""
 
@@ -201,6 +208,10 @@ class TestSimulate:
         with pytest.raises(LostSiteError, match="the process of south is gone"):
             run(watch=Ending(lambda: None))
         assert time.monotonic() - began < 50
+
+    def test_what_a_sites_process_forks_and_ends_is_not_the_site(self, pretend, run):
+        pretend(FORKING + "time.sleep(3)\n" + GOOD)
+        run()
 
     def test_a_site_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
         pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
