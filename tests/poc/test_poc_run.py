@@ -87,7 +87,7 @@ class TestPocRun:
         lines = [line.split()[0] for line in done[1].splitlines() if line.endswith(" s")]
         once = ["submit", "train", "download"]
         assert lines == ["prepare", "start", *once, *once, "report", "stop", "clean"]
-        assert "a process at south ended, and no log at hand holds an error" in done[1]
+        assert "a process at south ended, and no log at hand says why" in done[1]
 
     def test_nothing_is_left_but_the_runs_own(self, done):
         poc, _ = done

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cxr_study import flare_log
 from cxr_study.deployment.job_watch import End
+from cxr_study.flare_log import LoggedError
 from cxr_study.run_events import read_events
 
 ABORTED = "FINISHED:ABORTED"
@@ -17,7 +18,9 @@ NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABAND
 
 _SHOWN = 3
 _KEPT = 250
-_LOST_SITE = r"Failing job {job} due to reported failure from (?P<site>\S+):"
+_LOST_SITE = (
+    r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job} due to reported failure from (?P<site>\S+):"
+)
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,17 @@ def _by_logs(job_id: str, status: str, server: Path | None, places: Mapping[str,
     logs = {party: place / job_id / "error_log.txt" for party, place in places.items()}
     if server is not None:
         logs["server"] = server / "error_log.txt"
-    errors = {party: found for party, log in logs.items() if (found := flare_log.errors(log))}
+    lost = _lost_site(job_id, places)
+    errors = {
+        party: found
+        for party, log in logs.items()
+        if (found := flare_log.errors(log)) and not (lost and _after(found, party, lost))
+    }
     sites_own = "" if places else (
         f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, at the site."
     )  # fmt: skip
     if not errors:
-        return f"{status}: {_silent_end(job_id, places)}{sites_own}"
+        return f"{status}: {_silent_end(lost, places)}{sites_own}"
     party = min(errors, key=lambda name: errors[name][0].time)
     said = "\n".join(f"  {_shortened(error.text)}" for error in errors[party][-_SHOWN:])
     recorded = f"{reason}\n" if (reason := _recorded(server)) else ""
@@ -106,9 +114,20 @@ def _recorded(server: Path | None) -> str | None:
     return next((event["reason"] for event in events if event["event"] == "failed"), None)
 
 
-def _silent_end(job_id: str, places: Mapping[str, Path]) -> str:
-    log = places["server"] / "log.txt" if "server" in places else Path()
-    lost = re.search(_LOST_SITE.format(job=re.escape(job_id)), flare_log.read(log))
+def _lost_site(job_id: str, places: Mapping[str, Path]) -> re.Match[str] | None:
+    """The server's note, with "site" and "time", that a site's process ended ill."""
+    if "server" not in places:
+        return None
+    log = flare_log.read(places["server"] / "log.txt")
+    return re.search(_LOST_SITE.format(job=re.escape(job_id)), log)
+
+
+def _after(errors: Sequence[LoggedError], party: str, lost: re.Match[str]) -> bool:
+    """Whether a party complained only because the process of another site had ended."""
+    return party != lost["site"] and errors[0].time >= lost["time"]
+
+
+def _silent_end(lost: re.Match[str] | None, places: Mapping[str, Path]) -> str:
     where = f"at {lost['site']}" if lost else "of the job"
-    known = f" The server's log is {log}" if places else ""
-    return f"a process {where} ended, and no log at hand holds an error. Was it killed?{known}"
+    known = f" The server's log is {places['server'] / 'log.txt'}" if "server" in places else ""
+    return f"a process {where} ended, and no log at hand says why. Was it killed?{known}"

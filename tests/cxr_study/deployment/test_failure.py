@@ -32,6 +32,14 @@ def log(folder, *lines):
     folder.joinpath("error_log.txt").write_text("".join(lines))
 
 
+def note_lost_site(server):
+    """The server notes that the process of site b ended ill, in second 4."""
+    reason = f"Failing job {JOB} due to reported failure from b: exception"
+    (server / "log.txt").write_text(
+        f"2026-01-02 03:04:04,000 - FederatedServer - INFO - {reason}\n"
+    )
+
+
 def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
     deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
     end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
@@ -93,10 +101,26 @@ class TestExplain:
         assert f"<its workspace>/{JOB}/error_log.txt, at the site" in why(server=result).reason
 
     def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
-        line = f"INFO - Failing job {JOB} due to reported failure from b: exception\n"
-        (places["server"] / "log.txt").write_text(line)
+        note_lost_site(places["server"])
         reason = why(server=result, places=places).reason
         assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
+
+    def test_what_others_complained_of_after_it_is_no_reason(self, places, result):
+        note_lost_site(places["server"])
+        log(places["a"] / JOB, ERROR.format(5, "Communicator", "download aborted"))
+        log(result, ERROR.format(6, "ServerRunner", "Aborting"))
+        assert "a process at b ended" in why(server=result, places=places).reason
+
+    def test_what_anybody_complained_of_before_it_is(self, places, result):
+        note_lost_site(places["server"])
+        log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
+        assert "The log of server is" in why(server=result, places=places).reason
+
+    def test_what_that_site_said_itself_is_the_reason(self, places, result):
+        note_lost_site(places["server"])
+        log(places["a"] / JOB, ERROR.format(5, "Communicator", "download aborted"))
+        log(places["b"] / JOB, ERROR.format(6, "Site", "out of memory"))
+        assert "The log of b is" in why(server=result, places=places).reason
 
     def test_a_long_error_keeps_both_its_ends(self, result):
         log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
