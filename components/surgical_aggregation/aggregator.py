@@ -15,6 +15,7 @@ from surgical_aggregation import strategy as strategies
 from surgical_aggregation import weighting as weightings
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
 from surgical_aggregation.contribution import Contribution, Expected, added, fault
 from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import HOLDERS, GlobalModel, current_global_model
@@ -134,6 +135,8 @@ class SurgicalAggregator(Aggregator):
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.
 
+        How alike the sites' columns are goes into the context, see `COLUMN_SIMILARITY`.
+
         Returns:
             Averaged variables as weights; meta says which sites' columns went into each class.
 
@@ -153,6 +156,8 @@ class SurgicalAggregator(Aggregator):
                 f"{', '.join(accepted) or 'none'}; refused: {reasons or 'none'}). Mend the sites, "
                 "or lower min_clients."
             )
+        similarity = self._similarity(accepted)
+        fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
         data = self._average(accepted, current_global_model(fl_ctx).features)
         holders = {
             name: [site for site, c in accepted.items() if name in c.columns]
@@ -171,6 +176,9 @@ class SurgicalAggregator(Aggregator):
             [head_weights(self.head_weighting, c) for c in contributions],
         )
         return wire.join(body, columns(head))
+
+    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
+        return column_similarity([contribution.columns for contribution in accepted.values()])
 
     def reset(self, fl_ctx: FLContext) -> None:
         """Forget the round."""

@@ -18,6 +18,7 @@ from nvflare.widgets.info_collector import InfoCollector
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
 
@@ -34,15 +35,16 @@ class RunRecord(FLComponent):
         {"event": "refused", "site", "round", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes"}
         {"event": "best_dropped", "reason"}
-        {"event": "round", "round", "seconds"}
+        {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
 
-    The best model that a continued run takes over is on record like one of its own. A run is
-    stopped in its last round, before that round's line. An admin who asks for the running job's
-    statistics gets {"rounds": how many are done, "best": the newest line of a best model or None,
-    "stopped": whether the run was}.
+    "column_similarity" is {class: mean cosine similarity of the columns that its holders sent}. The
+    best model that a continued run takes over is on record like one of its own. A run is stopped in
+    its last round, before that round's line. An admin who asks for the running job's statistics
+    gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
+    whether the run was}.
     """
 
     def __init__(self) -> None:
@@ -78,6 +80,7 @@ class RunRecord(FLComponent):
                 "round",
                 round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
                 seconds=round(time.monotonic() - self._round_began, 3),
+                column_similarity=fl_ctx.get_prop(COLUMN_SIMILARITY, {}),
             )
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))

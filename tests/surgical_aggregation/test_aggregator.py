@@ -17,6 +17,7 @@ from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 from flare import Engine, context, global_model, result
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
+from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.global_model import HOLDERS
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
 from surgical_aggregation.strategy import StrategyError
@@ -62,6 +63,13 @@ class TestAggregate:
         _, dxo = run(SurgicalAggregator(), results)
         assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
         assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+
+    def test_it_is_told_how_alike_the_columns_of_a_class_are(self):
+        aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
+        for site, sent in (("a", train(1, ["Edema", "Mass"])), ("b", train(-3, ["Edema"]))):
+            aggregator.accept(sent, context(site, model=MODEL))
+        aggregator.aggregate(fl_ctx)
+        assert fl_ctx.get_prop(COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
 
     def test_weighting_by_samples(self):
         results = [

@@ -8,6 +8,7 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 from flare import Engine, context
 from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.run_record import RunRecord
@@ -40,8 +41,8 @@ def test_every_event_is_a_line_at_once(tmp_path):
     assert fire(TRAINING_STOPPED, **{STOPPED: stopped}) == {"event": "stopped", **stopped}
     announce(record, Refusal("north", 2, "it is late"), context(engine=engine))
     fire(AppEventType.ROUND_STARTED)
-    line = fire(AppEventType.ROUND_DONE)
-    assert line["round"] == 2 and line["seconds"] >= 0
+    line = fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
+    assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
     line = fire(EventType.FATAL_SYSTEM_ERROR, **{FLContextKey.EVENT_DATA: "no disk"})
     assert line == {"event": "failed", "reason": "no disk"}
     fire(EventType.END_RUN)

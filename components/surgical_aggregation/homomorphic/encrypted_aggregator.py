@@ -110,6 +110,9 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             name: pack(vector, forms[name]) for name, vector in sorted(helper.get_result().items())
         }
 
+    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
+        return {}  # of what it cannot read
+
 
 def _forms(variables: Variables) -> dict[str, Array]:
     return {name: form(value) if is_packed(value) else value for name, value in variables.items()}
