@@ -1,0 +1,1 @@
+"""The studies of the papers, run again: settings, methods, strategies, seeds; statistics."""
