@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from cxr_study.vocabulary import nearest
+from cxr_study.vocabulary import NIH_CLASSES, nearest
 
 ClassSets = tuple[tuple[str, ...], ...]
 
@@ -22,8 +22,8 @@ def published(sites: int, shared: int | None = None) -> ClassSets:
 
     Args:
         sites: Number of sites: 2, 3, 4, 5, 6, 8 or 10.
-        shared: Number of classes that all sites hold, for four sites only: 0, 1, 2, 4, 8 or 12.
-            Default: the class sets of the ablation over the number of sites.
+        shared: Number of classes that all sites hold, for four sites only: 0, 1, 2, 4, 8, 12 or
+            14. Default: the class sets of the ablation over the number of sites.
 
     Returns:
         Sorted classes of each site; together all 14.
@@ -34,13 +34,12 @@ def published(sites: int, shared: int | None = None) -> ClassSets:
     Source:
         Kulkarni et al., ML4H 2024.
     """
-    source = resources.files(__package__).joinpath("ml4h2024_class_sets.yaml")
-    return _choose(
-        yaml.safe_load(source.read_text(encoding="utf-8")),
-        "the published class sets",
-        sites,
-        shared,
-    )
+    return _choose(_published(), "the published class sets", sites, shared)
+
+
+def published_sites() -> tuple[int, ...]:
+    """Numbers of sites with published class sets of the ablation over that number."""
+    return tuple(_published()["clients"])
 
 
 def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassSets:
@@ -91,6 +90,40 @@ def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> Class
     order = np.random.default_rng(seed).permutation(sorted(classes)).tolist()
     common, dealt = order[:shared], order[shared:]
     return tuple(tuple(sorted(common + dealt[site::sites])) for site in range(sites))
+
+
+def class_sets_of(
+    classes: Sequence[str], sites: int, *, shared: int | None, seed: int
+) -> ClassSets:
+    """Class sets of a study's setting: as published where they are, else drawn.
+
+    Args:
+        classes: All classes of the data set that is cut.
+        sites: Number of sites.
+        shared: Number of classes that every site holds, perhaps all of them. None: the published
+            sets for so many sites.
+        seed: Another seed, other sets, where they are drawn.
+
+    Raises:
+        ClassSetError: They are neither published nor can be drawn.
+    """
+    if set(classes) == set(NIH_CLASSES):
+        try:
+            return published(sites, shared)
+        except ClassSetError:
+            if shared is None:
+                raise
+    if shared is None:
+        raise ClassSetError(
+            "class sets are published for the 14 classes of NIH; these are "
+            f"{', '.join(sorted(classes))}. Say how many of them every site holds."
+        )
+    return draw(classes, sites, shared=shared, seed=seed)
+
+
+def _published() -> Any:
+    source = resources.files(__package__).joinpath("ml4h2024_class_sets.yaml")
+    return yaml.safe_load(source.read_text(encoding="utf-8"))
 
 
 def _choose(content: Any, source: str, sites: int, shared: int | None) -> ClassSets:

@@ -25,15 +25,17 @@ def write_sites(
 ) -> list[Path]:
     """Write K site files over the data of one, and the split file that they have in common.
 
-    Patients are cut into K sites alike and, within each, into train, validation and test,
-    stratified by "patient has any positive label". Each site holds its own classes; the labels of
-    all classes go into `truth.csv`, so that classes a site does not hold can be scored there.
+    Patients are put into train, validation and test, and each of these is cut into K sites alike,
+    stratified by "patient has any positive label": the test patients of all sites together are
+    those of `split.split_patients` with the same seed, whatever K is. Each site holds its own
+    classes; the labels of all classes go into `truth.csv`, so that classes a site does not hold can
+    be scored there.
 
     Args:
         pool: Site file of the whole data set; its split is not used.
         folder: Receives `<pool>-1.yaml`, ..., `split.csv` and `truth.csv`.
         class_sets: Classes of each site.
-        seed: Of the cut and the splits.
+        seed: Of the splits and the cut.
         share: Of each site's training patients, to be used.
         fractions: Share of the patients in train, validation and test.
 

@@ -30,7 +30,8 @@ import yaml
 from cxr_study.image_store import allowed
 from cxr_study.label_policy import BLANK_POLICIES, UNCERTAIN_POLICIES, LabelPolicy
 from cxr_study.readers import DATASETS
-from cxr_study.vocabulary import class_name, nearest
+from cxr_study.vocabulary import class_name
+from cxr_study.yaml_keys import read_keys
 
 VIEW_CHOICES = ("frontal", "all")
 _REQUIRED = ("dataset", "labels", "images", "split")
@@ -46,20 +47,6 @@ _KEYS = (
     "bad_images",
     "truth",
 )
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, where YAML would quietly take the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"key '{name}' stands twice",
-                    problem_mark=node.value[place][0].start_mark,
-                )
-        return super().construct_mapping(node, deep)
 
 
 class SiteFileError(ValueError):
@@ -115,14 +102,9 @@ def read_site_file(path: Path) -> SiteFile:
             what it should be, a path does not exist, or a class is unknown or listed twice; names
             the file and the key.
     """
-    path = Path(path).absolute()
-    keys = _mapping(path)
-    for key in keys:
-        if key not in _KEYS:
-            raise SiteFileError(f"{path}: key '{key}' is not known; {nearest(str(key), _KEYS)}.")
-    for key in _REQUIRED:
-        if key not in keys:
-            raise SiteFileError(f"{path}: needs key '{key}'; has {', '.join(keys) or 'none'}.")
+    lines = read_keys(path, "site file", SiteFileError)
+    lines.check(_KEYS, _REQUIRED)
+    path, keys = lines.path, lines.values
     dataset = _choice(path, "dataset", keys["dataset"], tuple(DATASETS))
     if DATASETS[dataset].metadata != ("metadata" in keys):
         need = "needs" if DATASETS[dataset].metadata else "has no use for"
@@ -185,18 +167,6 @@ def write_site_file(
     if truth is not None:
         keys["truth"] = relative(truth)
     Path(path).write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    try:
-        keys = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except FileNotFoundError:
-        raise SiteFileError(f"site file {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SiteFileError(f"site file {path} cannot be read as YAML: {error}") from error
-    if not isinstance(keys, dict):
-        raise SiteFileError(f"{path}: needs lines 'key: value'; got {keys!r}.")
-    return keys
 
 
 def _need(path: Path, key: str, need: str, got: object) -> SiteFileError:

@@ -54,12 +54,16 @@ def split_sites(
     seed: int,
     fractions: Sequence[float] = FRACTIONS,
 ) -> pd.DataFrame:
-    """Cut the patients into sites alike, with equally many patients, and each site into splits.
+    """Put every patient in one split, as `split_patients` does, and cut each split into sites.
+
+    So the test patients of all sites together are the same, however many sites there are. Sites
+    have equally many patients to one, in each split and altogether, and equally many positive ones
+    to one in each split.
 
     Args:
         table: Label table, as read.
         sites: Names of the sites.
-        seed: Another seed, another cut.
+        seed: Another seed, another split and another cut.
         fractions: As for `split_patients`.
 
     Returns:
@@ -69,16 +73,22 @@ def split_sites(
         SplitError: There are too few patients to give each split of each site one.
         ValueError: As for `split_patients`.
     """
-    parts = _cut(_queue(table, seed), [1 / len(sites)] * len(sites))
-    cut = []
-    for name, patients in zip(sites, parts, strict=True):
-        own = table[table["patient"].isin(patients)]
-        try:
-            cut.append(split_patients(own, seed=seed, fractions=fractions).assign(site=name))
-        except SplitError as error:
-            raise SplitError(f"site '{name}': {error}") from None
-    whole = pd.concat(cut).sort_values("patient", ignore_index=True)
-    return whole[["patient", "site", "split"]]
+    split = split_patients(table, seed=seed, fractions=fractions).set_index("patient")["split"]
+    positive = positive_patients(table)
+    # Each stratum of each split in random order, one after the other, is dealt out to the sites
+    # like cards: of whatever stands together they get equally many.
+    cut = pd.DataFrame({"patient": _queue(table, seed)})
+    cut["split"] = cut["patient"].map(split)
+    cut["positive"] = cut["patient"].map(positive)
+    cut = cut.sort_values(["split", "positive"], kind="stable")
+    for name, number in cut["split"].value_counts().items():
+        if number < len(sites):
+            raise SplitError(
+                f"split '{name}' has {number} of the {len(cut)} patients for {len(sites)} sites; "
+                "needs more patients, a larger fraction or fewer sites."
+            )
+    cut["site"] = np.resize(sites, len(cut))
+    return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
 
 
 def split_by_lists(

@@ -3,11 +3,22 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_study.class_sets import ClassSetError, check_known, draw, published, read_class_sets
-from cxr_study.vocabulary import NIH_CLASSES
+from cxr_study.class_sets import (
+    ClassSetError,
+    check_known,
+    class_sets_of,
+    draw,
+    published,
+    published_sites,
+    read_class_sets,
+)
+from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 
 
 class TestPublished:
+    def test_there_are_seven_numbers_of_sites(self):
+        assert published_sites() == (2, 3, 4, 5, 6, 8, 10)
+
     @pytest.mark.parametrize("sites", [2, 3, 4, 5, 6, 8, 10])
     def test_together_the_sites_hold_all_of_nih(self, sites):
         sets = published(sites)
@@ -57,6 +68,36 @@ class TestDraw:
     def test_what_cannot_be_drawn_is_refused(self, sites, shared):
         with pytest.raises(ClassSetError, match=f"{sites} sites need a class each"):
             draw(["Mass", "Edema"], sites, shared=shared, seed=0)
+
+
+class TestClassSetsOf:
+    @pytest.mark.parametrize(("sites", "shared"), [(2, None), (10, None), (4, 0), (4, 8)])
+    def test_they_are_as_published_where_they_were(self, sites, shared):
+        assert class_sets_of(NIH_CLASSES[::-1], sites, shared=shared, seed=5) == published(
+            sites, shared
+        )
+
+    @pytest.mark.parametrize("classes", [NIH_CLASSES, CHEXPERT_CLASSES])
+    def test_with_all_classes_shared_every_site_has_them_all(self, classes):
+        sets = class_sets_of(classes[::-1], 4, shared=len(classes), seed=0)
+        assert sets == (tuple(classes),) * 4
+
+    @pytest.mark.parametrize(
+        ("classes", "sites", "shared"),
+        [(NIH_CLASSES, 2, 10), (NIH_CLASSES, 3, 8), (CHEXPERT_CLASSES, 4, 8)],
+    )
+    def test_others_are_drawn_from_the_seed(self, classes, sites, shared):
+        for seed in (0, 1):
+            sets = class_sets_of(classes, sites, shared=shared, seed=seed)
+            assert sets == draw(classes, sites, shared=shared, seed=seed)
+
+    def test_what_is_neither_published_nor_drawn_is_refused(self):
+        with pytest.raises(ClassSetError, match="needs 7; has 2, 3"):
+            class_sets_of(NIH_CLASSES, 7, shared=None, seed=0)
+        with pytest.raises(ClassSetError, match=r"14 classes of NIH; these are .* Say how many"):
+            class_sets_of(CHEXPERT_CLASSES, 2, shared=None, seed=0)
+        with pytest.raises(ClassSetError, match="at most 14 shared ones"):
+            class_sets_of(NIH_CLASSES, 2, shared=15, seed=0)
 
 
 class TestReadClassSets:

@@ -4,8 +4,9 @@ import yaml
 
 from cxr_study.class_sets import ClassSetError
 from cxr_study.site_cut import write_sites
-from cxr_study.site_data import check_disjoint, load_labels
+from cxr_study.site_data import check_disjoint, load_labels, read_labels
 from cxr_study.site_file import read_site_file
+from cxr_study.split import split_patients
 from cxr_study.split_file import read_split
 
 
@@ -44,6 +45,16 @@ def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions
             "train": 28, "validation": 4, "test": 8,
         }  # fmt: skip
         assert site.table["Edema"].sum() == 20
+
+
+def test_the_test_patients_do_not_depend_on_the_number_of_sites(pool, tmp_path):
+    tested = []
+    for number in (1, 2, 4):
+        paths = write_sites(pool, tmp_path / str(number), SETS[-1:] * number, seed=0, share=0.5)
+        tables = [load_labels(read_site_file(path)).table for path in paths]
+        tested.append({p for table in tables for p in table["patient"][table["split"] == "test"]})
+    whole = split_patients(read_labels(pool), seed=0)
+    assert tested == [set(whole["patient"][whole["split"] == "test"])] * 3
 
 
 def test_truth_has_every_class_of_every_image_where_it_is_certain(pool, tmp_path):

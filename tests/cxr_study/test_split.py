@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cxr_study import split
 
@@ -80,9 +82,39 @@ class TestSplitSites:
         positive = frame[frame["patient"] < "p100"]
         assert positive["site"].value_counts().to_dict() == {"a": 50, "b": 50}
 
-    def test_too_few_patients_are_refused_with_the_site(self):
-        with pytest.raises(split.SplitError, match=r"site 'a': split '.*' got none of the 1"):
-            split.split_sites(table([1, 0]), ["a", "b"], seed=0)
+    @given(st.integers(1, 10), st.integers(0, 150), st.integers(0, 3))
+    def test_every_number_of_sites_has_the_same_splits_and_cuts_each_stratum_alike(
+        self, sites, positives, seed
+    ):
+        rows = table([1] * positives + [0] * (150 - positives))
+        names = [f"site-{number}" for number in range(sites)]
+        frame = split.split_sites(rows, names, seed=seed)
+        whole = split.split_patients(rows, seed=seed)
+        pd.testing.assert_frame_equal(frame[["patient", "split"]], whole)
+        positive = frame["patient"] < f"p{positives:03}"
+        of_stratum = pd.crosstab([frame["split"], positive], frame["site"])
+        of_split = of_stratum.groupby("split").sum()
+        for counts in (of_stratum, of_split, of_split.sum().to_frame().T):
+            counts = counts.reindex(columns=names, fill_value=0)
+            assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
+
+    def test_row_order_does_not_matter_and_the_seed_does(self):
+        rows = table(HALF)
+        first = split.split_sites(rows, ["a", "b"], seed=0)
+        pd.testing.assert_frame_equal(first, split.split_sites(rows[::-1], ["a", "b"], seed=0))
+        other = split.split_sites(rows, ["a", "b"], seed=1)
+        of_both = first["split"] == other["split"]
+        assert (first["site"] != other["site"])[of_both].any()
+
+    def test_neighbours_in_the_table_are_at_either_site(self):
+        frame = split.split_sites(table([0] * 200), ["a", "b"], seed=0)
+        training = frame["site"][frame["split"] == "train"]
+        assert 20 < (training[:70] == "a").sum() < 50
+        assert training[::2].nunique() == 2
+
+    def test_fewer_patients_than_sites_are_refused_with_the_split(self):
+        with pytest.raises(split.SplitError, match="'validation' has 2 of the 20 patients for 3 s"):
+            split.split_sites(table([1, 0] * 10), ["a", "b", "c"], seed=0)
 
 
 class TestSplitByLists:
