@@ -19,6 +19,7 @@ from cxr_study import (
     cli_poc,
     cli_report,
     cli_run,
+    cli_study,
     cli_submit,
     cli_train,
     job_folder,
@@ -47,6 +48,7 @@ app = typer.Typer(
 app.add_typer(cli_data.app, name="data")
 app.add_typer(cli_kit.app, name="kit")
 app.add_typer(cli_poc.app, name="poc")
+app.add_typer(cli_study.app, name="study")
 app.command(epilog="Example:  surgagg classes sites/*.yaml")(cli_data.classes)
 app.command("continue", epilog=cli_checkpoint.CONTINUE_EPILOG)(cli_checkpoint.continue_)
 app.command(epilog=cli_checkpoint.RETIRE_EPILOG)(cli_checkpoint.retire)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from cxr_study import cache, progress
 from cxr_study.phantom import write_phantom
+from cxr_study.phantom.acquisition import SITES
 
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
@@ -58,18 +59,35 @@ def embedded_study(seed: int = SEED) -> EmbeddedStudy:
         seed: Of the phantom; with another, other patients are drawn.
     """
     study = _study(seed)
-    with _lock(study.root):
-        if not study.root.exists():
-            _notice(f"no site files given: writing the phantom study to {study.root}")
-            with progress.bar("phantom images") as report:
-                write_phantom(
-                    study.root,
-                    images_per_site=IMAGES_PER_SITE,
-                    size=IMAGE_SIZE,
-                    seed=seed,
-                    progress=report,
-                )
+    _write(study.root, IMAGES_PER_SITE, ("nih", "chexpert"), seed)
     return study
+
+
+def embedded_data(images: int) -> Path:
+    """Folder of a phantom of all data sets in the cache, written first where it is not there.
+
+    Args:
+        images: Frontal images of each data set.
+    """
+    root = cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{images}-{'-'.join(SITES)}"
+    _write(root, images, tuple(SITES), SEED)
+    return root
+
+
+def _write(root: Path, images: int, sites: tuple[str, ...], seed: int) -> None:
+    with _lock(root):
+        if root.exists():
+            return
+        _notice(f"writing the phantom study to {root}")
+        with progress.bar("phantom images") as report:
+            write_phantom(
+                root,
+                images_per_site=images,
+                size=IMAGE_SIZE,
+                seed=seed,
+                sites=sites,
+                progress=report,
+            )
 
 
 def embedded_initial_body() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,9 @@ from cxr_study.site_file import SiteFile, SiteFileError, read_site_file
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint
 from surgical_aggregation.metrics import auroc
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    from surgical_aggregation.local_model import LocalModel
 
 
 @dataclass(frozen=True)
@@ -130,20 +134,31 @@ def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.
         SiteError: The checkpoint does not fit the network.
     """
     from cxr_study.input_pipeline import dataset
+
+    local = restored(checkpoint, network)
+    nothing = np.zeros((len(pixels), len(local.classes)), np.float32)
+    batches = dataset(pixels, nothing, batch_size=256)
+    return pd.DataFrame(local.model.predict(batches, verbose=0), columns=list(local.classes))
+
+
+def restored(checkpoint: Checkpoint, network: Network) -> LocalModel:
+    """A checkpoint's network, to predict with.
+
+    Raises:
+        SiteError: The checkpoint does not fit the network.
+    """
     from cxr_study.model import build
     from surgical_aggregation.local_model import LocalModel
 
     body, columns = wire.split(checkpoint.variables)
     held = tuple(columns)
-    model = LocalModel(
+    local = LocalModel(
         build(network.backbone, len(held), image_size=network.image_size, hidden=network.hidden),
         held,
     )
-    model.set_body(body)
-    model.set_columns(columns)
-    nothing = np.zeros((len(pixels), len(held)), np.float32)
-    batches = dataset(pixels, nothing, batch_size=256)
-    return pd.DataFrame(model.model.predict(batches, verbose=0), columns=list(held))
+    local.set_body(body)
+    local.set_columns(columns)
+    return local
 
 
 def class_aurocs(

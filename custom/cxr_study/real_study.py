@@ -41,6 +41,24 @@ def write_nih_study(nih_dir: Path, out_dir: Path, *, seed: int, k: int = 2) -> l
             there are too few patients.
     """
     class_sets = published(k)
+    pool = write_nih_pool(nih_dir, out_dir)
+    return write_sites(read_site_file(pool), out_dir / "sites", class_sets, seed=seed)
+
+
+def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
+    """Write a site file of the NIH images at hand, without a split.
+
+    Args:
+        nih_dir: See `write_nih_study`.
+        out_dir: Receives `nih.yaml`, and the csv where it lists images that are not there.
+
+    Returns:
+        The site file.
+
+    Raises:
+        StudyError: None of the images is there.
+        ValueError: There is no csv, or it is not NIH's.
+    """
     labels, _, images = official_files("nih", nih_dir)
     table = nih.read(labels)
     there = table["image"][[file is not None for file in locate(images, table["image"])]]
@@ -56,7 +74,7 @@ def write_nih_study(nih_dir: Path, out_dir: Path, *, seed: int, k: int = 2) -> l
     write_site_file(
         pool, dataset="nih", labels=labels, images=images, split=out_dir / "sites" / "split.csv"
     )
-    return write_sites(read_site_file(pool), out_dir / "sites", class_sets, seed=seed)
+    return pool
 
 
 def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:

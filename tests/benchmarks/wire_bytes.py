@@ -19,8 +19,8 @@ from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
 from cxr_study import jobs
-from cxr_study.comparison.grid import Row
 from cxr_study.embedded import embedded_initial_body
+from cxr_study.rows import Row
 from cxr_study.simulation import simulate
 from cxr_study.vocabulary import NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.global_model import GlobalModel, MergeIntoGlobalModel, to_learnable

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from cxr_study.comparison.grid import ENDINGS, Cell, Row
+from cxr_study.comparison.grid import ENDINGS, Cell
 from cxr_study.comparison.measures import Interval, interval
 from cxr_study.comparison.outcome import Outcome
+from cxr_study.rows import Row
 
 REPRODUCED, NOT_REPRODUCED, NOT_DECIDED = "reproduced", "not reproduced", "not decided"
 

@@ -6,16 +6,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cxr_study import jobs, results
+from cxr_study import results, row_job
 from cxr_study.comparison.grid import ENDINGS, Cell
+from cxr_study.row_job import Models
 from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
-from surgical_aggregation import strategy
-from surgical_aggregation.persistor import BEST_FILE, LAST_FILE
-from surgical_aggregation.site_state import BEST_FILE as SITE_BEST_FILE
-from surgical_aggregation.site_state import LAST_FILE as SITE_LAST_FILE
-
-Models = Mapping[str, Path]
-"""Site -> checkpoint of the model that is measured there."""
+from surgical_aggregation.persistor import LAST_FILE
 
 Tell = Callable[[int], None]
 """Called with the number of rounds made so far."""
@@ -72,27 +67,18 @@ def _run(
     states: Mapping[str, Path],
     tell: Tell,
 ) -> None:
-    method, sites = jobs.METHODS[cell.row.method], cell.setup.sites
-    settings: dict[str, object] = {
-        **cell.setup.settings,
-        "seed": cell.seed,
-        "threads": 1,
-        "num_rounds": rounds,
-        "patience": patience,
-        "min_clients": len(sites),
-    }
-    if method.union_head:
-        settings["union"] = union
-    if method.own_columns:
-        settings["head_weighting"] = cell.row.head_weighting
-        settings["report_counts"] = cell.row.head_weighting == "positives"
-    jobs.configure(
-        cell.row.method,
+    sites = cell.setup.sites
+    row_job.configure(
+        cell.row,
         folder / "job",
         sites=sites,
-        strategy=cell.row.strategy,
-        settings=settings,
-        per_site={},
+        union=union.split(","),
+        settings={
+            **cell.setup.settings,
+            "seed": cell.seed,
+            "num_rounds": rounds,
+            "patience": patience,
+        },
     )
     environment = {
         "CXR_SITES": str(cell.site_files.absolute()),
@@ -120,11 +106,4 @@ def _workspace(folder: Path) -> Path:
 
 
 def _models(cell: Cell, folder: Path, *, best: bool) -> Models:
-    """The global model for every site, or each site's own where there is no global one."""
-    workspace = _workspace(folder)
-    head = jobs.METHODS[cell.row.method].personal_head
-    if strategy.personal(cell.row.strategy, personal_head=head) is None:
-        model = checkpoint_folder(workspace) / (BEST_FILE if best else LAST_FILE)
-        return dict.fromkeys(cell.setup.sites, model)
-    file = SITE_BEST_FILE if best else SITE_LAST_FILE
-    return {site: checkpoint_folder(workspace, site) / file for site in cell.setup.sites}
+    return row_job.models(cell.row, _workspace(folder), cell.setup.sites, best=best)

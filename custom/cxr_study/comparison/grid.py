@@ -8,66 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cxr_study import jobs, solo_run
-
-TITLES: Mapping[str, str] = {
-    "surgical": "Surgical aggregation",
-    "partial_loss": "FL with partial loss",
-    "vanilla": "Vanilla FL",
-    "personalised": "Personalised FL",
-    "individual": "Individual",
-    "centralised": "Centralised",
-    "centralised-partial": "Centralised, partial loss",
-}
-"""Method -> what it is called in tables; FL: federated learning."""
-
-SOLO_STRATEGIES: Mapping[str, str] = {
-    "fedavg": "batch norm trained",
-    "fedbn+": "batch norm frozen",
-}
-"""What strategies mean where there is no federation."""
+from cxr_study import solo_run
+from cxr_study.rows import SOLO_STRATEGIES, Row
 
 ENDINGS = ("equal rounds", "early stopping")
 """Which model of a training is measured: the last after so many rounds, or the best before it was
 stopped."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A way to train: a line of the table.
-
-    Attributes:
-        method: Key of `jobs.METHODS` or of `solo_run.METHODS`.
-        strategy: See `surgical_aggregation.strategy`.
-        head_weighting: Of the server's aggregator.
-    """
-
-    method: str
-    strategy: str
-    head_weighting: str = "mean"
-
-    @property
-    def name(self) -> str:
-        """A short name, different for every row, that can be a file's."""
-        weighting = "" if self.head_weighting == "mean" else f"-{self.head_weighting}"
-        return f"{self.method}-{self.strategy}{weighting}"
-
-    @property
-    def federated(self) -> bool:
-        """Whether it is a FLARE job."""
-        return self.method in jobs.METHODS
-
-    @property
-    def title(self) -> str:
-        """The method, for people."""
-        return TITLES[self.method]
-
-    @property
-    def variant(self) -> str:
-        """The strategy, for people."""
-        shown = self.strategy if self.federated else SOLO_STRATEGIES[self.strategy]
-        return shown if self.head_weighting == "mean" else f"{shown}, head by {self.head_weighting}"
-
 
 _STRATEGIES: Mapping[str, Sequence[str]] = {
     "surgical": ("fedavg", "fedbn+", "fedbn"),

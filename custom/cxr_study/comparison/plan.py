@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cxr_study import evaluation, job_folder, jobs
-from cxr_study.comparison.grid import Cell, Row, Setup
+from cxr_study.comparison.grid import Cell, Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.initial_body import check_network
 from cxr_study.label_table import classes as class_columns
+from cxr_study.rows import Row
 from cxr_study.site_cut import decisions
 from cxr_study.site_file import read_site_file, write_site_file
 from cxr_study.study_run import prepare

@@ -16,10 +16,11 @@ from rich.progress import (
 )
 
 from cxr_study.comparison import claims, plan, schedule, summary
-from cxr_study.comparison.grid import Cell, Row, Setup
+from cxr_study.comparison.grid import Cell, Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.comparison.summary import Summary
 from cxr_study.comparison.write import write
+from cxr_study.rows import Row
 from surgical_aggregation import __version__
 
 

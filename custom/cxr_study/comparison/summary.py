@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cxr_study.comparison.claims import CLAIMS, Claim, Finding, findings
-from cxr_study.comparison.grid import ENDINGS, Row, Setup
+from cxr_study.comparison.grid import ENDINGS, Setup
 from cxr_study.comparison.measures import MEASURES, Interval, interval
 from cxr_study.comparison.outcome import Outcome
+from cxr_study.rows import Row
 
 
 @dataclass(frozen=True)

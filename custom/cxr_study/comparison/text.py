@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study.comparison.claims import EQUAL_CLASSES, REPRODUCED, Finding
-from cxr_study.comparison.grid import ENDINGS, Row
+from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES, Interval
 from cxr_study.comparison.summary import Line, Summary, Verdict
+from cxr_study.rows import Row
 
 NOT_DEFINED, FAILED = "not defined", "failed"
 

@@ -11,9 +11,10 @@ import pytest
 
 from cxr_study.comparison import outcome
 from cxr_study.comparison.cell import FAILED
-from cxr_study.comparison.grid import ENDINGS, Cell, Row, Setup
+from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.phantom import write_phantom
+from cxr_study.rows import Row
 from cxr_study.simulation import checkpoint_folder
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.checkpoint import digest, load, save

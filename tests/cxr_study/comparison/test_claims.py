@@ -9,8 +9,9 @@ from cxr_study.comparison.claims import (
     findings,
     verdict,
 )
-from cxr_study.comparison.grid import ENDINGS, ROWS, Row
+from cxr_study.comparison.grid import ENDINGS, ROWS
 from cxr_study.comparison.measures import MEASURES, Interval
+from cxr_study.rows import Row
 
 SHARED, OWN, OTHER, ALL = MEASURES
 COLLAPSE, PARTIAL, FEDBN_PLUS = CLAIMS

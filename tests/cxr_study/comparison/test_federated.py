@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study import job_folder, jobs
+from cxr_study import job_folder, jobs, row_job
 from cxr_study.comparison import federated
-from cxr_study.comparison.grid import Row
+from cxr_study.rows import Row
 from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder
 
 UNION = "Edema,Fracture,Mass"
@@ -22,8 +22,9 @@ def train(made_up, tmp_path, monkeypatch):
         calls, told, configured = [], [], []
         losses = iter(range(lost))
 
-        def configure(method, folder, *, sites, strategy, settings, per_site):
+        def configure(method, folder, *, sites, strategy, preset, settings, per_site):
             assert (method, sites, per_site) == (row.method, ("nih", "chexpert"), {})
+            assert preset is None
             configured.append({**settings, "strategy": strategy})
 
         def simulate(job, workspace, sites, *, environment, states, watch):
@@ -46,7 +47,7 @@ def train(made_up, tmp_path, monkeypatch):
             watch(events)
 
         monkeypatch.setattr(federated, "simulate", simulate)
-        monkeypatch.setattr(federated.jobs, "configure", configure)
+        monkeypatch.setattr(row_job.jobs, "configure", configure)
         cell = made_up.cell(seed=7)
         setup = dataclasses.replace(cell.setup, rounds=rounds, most_rounds=most_rounds, patience=3)
         cell = dataclasses.replace(cell, row=row, setup=setup)

@@ -1,9 +1,6 @@
 import json
 
-import pytest
-
-from cxr_study import jobs
-from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, Cell, Row
+from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, Cell
 
 
 class TestRows:
@@ -31,19 +28,6 @@ class TestRows:
     def test_titles_and_variants_together_tell_rows_apart(self):
         shown = [(row.title, row.variant) for row in (*ROWS, *HEAD_WEIGHTINGS)]
         assert len(set(shown)) == len(shown)
-
-    @pytest.mark.parametrize(
-        ("row", "federated", "variant"),
-        [
-            (Row("surgical", "fedbn+", "samples"), True, "fedbn+, head by samples"),
-            (Row("vanilla", "fedavg"), True, "fedavg"),
-            (Row("individual", "fedavg"), False, "batch norm trained"),
-            (Row("centralised", "fedbn+"), False, "batch norm frozen"),
-        ],
-    )
-    def test_a_row_says_what_it_is(self, row, federated, variant):
-        assert (row.federated, row.variant) == (federated, variant)
-        assert row.federated == (row.method in jobs.METHODS)
 
 
 class TestCell:

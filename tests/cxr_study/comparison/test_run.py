@@ -8,9 +8,10 @@ from rich.console import Console
 
 from cxr_study.comparison import run as comparison
 from cxr_study.comparison import schedule
-from cxr_study.comparison.grid import Row, Setup
+from cxr_study.comparison.grid import Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.phantom import write_phantom
+from cxr_study.rows import Row
 
 ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})

@@ -2,9 +2,10 @@ import dataclasses
 
 import pytest
 
-from cxr_study.comparison.grid import ENDINGS, Row
+from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.summary import lines, verdicts
+from cxr_study.rows import Row
 
 SHARED, OWN, OTHER, ALL = MEASURES
 ROW = Row("surgical", "fedbn+")

@@ -6,8 +6,9 @@ from rich.console import Console
 
 from cxr_study.comparison import text
 from cxr_study.comparison.claims import Finding
-from cxr_study.comparison.grid import ENDINGS, Row
+from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import Interval
+from cxr_study.rows import Row
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""The commands that rerun the papers' studies, and others: `surgagg study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cxr_study.cli_run import say, split
+from cxr_study.studies import summary
+from cxr_study.studies.data_file import read_data
+from cxr_study.studies.machine import Machine
+from cxr_study.studies.make import make
+from cxr_study.studies.plan import Selection
+from cxr_study.studies.study_file import read_study, shipped
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Rerun the papers' studies, or make one.",
+    epilog="Example:  surgagg study run clients shared-classes --quick",
+)
+console = Console()
+
+
+@app.command(epilog="Example:  surgagg study run clients shared-classes --quick")
+def run(
+    studies: Annotated[
+        list[str], typer.Argument(help=f"Study files, or names: {', '.join(shipped())}.")
+    ],
+    data: Annotated[
+        str, typer.Option(help="Data file, or 'phantom': which data, and which recipe.")
+    ] = "phantom",
+    out: Annotated[
+        Path, typer.Option(help="Folder for all runs; those that are there are not made again.")
+    ] = Path("runs/studies"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The settings of the quick form, one seed.")
+    ] = False,
+    settings: Annotated[str, typer.Option(help="Some settings, by comma. Default: all.")] = "",
+    methods: Annotated[str, typer.Option(help="Some methods, by comma. Default: all.")] = "",
+    seeds: Annotated[
+        int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
+    ] = None,
+) -> None:
+    """Make every run of some studies that is not made yet, side by side, and say what came out.
+
+    Federated runs in FLARE's simulator. A failed run does not stop the others; the same command
+    goes on where an earlier one was interrupted.
+    """
+    selection = Selection(
+        settings=split(settings) or None,
+        methods=split(methods) or None,
+        seeds=seeds or (1 if quick else None),
+        quick=quick,
+    )
+    read = [read_study(study) for study in studies]
+    made = make(
+        read,
+        read_data(data),
+        out,
+        selection,
+        machine=Machine.here(),
+        console=console,
+    )
+    for study in read:
+        found = summary.write(made.runs[study.name], out, out / study.name)
+        if not found.empty:
+            summary.show(study.title, study.factor, found, console)
+        say(f"figures  {out / study.name}")
+    for failure in made.failures:
+        say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
+    if made.failures:
+        raise typer.Exit(1)
+
+
+@app.command("list", epilog="Example:  surgagg study list")
+def list_() -> None:
+    """The studies that come with the package."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("name", "title", "settings", "source"):
+        table.add_column(heading)
+    for name in shipped():
+        study = read_study(name)
+        names = ", ".join(setting.name for setting in study.settings)
+        table.add_row(name, study.title, names, study.source)
+    console.print(table)

@@ -1,0 +1,163 @@
+"""One run of a study, in a process of its own: train, predict the test sets, keep the result.
+
+Usage: python -m cxr_study.studies.one_run <folder of the run>
+
+What to do is in the folder's run.json, see `run.Run`. Standard output says how far it is (`ROUND`)
+and why it failed (`FAILED`). It ends when its standard input does: with whoever started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from cxr_study.evaluation import Network
+from cxr_study.job_settings import Settings
+from cxr_study.rows import Row
+from cxr_study.simulation import SimulationError
+from cxr_study.studies import federated_run, predictions, solo, test_set
+from cxr_study.studies.run_folder import (
+    MODELS,
+    SPEC_FILE,
+    WORK,
+    Result,
+    read_result,
+    write_result,
+)
+from cxr_study.studies.training import Tell, Trained, Training
+from surgical_aggregation import tensorflow_runtime
+from surgical_aggregation.checkpoint import Checkpoint, digest, load, save
+
+ROUND = "round "
+"""How a line on standard output begins that says how many rounds are made."""
+
+FAILED = "failed: "
+"""How the last line on standard output begins that says why a run failed."""
+
+GLOBAL = "global"
+"""What the model is called that all sites have in common."""
+
+
+def run(folder: Path, tell: Tell) -> None:
+    """Do a run, unless it is finished, from where an interruption has left it.
+
+    Args:
+        folder: Its folder, with its run.json.
+        tell: How far it is.
+
+    Raises:
+        SimulationError: A job failed.
+        ValueError: Something that was given is unusable, or a model predicts nothing.
+    """
+    with FileLock(folder / ".lock"):  # another study may have it, too
+        if read_result(folder) is not None:
+            return
+        began = time.monotonic()
+        spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
+        training = _training(spec, folder)
+        train = federated_run.train if training.row.federated else solo.train
+        trained = train(training, tell)
+        result = _test(training, trained, spec, folder, began)
+        write_result(result, folder)
+        shutil.rmtree(folder / WORK, ignore_errors=True)
+
+
+def _training(spec: Mapping[str, Any], folder: Path) -> Training:
+    settings: Settings = spec["what"]["settings"]
+    where = spec["where"]
+    return Training(
+        row=Row(**spec["what"]["row"]),
+        sites=tuple(where["sites"]),
+        union=tuple(spec["what"]["union"]),
+        site_files=Path(where["site_files"]),
+        initial_body=Path(where["initial_body"]),
+        preset=spec["what"]["preset"],
+        settings=settings,
+        folder=folder / WORK,
+    )
+
+
+def _test(
+    training: Training, trained: Trained, spec: Mapping[str, Any], folder: Path, began: float
+) -> Result:
+    network = Network(**spec["what"]["network"])
+    tensorflow_runtime.configure(1, 0)
+    models = _models(trained)
+    tests, predicted = {}, {}
+    for name, site_file in spec["where"]["tests"].items():
+        test = test_set.load(Path(site_file), training.union, network.image_size)
+        tests[name] = test_set.keep(test.table, Path(spec["where"]["test_sets"]))
+        for model, checkpoint in models.items():
+            predicted[model, name] = predictions.predict(checkpoint, network, test)
+    predictions.write(predicted, folder)
+    for model, checkpoint in models.items():
+        save(checkpoint, folder / MODELS / f"{model}.npz")
+    first = next(iter(tests))
+    return Result(
+        seconds=time.monotonic() - began,
+        rounds=trained.rounds,
+        best_round=max(model.manifest["round"] for model in models.values()),
+        losses=trained.losses,
+        column_similarity=trained.column_similarity,
+        tests=tests,
+        classes={model: list(map(str, predicted[model, first].probabilities)) for model in models},
+        digests={model: digest(checkpoint.variables) for model, checkpoint in models.items()},
+    )
+
+
+def _models(trained: Trained) -> dict[str, Checkpoint]:
+    """Each site's own, or the one that they have in common."""
+    paths = set(trained.models.values())
+    if len(paths) == 1:
+        return {GLOBAL: load(paths.pop())}
+    return {site: load(path) for site, path in trained.models.items()}
+
+
+def main(folder: Path) -> int:
+    """Do the run in a folder; the exit code."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    try:
+        run(folder, _Rounds())
+    except (ValueError, OSError, SimulationError) as error:
+        _say(FAILED + " ".join(str(error).split()))
+        return 1
+    return 0
+
+
+def _end_with_input() -> None:
+    """End this process when whoever started it has gone, be it killed."""
+    while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Rounds:
+    """Says each number of rounds once."""
+
+    def __init__(self) -> None:
+        self._said = 0
+
+    def __call__(self, rounds: int) -> None:
+        if rounds != self._said:
+            self._said = rounds
+            _say(f"{ROUND}{rounds}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,68 @@
+"""Finished runs of a study, made up: what models predict is given, nothing is trained."""
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.rows import Row
+from cxr_study.studies import predictions, test_set
+from cxr_study.studies.predictions import Predicted
+from cxr_study.studies.run import Run
+from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result, write_result
+
+SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
+
+
+def table(labels, **facts):
+    """A test set's label table; labels: class -> values, one for each image."""
+    images = len(next(iter(labels.values())))
+    descriptors = {
+        "image": [f"{n}.png" for n in range(images)],
+        "patient": [str(n) for n in range(images)],
+        "view": "PA",
+        "sex": "F",
+        "age": 50.0,
+    }
+    return pd.DataFrame({**descriptors, **facts, **labels})
+
+
+def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES):
+    """A planned run."""
+    row = Row(method, strategy)
+    what = {
+        "method": method,
+        "strategy": strategy,
+        "seed": seed,
+        "setting": setting,
+        "sites": sites,
+        "knobs": {"num_rounds": 3, "image_size": 32, "batch_size": 8},
+    }
+    return Run(setting, row, seed, what, {"sites": list(sites)})
+
+
+def finish(planned, folder, tests, predicted, **changes):
+    """Put what a run would leave into the folder of studies.
+
+    Args:
+        planned: See `run`.
+        folder: Of the studies.
+        tests: Test set -> label table.
+        predicted: (model, test set) -> {class: probabilities}.
+        changes: Of the result.
+    """
+    place = folder / RUNS / planned.key
+    place.mkdir(parents=True)
+    frames = {key: pd.DataFrame(values, dtype=np.float32) for key, values in predicted.items()}
+    features = np.zeros((1, 2), np.float32)
+    predictions.write({key: Predicted(frame, features) for key, frame in frames.items()}, place)
+    values = {
+        "seconds": 12.0,
+        "rounds": 3,
+        "best_round": 2,
+        "losses": (0.5, 0.4, 0.3, 0.35),
+        "column_similarity": ({"Edema": 0.9},) * 3,
+        "tests": {name: test_set.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
+        "classes": {model: list(frame) for (model, _), frame in frames.items()},
+        "digests": {model: "0" for model, _ in frames},
+        **changes,
+    }
+    write_result(Result(**values), place)
