@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cxr_study.cli_run import say, split
+from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.studies import summary
 from cxr_study.studies.data_file import read_data
 from cxr_study.studies.machine import Machine
@@ -44,11 +45,18 @@ def run(
     seeds: Annotated[
         int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
     ] = None,
+    poc: Annotated[
+        bool,
+        typer.Option("--poc", help="Federated runs with real services, TLS and an admin session."),
+    ] = False,
+    project: Annotated[
+        Path, typer.Option(help="FLARE's project file for --poc, which has the sites.")
+    ] = PROJECT,
 ) -> None:
     """Make every run of some studies that is not made yet, side by side, and say what came out.
 
-    Federated runs in FLARE's simulator. A failed run does not stop the others; the same command
-    goes on where an earlier one was interrupted.
+    Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
+    the others; the same command goes on where an earlier one was interrupted.
     """
     selection = Selection(
         settings=split(settings) or None,
@@ -64,6 +72,7 @@ def run(
         selection,
         machine=Machine.here(),
         console=console,
+        project=project if poc else None,
     )
     for study in read:
         found = summary.write(made.runs[study.name], out, out / study.name)

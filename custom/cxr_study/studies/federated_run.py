@@ -60,7 +60,7 @@ def train(training: Training, tell: Tell) -> Trained:
         row_job.models(training.row, workspaces[-1], training.sites, best=True),
         _rounds_made(workspaces[-1]),
         tuple(each.mean_validation_bce for each in results.rounds(*servers, personal=personal)),
-        _similarities(servers),
+        similarities(servers),
     )
 
 
@@ -120,7 +120,7 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
     )
 
 
-def _similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:
+def similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:
     """Of each round; one that was made again is the later part's."""
     events: dict[int, dict[str, Any]] = {}
     for server in servers:

@@ -43,6 +43,7 @@ def make(
     *,
     machine: Machine,
     console: Console,
+    project: Path | None = None,
 ) -> Made:
     """Make the runs of some studies that are not made yet.
 
@@ -53,6 +54,7 @@ def make(
         selection: Which part of each study.
         machine: What the runs may take.
         console: Where to show how far they are.
+        project: See `plan.runs`.
 
     Raises:
         StudyError: They cannot be made.
@@ -64,7 +66,7 @@ def make(
             f"{str(folder.absolute())!r}. Give another --out."
         )
     began = time.monotonic()
-    planned = {study.name: plan.runs(study, data, folder, selection) for study in studies}
+    planned = {study.name: plan.runs(study, data, folder, selection, project) for study in studies}
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
     with LiveTable(everything, machine, console) as table:

@@ -21,11 +21,12 @@ from typing import Any
 
 from filelock import FileLock
 
+from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import Network
 from cxr_study.job_settings import Settings
 from cxr_study.rows import Row
 from cxr_study.simulation import SimulationError
-from cxr_study.studies import federated_run, predictions, solo, test_set
+from cxr_study.studies import federated_run, poc_training, predictions, solo, test_set
 from cxr_study.studies.run_folder import (
     MODELS,
     SPEC_FILE,
@@ -56,7 +57,8 @@ def run(folder: Path, tell: Tell) -> None:
         tell: How far it is.
 
     Raises:
-        SimulationError: A job failed.
+        SimulationError: A job failed in the simulator.
+        DeployedRunError: A job failed in a POC.
         ValueError: Something that was given is unusable, or a model predicts nothing.
     """
     with FileLock(folder / ".lock"):  # another study may have it, too
@@ -65,11 +67,18 @@ def run(folder: Path, tell: Tell) -> None:
         began = time.monotonic()
         spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
         training = _training(spec, folder)
-        train = federated_run.train if training.row.federated else solo.train
-        trained = train(training, tell)
+        trained = _train(training, spec["where"]["project"], tell)
         result = _test(training, trained, spec, folder, began)
         write_result(result, folder)
         shutil.rmtree(folder / WORK, ignore_errors=True)
+
+
+def _train(training: Training, project: str | None, tell: Tell) -> Trained:
+    if not training.row.federated:
+        return solo.train(training, tell)
+    if project is None:
+        return federated_run.train(training, tell)
+    return poc_training.train(training, Path(project), tell)
 
 
 def _training(spec: Mapping[str, Any], folder: Path) -> Training:
@@ -129,7 +138,7 @@ def main(folder: Path) -> int:
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         run(folder, _Rounds())
-    except (ValueError, OSError, SimulationError) as error:
+    except (ValueError, OSError, SimulationError, DeployedRunError) as error:
         _say(FAILED + " ".join(str(error).split()))
         return 1
     return 0

@@ -12,6 +12,7 @@ from typing import Any
 
 from cxr_study import job_folder, presets, row_job, solo_run
 from cxr_study.class_sets import class_sets_of
+from cxr_study.deployment.poc_project import PocProject
 from cxr_study.embedded import embedded_initial_body
 from cxr_study.initial_body import check_network
 from cxr_study.rows import Row
@@ -53,7 +54,13 @@ class Selection:
     quick: bool = False
 
 
-def runs(study: Study, data: StudyData, folder: Path, selection: Selection) -> list[Run]:
+def runs(
+    study: Study,
+    data: StudyData,
+    folder: Path,
+    selection: Selection,
+    project: Path | None = None,
+) -> list[Run]:
     """All runs of a study, seed by seed; their site files are written and their images decoded.
 
     Args:
@@ -61,9 +68,12 @@ def runs(study: Study, data: StudyData, folder: Path, selection: Selection) -> l
         data: On which data.
         folder: For site files and test sets.
         selection: Of settings, methods and seeds.
+        project: FLARE's project file: federated runs are made in a POC. Default None: in FLARE's
+            simulator.
 
     Raises:
-        StudyError: A data set that sites train on is missing, or what is selected is unknown.
+        StudyError: A data set that sites train on is missing, what is selected is unknown, or the
+            project does not have the sites.
         ValueError: The data, a knob or the initial body is unusable.
     """
     known = {setting.name: setting for setting in study.settings}
@@ -77,7 +87,10 @@ def runs(study: Study, data: StudyData, folder: Path, selection: Selection) -> l
             f"study {study.name} trains on {missing[0]}; data file {data.name} has "
             f"{', '.join(data.sources)}. Add it to the key 'data'."
         )
-    planner = _Planner(data, found, tuple(name for name in study.tests if name in found), folder)
+    tests = tuple(name for name in study.tests if name in found)
+    planner = _Planner(data, found, tests, folder, project)
+    for setting in settings:
+        _check_project(setting, project)
     planner.prepare()
     return [
         planner.run(setting, row, seed)
@@ -95,6 +108,18 @@ def _selected(kind: str, wanted: tuple[str, ...] | None, known: tuple[str, ...])
     return [name for name in dict.fromkeys(known) if wanted is None or name in wanted]
 
 
+def _check_project(setting: Setting, project: Path | None) -> None:
+    """Refuse sites that a POC would not have."""
+    if project is None:
+        return
+    known = PocProject.read(project).sites
+    if not isinstance(setting.sites, tuple) or not set(setting.sites) <= set(known):
+        raise StudyError(
+            f"{project} has the sites {', '.join(known)}; setting {setting.name!r} has "
+            "others. Leave --poc out, or give another --project."
+        )
+
+
 def _data_sets(setting: Setting) -> tuple[str, ...]:
     """Names of those that a setting's sites train on."""
     return setting.sites if isinstance(setting.sites, tuple) else (str(setting.cut),)
@@ -108,15 +133,22 @@ class _Planner:
         found: Name -> data set.
         tests: Names of those to test on.
         folder: For site files and test sets.
+        project: See `runs`.
     """
 
     def __init__(
-        self, data: StudyData, found: Mapping[str, DataSet], tests: tuple[str, ...], folder: Path
+        self,
+        data: StudyData,
+        found: Mapping[str, DataSet],
+        tests: tuple[str, ...],
+        folder: Path,
+        project: Path | None,
     ):
         self.data = data
         self.found = found
         self.tests = tests
         self.folder = folder
+        self.project = project if project is None else project.absolute()
         self.files = SettingFiles(found, folder / "sites")
         self.initial_body = data.initial_body or embedded_initial_body()
         self._body_digest = digest(load(self.initial_body).variables)
@@ -138,6 +170,7 @@ class _Planner:
         union = sorted(set(chain.from_iterable(held.values())))
         tests = {name: self._tested(name, setting, held, seed) for name in self.tests}
         settings = {**self.data.knobs, "seed": seed}
+        project = self.project if row.federated else None
         what = {
             "format": FORMAT,
             "packages": {name: version(name) for name in _PACKAGES},
@@ -152,12 +185,15 @@ class _Planner:
             "tests": {name: path.parent.name for name, path in tests.items()},
             "initial_body": self._body_digest,
         }
+        if project is not None:
+            what["poc"] = True
         where = {
             "site_files": str(folder.absolute()),
             "sites": list(held),
             "tests": {name: str(path.absolute()) for name, path in tests.items()},
             "test_sets": str((self.folder / TEST_SETS).absolute()),
             "initial_body": str(self.initial_body.absolute()),
+            "project": None if project is None else str(project),
         }
         return Run(setting.name, row, seed, what, where)
 

@@ -20,7 +20,8 @@ class Run:
         row: How it trains.
         seed: Of splits, cut, initial heads, order and augmentation.
         what: Everything that matters for what comes out, JSON-serialisable.
-        where: Where its files are: site_files, sites, tests, test_sets and initial_body.
+        where: Where its files are: site_files, sites, tests, test_sets, initial_body, and of a run
+            in a POC FLARE's project file (else None).
     """
 
     setting: str

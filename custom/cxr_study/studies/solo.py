@@ -59,7 +59,8 @@ def knobs(
             only one and trains alone.
         union: Classes of all of them.
         preset: See `presets`; None: none.
-        settings: Knob -> value; those that mean something in a federation alone are left out.
+        settings: Knob -> value; they win, the row's strategy apart. Those that mean something in a
+            federation alone are left out.
 
     Raises:
         JobError: There is no such preset, or a value is of another kind than the job's own.

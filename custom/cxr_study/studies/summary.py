@@ -74,7 +74,7 @@ def _listed(runs: Sequence[Run], folder: Path) -> pd.DataFrame:
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
-    """Print mean AUROCs over all classes, with their intervals over seeds.
+    """Print mean AUROCs over all classes, with their intervals over seeds; "-" is not defined.
 
     Args:
         title: Of the study.
@@ -85,7 +85,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     tests = list(dict.fromkeys(seeds["test"]))
     table = Table(title=f"{title}: mean AUROC (95 % interval over seeds)", box=None)
     for heading in (factor, "method", "batch norm", "model", *tests):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading in tests)
     shown = seeds[seeds["group"] == "all"]
     for keys, rows in shown.groupby(["setting", "method", "strategy", "model"], sort=False):
         setting, method, strategy, model = keys
@@ -99,7 +99,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
 
 def _told(row: pd.Series) -> str:
     if np.isnan(row["auroc"]):
-        return "not defined"
+        return "-"
     told = f"{row['auroc']:.3f}"
     if not np.isnan(row["auroc_low"]):
         told += f" ({row['auroc_low']:.3f} to {row['auroc_high']:.3f})"
