@@ -1,6 +1,7 @@
 """Which classes each site holds: from a file, as published, or drawn from a seed."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,7 @@ def class_sets_of(
     return draw(classes, sites, shared=shared, seed=seed)
 
 
+@cache
 def _published() -> Any:
     source = resources.files(__package__).joinpath("ml4h2024_class_sets.yaml")
     return yaml.safe_load(source.read_text(encoding="utf-8"))

@@ -34,11 +34,12 @@ def configure(
         folder: New folder.
         sites: Names of the sites.
         union: Classes of all of them.
-        settings: Knob -> value; they win.
+        settings: Knob -> value; they win, the row's strategy apart.
         preset: See `presets`. Default: none.
 
     Raises:
         JobError: A knob that the job does not have, or a value of another kind.
+        ValueError: A value is unknown or out of range.
     """
     method = jobs.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}

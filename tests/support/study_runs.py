@@ -1,5 +1,7 @@
 """Finished runs of a study, made up: what models predict is given, nothing is trained."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
@@ -10,6 +12,17 @@ from cxr_study.studies.run import Run
 from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result, write_result
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
+
+RESULT = Result(
+    seconds=12.0,
+    rounds=3,
+    best_round=2,
+    losses=(0.5, 0.4, 0.3, 0.35),
+    column_similarity=({"Edema": 0.9},) * 3,
+    tests={},
+    classes={},
+    digests={},
+)
 
 
 def table(labels, **facts):
@@ -25,8 +38,8 @@ def table(labels, **facts):
     return pd.DataFrame({**descriptors, **facts, **labels})
 
 
-def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES):
-    """A planned run."""
+def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES, **knobs):
+    """A planned run; knobs: name -> value."""
     row = Row(method, strategy)
     what = {
         "method": method,
@@ -34,7 +47,9 @@ def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES):
         "seed": seed,
         "setting": setting,
         "sites": sites,
-        "knobs": {"num_rounds": 3, "image_size": 32, "batch_size": 8},
+        "knobs": {"num_rounds": 3, "image_size": 32, "batch_size": 8, "patience": 0, **knobs},
+        "network": {"backbone": "small_densenet", "image_size": 32, "hidden": 0},
+        "packages": {"surgical-aggregation": "9"},
     }
     return Run(setting, row, seed, what, {"sites": list(sites)})
 
@@ -54,15 +69,9 @@ def finish(planned, folder, tests, predicted, **changes):
     frames = {key: pd.DataFrame(values, dtype=np.float32) for key, values in predicted.items()}
     features = np.zeros((1, 2), np.float32)
     predictions.write({key: Predicted(frame, features) for key, frame in frames.items()}, place)
-    values = {
-        "seconds": 12.0,
-        "rounds": 3,
-        "best_round": 2,
-        "losses": (0.5, 0.4, 0.3, 0.35),
-        "column_similarity": ({"Edema": 0.9},) * 3,
+    facts = {
         "tests": {name: test_set.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
         "classes": {model: list(frame) for (model, _), frame in frames.items()},
         "digests": {model: "0" for model, _ in frames},
-        **changes,
     }
-    write_result(Result(**values), place)
+    write_result(dataclasses.replace(RESULT, **{**facts, **changes}), place)

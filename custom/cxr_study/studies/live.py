@@ -59,7 +59,6 @@ class LiveTable:
         self._counts[how] += 1
         del self._todo[run.key]
         began = self._began.pop(run.key, None)
-        self._rounds.pop(run.key, None)
         if began is None:
             return
         seconds = time.monotonic() - began

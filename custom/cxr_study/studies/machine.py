@@ -48,8 +48,8 @@ class Machine:
     def seconds_left(self, todo: Iterable[Run], done: Iterable[tuple[Run, float]]) -> float | None:
         """How long runs will take, judged by finished ones with about as many processes.
 
-        Each gets its part of the time that as many of its kind would take as fit side by side; all
-        take as long as the longest at least.
+        A run adds its own time divided by how many of its kind fit side by side. All together take
+        no less than the longest of them.
 
         Args:
             todo: Not finished; those that run count as if they had just started.

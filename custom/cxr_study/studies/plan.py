@@ -30,6 +30,12 @@ from surgical_aggregation.checkpoint import digest, load
 FORMAT = 1
 """Of runs; raise it when the same settings no longer give the same run."""
 
+OWN_KNOBS = (
+    "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
+    "strategy", "union",
+)  # fmt: skip
+"""Knobs that a study sets itself."""
+
 _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
 
 
@@ -154,11 +160,18 @@ class _Planner:
         self._body_digest = digest(load(self.initial_body).variables)
 
     def prepare(self) -> None:
-        """Refuse a network that is not the initial body's, and decode the images of all data sets.
+        """Refuse knobs that no training could use, and decode the images of all data sets.
 
         Raises:
-            ValueError: The network, a knob or an image is unusable.
+            StudyError: A knob is the study's own.
+            ValueError: A knob, the network or an image is unusable.
         """
+        if own := [name for name in self.data.knobs if name in OWN_KNOBS]:
+            raise StudyError(
+                f"a study sets the knob {own[0]!r} itself; leave it out of data file "
+                f"{self.data.name}."
+            )
+        self._knobs(Row("surgical", "fedbn+"), ("site",), (), self.data.knobs)
         network = self._network()
         check_network(self.initial_body, backbone=network["backbone"], hidden=network["hidden"])
         for name in self.found:

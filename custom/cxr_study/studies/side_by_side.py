@@ -70,7 +70,7 @@ def run_all(
                     if machine.has_room(run, list(crew.running.values())):
                         del pending[key]
                         crew.start(run)
-                crew.changed.wait(1.0)
+                crew.changed.wait()
         finally:
             crew.stop()
     order = list(unique)
@@ -127,12 +127,11 @@ class _Crew:
                     self._told(run, line.strip())
                 elif line.startswith(FAILED):
                     reason = line.removeprefix(FAILED).strip()
-            code = process.wait()  # before its standard input is closed, which would end it
         if self._stopped:
             return
         folder = self._folder / run.key
-        if code:
-            reason = reason or f"its process ended with code {code}"
+        if process.returncode:
+            reason = reason or f"its process ended with code {process.returncode}"
         elif read_result(folder) is None:
             reason = "it left no result"
         self._told(run, FAILS if reason else DONE)

@@ -2,20 +2,21 @@ from types import SimpleNamespace
 
 import pytest
 
+import study_runs
 from cxr_study.studies import machine
 from cxr_study.studies.machine import Machine
-from study_runs import made_up
 
 PLENTY = 1e15
 """Memory, bytes."""
 
 
 def federation(sites, **knobs):
-    return made_up("surgical", sites=sites, **knobs)
+    names = [f"nih-{number}" for number in range(sites)]
+    return study_runs.run("surgical", sites=dict.fromkeys(names, ("Mass",)), **knobs)
 
 
 def alone(**knobs):
-    return made_up("complete", **knobs)
+    return study_runs.run("complete", **knobs)
 
 
 class TestRoomByCores:
@@ -33,16 +34,18 @@ class TestRoomByCores:
 class TestRoomByMemory:
     def test_runs_take_no_more_together_than_there_is(self):
         run = alone(image_size=224)
-        taken = 2 * 0.9e9 + 64 * 224**2 * 1100
+        taken = 2 * 0.9e9 + 8 * 224**2 * 1100
         assert Machine(cores=100, memory=3 * taken).has_room(run, [run, run])
         assert not Machine(cores=100, memory=2.99 * taken).has_room(run, [run, run])
 
-    @pytest.mark.parametrize("larger", [{"image_size": 64}, {"batch_size": 200}, {"sites": 3}])
+    @pytest.mark.parametrize(
+        "larger", [federation(2, image_size=64), federation(2, batch_size=9), federation(3)]
+    )
     def test_larger_images_batches_and_federations_take_more(self, larger):
         run = federation(2)
-        tight = Machine(cores=100, memory=2 * (3 * 0.9e9 + 2 * 64 * 32**2 * 1100))
+        tight = Machine(cores=100, memory=2 * (3 * 0.9e9 + 2 * 8 * 32**2 * 1100))
         assert tight.has_room(run, [run])
-        assert not tight.has_room(made_up(**larger), [run])
+        assert not tight.has_room(larger, [run])
 
 
 @pytest.mark.parametrize("small", [Machine(cores=1, memory=PLENTY), Machine(cores=99, memory=1)])

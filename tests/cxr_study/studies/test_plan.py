@@ -153,6 +153,16 @@ class TestMistakes:
         with pytest.raises(JobError, match="learning_rat"):
             runs("clients", {"knobs": {**small_data.data.knobs, "learning_rat": 1}}, seeds=1)
 
+    def test_also_where_only_rows_without_a_federation_are_wanted(self, runs, small_data):
+        knobs = {**small_data.data.knobs, "learning_rat": 1}
+        with pytest.raises(JobError, match="learning_rat"):
+            runs("clients", {"knobs": knobs}, methods=("complete",), seeds=1)
+
+    def test_a_knob_that_is_the_studys_own_is_refused(self, runs, small_data):
+        knobs = {**small_data.data.knobs, "strategy": "fedavg"}
+        with pytest.raises(StudyError, match="sets the knob 'strategy' itself"):
+            runs("clients", {"knobs": knobs}, seeds=1)
+
     def test_an_initial_body_of_another_network_is_refused(self, runs, small_data):
         knobs = {**small_data.data.knobs, "backbone": "densenet121"}
         with pytest.raises(InitialBodyError, match="densenet121"):

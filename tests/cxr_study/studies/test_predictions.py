@@ -56,7 +56,7 @@ class TestKept:
 
 
 class TestFeaturedRows:
-    @given(st.integers(1, 300_000))
+    @given(st.integers(1, 2 * FEATURES_OF) | st.integers(1, 300_000))
     def test_they_are_spread_evenly_from_the_first_image_to_the_last(self, images):
         rows = featured_rows(images)
         assert rows.dtype == np.int64

@@ -11,11 +11,11 @@ from threading import Lock, active_count
 import psutil
 import pytest
 
+import study_runs
 from cxr_study.studies import one_run, side_by_side
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.run_folder import write_result
 from cxr_study.studies.side_by_side import DONE, FAILS, KEPT, STARTS, run_all
-from study_runs import RESULT, made_up
 
 DO = 'shutil.copyfile(home / "made.json", folder / "result.json"); note("done")\n'
 WAIT = 'note("start"); print("round 1", flush=True); time.sleep(60)\n'
@@ -28,7 +28,7 @@ def make(tmp_path, monkeypatch):
     """Make runs with a program in the place of the real one; the failures."""
 
     def make(program, *runs, machine=ONE_AT_A_TIME, **arguments):
-        write_result(RESULT, tmp_path)
+        write_result(study_runs.RESULT, tmp_path)
         (tmp_path / "result.json").rename(tmp_path / "made.json")
         file = tmp_path / "program.py"
         file.write_text(
@@ -36,7 +36,7 @@ def make(tmp_path, monkeypatch):
             "from pathlib import Path\n"
             "folder, home = Path(sys.argv[1]), Path(__file__).parent\n"
             'spec = json.loads((folder / "run.json").read_text())\n'
-            'seed = spec["what"]["knobs"]["seed"]\n'
+            'seed = spec["what"]["seed"]\n'
             "def note(text):\n"
             '    with (home / "notes").open("a") as file: print(seed, text, file=file)\n'
             + textwrap.dedent(program)
@@ -48,7 +48,7 @@ def make(tmp_path, monkeypatch):
 
 
 def seeds(number):
-    return [made_up("complete", "fedavg", seed) for seed in range(number)]
+    return [study_runs.run("complete", "fedavg", seed) for seed in range(number)]
 
 
 def notes(home):
@@ -65,7 +65,7 @@ def processes(home):
     ]
 
 
-def wait_until(true, seconds=30):
+def wait_until(true, seconds=60):
     began = time.monotonic()
     while not true():
         assert time.monotonic() - began < seconds
@@ -107,13 +107,11 @@ class TestRunAll:
         make(program + DO, *seeds(1), told=lambda run, doing: told.append(doing))
         assert told == [STARTS, "round 1", "round 2", DONE]
 
-    def test_the_code_that_runs_is_this_one(self, make):
-        [failure] = make(
-            'import cxr_study; print("failed:", cxr_study.__file__); sys.exit(1)', *seeds(1)
-        )
-        import cxr_study
-
-        assert failure.reason == cxr_study.__file__
+    def test_the_code_that_runs_is_this_ones(self, make, tmp_path, monkeypatch):
+        (tmp_path / "code").mkdir()
+        (tmp_path / "code/only_here.py").touch()
+        monkeypatch.syspath_prepend(tmp_path / "code")
+        assert make("import only_here\n" + DO, *seeds(1)) == []
 
 
 class TestFailures:
@@ -141,10 +139,11 @@ class TestFailures:
         [failure] = make("pass", *seeds(1))
         assert failure.reason == "it left no result"
 
-    def test_one_is_made_anew_the_next_time(self, make, tmp_path):
-        make("sys.exit(1)", *seeds(1))
+    def test_one_is_made_anew_the_next_time_with_a_log_of_its_own(self, make, tmp_path):
+        [failure] = make("raise RuntimeError('kaboom')", *seeds(1))
         assert make(DO, *seeds(1)) == []
         assert notes(tmp_path) == ["0 done"]
+        assert failure.log.read_text() == ""
 
     def test_they_are_told_in_the_order_of_the_runs(self, make):
         runs = seeds(3)
@@ -163,7 +162,10 @@ def test_as_many_run_at_once_as_there_is_room_for_and_no_more(make, tmp_path, co
 
 
 def test_a_run_that_there_is_no_room_for_lets_smaller_ones_pass(make, tmp_path):
-    small, large, last = made_up("complete", seed=0), made_up(seed=1), made_up("complete", seed=2)
+    small, large, last = (
+        study_runs.run(method, seed=seed)
+        for seed, method in enumerate(("complete", "surgical", "complete"))
+    )
     program = """
         note("start")
         for _ in range(200):
@@ -194,6 +196,13 @@ class Interrupt:
 
 
 class TestInterrupt:
+    @pytest.fixture(autouse=True)
+    def interruptible(self):
+        """Also where the tests run in the background, where a shell has interrupts ignored."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
     def test_it_ends_what_runs_and_starts_no_more(self, make, tmp_path):
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
@@ -215,6 +224,13 @@ class TestInterrupt:
         with pytest.raises(KeyboardInterrupt):
             make(stubborn, *seeds(1), told=Interrupt(after=1))
         wait_until(lambda: processes(tmp_path) == [], seconds=5)
+
+    def test_a_run_has_time_to_stop_what_it_has_started(self, make, tmp_path):
+        told = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
+        careful = f"{told}try:\n    {WAIT}finally:\n    time.sleep(0.5); note('stopped')\n"
+        with pytest.raises(KeyboardInterrupt):
+            make(careful, *seeds(1), told=Interrupt(after=1))
+        assert notes(tmp_path) == ["0 start", "0 stopped"]
 
     def test_a_run_that_it_ends_is_no_failure(self, make):
         told = Interrupt(after=1)
@@ -252,10 +268,10 @@ class TestParentKilled:
             "from pathlib import Path\n"
             "from cxr_study.studies import side_by_side\n"
             "from cxr_study.studies.machine import Machine\n"
-            "from study_runs import made_up\n"
+            "import study_runs\n"
             "home = Path(__file__).parent\n"
             'side_by_side.COMMAND = (sys.executable, str(home / "program.py"))\n'
-            "side_by_side.run_all([made_up()], home, Machine(1, 1.0))\n"
+            "side_by_side.run_all([study_runs.run()], home, Machine(1, 1.0))\n"
         )
         parent = subprocess.Popen([sys.executable, tmp_path / "parent.py"])
         yield parent

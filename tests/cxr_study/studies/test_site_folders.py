@@ -48,6 +48,7 @@ class TestWritten:
     def test_relative_paths_lead_out_of_it_as_before(self, tmp_path):
         def write(half):
             (half / "link").symlink_to("../../labels.csv")
+            assert (half / "link").read_text() == "Mass"
 
         (tmp_path / "labels.csv").write_text("Mass")
         folder = written(tmp_path / "sites", WHAT, write)

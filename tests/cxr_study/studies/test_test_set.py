@@ -126,7 +126,10 @@ class TestLoad:
             ["b.png", "004", "PA", "F", 40, 1, 0],
         ]
 
-    def test_every_row_has_its_own_pixels(self, site):
+    def test_every_row_has_its_own_pixels_whichever_images_were_decoded_first(self, site, tmp_path):
+        others = "\n".join(f"00{number},unused" for number in (1, 2, 3))
+        (tmp_path / "few.csv").write_text(f"patient,split\n004,test\n005,test\n{others}\n")
+        load(site(split="few.csv"), ["Edema"], 4)
         test = load(site(), ["Edema"], 4)
         assert test.rows.dtype == np.int64
         assert test.pixels[test.rows][:, 0, 0].tolist() == [4, 2, 1]
