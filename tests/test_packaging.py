@@ -86,5 +86,5 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
         for path in (ROOT / "custom/cxr_study").rglob("*")
         if path.suffix in (".csv", ".css", ".j2", ".txt", ".yaml")
     }
-    assert len(data) == 21
+    assert len(data) == 24
     assert names == modules | data

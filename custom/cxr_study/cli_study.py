@@ -17,6 +17,7 @@ from cxr_study.studies.machine import Machine
 from cxr_study.studies.make import make
 from cxr_study.studies.plan import Selection
 from cxr_study.studies.study_file import read_study, shipped
+from cxr_study.studies.study_results import gather
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -53,7 +54,7 @@ def run(
         Path, typer.Option(help="FLARE's project file for --poc, which has the sites.")
     ] = PROJECT,
 ) -> None:
-    """Make every run of some studies that is not made yet, side by side, and say what came out.
+    """Make every run of some studies that is not made yet, side by side, and report on them.
 
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
     the others; the same command goes on where an earlier one was interrupted.
@@ -64,10 +65,12 @@ def run(
         seeds=seeds or (1 if quick else None),
         quick=quick,
     )
-    read = [read_study(study) for study in studies]
+    from cxr_study.studies.report.write import write as report  # statsmodels takes a while
+
+    read, found = [read_study(study) for study in studies], read_data(data)
     made = make(
         read,
-        read_data(data),
+        found,
         out,
         selection,
         machine=Machine.here(),
@@ -75,10 +78,10 @@ def run(
         project=project if poc else None,
     )
     for study in read:
-        found = summary.write(made.runs[study.name], out, out / study.name)
-        if not found.empty:
-            summary.show(study.title, study.factor, found, console)
-        say(f"figures  {out / study.name}")
+        results = gather(study, made.runs[study.name], out)
+        if results is not None:
+            summary.show(study.title, study.factor, results.seeds, console)
+            say(f"report  {report(results, found, out / study.name)}")
     for failure in made.failures:
         say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
     if made.failures:

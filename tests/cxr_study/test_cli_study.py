@@ -3,13 +3,13 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from cxr_study import cli, cli_study
 from cxr_study.rows import Row
 from cxr_study.studies.plan import Selection, StudyError
+from cxr_study.studies.report import write
 from cxr_study.studies.study_file import StudyFileError, shipped
 
 
@@ -25,7 +25,10 @@ def study(monkeypatch):
             return SimpleNamespace(runs={s.name: [] for s in studies}, failures=failures)
 
         monkeypatch.setattr(cli_study, "make", make)
-        monkeypatch.setattr(cli_study.summary, "write", lambda *_: pd.DataFrame())
+        results = SimpleNamespace(seeds=None)
+        monkeypatch.setattr(cli_study, "gather", lambda *_: results)
+        monkeypatch.setattr(cli_study.summary, "show", lambda *_: None)
+        monkeypatch.setattr(write, "write", lambda _, data, folder: folder / "report.html")
         result = CliRunner().invoke(cli.app, ["study", *options])
         return SimpleNamespace(**called), result
 
@@ -56,7 +59,7 @@ def test_the_quick_form_has_one_seed_unless_it_is_said(study, options, seeds):
 
 def test_where_the_figures_are_is_said(study):
     _, result = study("run", "clients", "--out", "there")
-    assert "there/clients" in result.output
+    assert "there/clients/report.html" in result.output
 
 
 def test_a_run_that_failed_is_named_and_exit_code_1(study):

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -111,9 +111,12 @@ def _kept(path: Path, resamples: int) -> dict[str, np.ndarray] | None:
         return dict(arrays)
 
 
-def _replace(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _replace(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write a file in one step; two reports may be made at once."""
     handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
-    with os.fdopen(handle, "wb") as file:
-        np.savez(file, **arrays)
-    Path(half).replace(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        Path(half).replace(path)
+    finally:
+        Path(half).unlink(missing_ok=True)

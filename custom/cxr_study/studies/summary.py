@@ -1,10 +1,8 @@
-"""What came out of a study, as files and in a few lines for the console."""
+"""What came out of a study, in a few lines for the console, and which runs it is of."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,51 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from cxr_study.rows import Row
-from cxr_study.studies.means import by_run, over_seeds
-from cxr_study.studies.run import Run
-from cxr_study.studies.run_folder import RUNS, read_result
-from cxr_study.studies.scores import scores
-
-SCORES_FILE = "scores.csv"
-"""Class by class; see `scores`."""
-
-MEANS_FILE = "means.csv"
-"""Means over classes, of every run; see `means.by_run`."""
-
-SEEDS_FILE = "seeds.csv"
-"""Means over seeds of those, with intervals; see `means.over_seeds`."""
-
-RUNS_FILE = "runs.csv"
-"""All runs, with key, seconds and rounds; empty where one is not finished."""
+from cxr_study.studies.study_results import StudyResults
 
 
-def write(runs: Sequence[Run], folder: Path, target: Path) -> pd.DataFrame:
-    """Measure the finished runs of a study, and write the csv files above.
-
-    Args:
-        runs: Of the study.
-        folder: Of the studies.
-        target: Folder for the files.
+def runs(results: StudyResults) -> pd.DataFrame:
+    """All runs of a study, the unfinished ones without figures.
 
     Returns:
-        Means over seeds; empty where no run is finished.
+        Columns setting, method, strategy, seed, key, sites, seconds, rounds and best_round.
     """
-    target.mkdir(parents=True, exist_ok=True)
-    _listed(runs, folder).to_csv(target / RUNS_FILE, index=False)
-    measured = scores(runs, folder)
-    if measured.empty:
-        return measured
-    means = by_run(measured)
-    seeds = over_seeds(means)
-    for name, frame in ((SCORES_FILE, measured), (MEANS_FILE, means), (SEEDS_FILE, seeds)):
-        frame.to_csv(target / name, index=False, float_format="%.6g")
-    return seeds
-
-
-def _listed(runs: Sequence[Run], folder: Path) -> pd.DataFrame:
     rows = []
-    for run in runs:
-        result = read_result(folder / RUNS / run.key)
+    for run in results.runs:
+        result = results.results.get(run.key)
         rows.append(
             {
                 "setting": run.setting,
@@ -79,7 +44,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     Args:
         title: Of the study.
         factor: What varies from setting to setting.
-        seeds: As `write` returns it.
+        seeds: See `means.over_seeds`.
         console: Where.
     """
     tests = list(dict.fromkeys(seeds["test"]))

@@ -1,0 +1,72 @@
+"""The head of a study's page: which data, how much of it, which network, how long, which code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from cxr_study.page.words import counted, listed
+from cxr_study.studies import test_set
+from cxr_study.studies.data_file import StudyData
+from cxr_study.studies.report.tables import TESTS
+from cxr_study.studies.run_folder import TEST_SETS
+from cxr_study.studies.study_results import StudyResults
+
+PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
+
+
+def described(data: StudyData) -> str:
+    """On which data, in a few words."""
+    if data.images is None:
+        return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
+    return f"phantom, {data.images:,} images of each data set"
+
+
+def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
+    """Name -> value, for the head of the page.
+
+    Args:
+        results: Of the study.
+        data: On which data.
+    """
+    runs = results.finished
+    what = runs[0].what
+    seconds = [result.seconds for result in results.results.values()]
+    seeds = sorted({run.seed for run in runs})
+    rounds = sorted({run.rounds for run in runs})
+    patience = what["knobs"]["patience"]
+    network = what["network"]
+    return (
+        ("Data", described(data)),
+        ("Tested on", _tested(results)),
+        ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
+        ("Recipe", data.preset or "the jobs' own knobs, with those of the data file"),
+        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {patience or 'none'}"),
+        ("Seeds", listed(list(map(str, seeds)))),
+        ("Runs", _runs(results)),
+        (
+            "Training, one after the other",
+            f"{sum(seconds) / 3600:.1f} h, {fmean(seconds):.0f} s a run",
+        ),
+        ("Made with", listed([f"{name} {of}" for name, of in what["packages"].items()])),
+    )
+
+
+def _runs(results: StudyResults) -> str:
+    planned = {run.key for run in results.runs}
+    poc = sum(bool(run.what.get("poc")) for run in results.finished)
+    told = f"{len(results.results)} of {len(planned)} finished"
+    return f"{told}, {poc} of them in a POC" if poc else told
+
+
+def _tested(results: StudyResults) -> str:
+    """Images and patients of each test set; those of the first seed, where seeds differ."""
+    found: dict[str, str] = {}
+    for result in results.results.values():
+        for name, key in result.tests.items():
+            if name not in found:
+                table = test_set.read(key, results.folder / TEST_SETS)
+                images = counted(len(table), "image")
+                patients = counted(table["patient"].nunique(), "patient")
+                found[name] = f"{TESTS[name]}: {images} of {patients}"
+    return "; ".join(found.values())

@@ -1,0 +1,35 @@
+import dataclasses
+from pathlib import Path
+
+from cxr_study.studies.data_file import StudyData
+from cxr_study.studies.report.facts import described, facts
+
+
+def told(finished, **changes):
+    return dict(facts(dataclasses.replace(finished.results, **changes), finished.data))
+
+
+def test_the_head_says_data_tests_network_runs_and_versions(finished):
+    found = told(finished)
+    assert found["Data"] == "phantom, 2,000 images of each data set"
+    assert found["Tested on"] == "NIH: 120 images of 60 patients; MIMIC: 120 images of 60 patients"
+    assert found["Network"] == "small_densenet, 32 pixels"
+    assert found["Runs"] == "12 of 13 finished"
+    assert found["Seeds"] == "0 and 1"
+    assert found["Rounds"] == "3, patience none"
+    assert found["Training, one after the other"] == "0.0 h, 12 s a run"
+    assert "surgical-aggregation 9" in found["Made with"]
+
+
+def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
+    sources = {"nih": Path("a"), "mimic": Path("b")}
+    data = StudyData("ours", None, sources, Path("c"), "paper", {})
+    assert described(data) == "real data (ours: NIH and MIMIC)"
+
+
+def test_runs_in_a_poc_are_counted(finished):
+    runs = finished.results.runs
+    in_poc = dataclasses.replace(runs[0], what={**runs[0].what, "poc": True})
+    results = {**finished.results.results, in_poc.key: finished.results.results[runs[0].key]}
+    found = told(finished, runs=(in_poc, *runs[1:]), results=results)
+    assert found["Runs"].endswith("1 of them in a POC")

@@ -1,0 +1,50 @@
+"""Means over classes as `means.by_run` gives them, and tables, made up."""
+
+import pandas as pd
+
+from cxr_study.rows import Row
+from cxr_study.studies.published_results import Place, Published
+from cxr_study.studies.report.tables import Column, build
+
+SURGICAL = Row("surgical", "fedbn+")
+NIH = Column("NIH", "nih", ("2",))
+
+
+def mean(auroc, **other):
+    """A line of means; None: not defined."""
+    line = {
+        "setting": "2",
+        "method": "surgical",
+        "strategy": "fedbn+",
+        "seed": 0,
+        "model": "global",
+        "test": "nih",
+        "group": "all",
+        "classes": 14,
+        "auroc": auroc,
+        "auroc_sd": 0.1,
+        "bce": 0.25,
+        "bce_sd": 0.2,
+        **other,
+    }
+    undefined = {"classes": 0, "auroc_sd": None, "bce": None, "bce_sd": None}
+    return line if auroc is not None else {**line, **undefined}
+
+
+def means(*lines):
+    """A frame of `mean`."""
+    frame = pd.DataFrame(list(lines))
+    numbers = ["auroc", "auroc_sd", "bce", "bce_sd"]
+    return frame.astype(dict.fromkeys(numbers, float))
+
+
+def published(auroc=0.82, row=SURGICAL, model="global", setting="2", **other):
+    """What a paper reports, of all classes of NIH."""
+    place = Place(setting, row, model, "nih", "all")
+    facts = {"sd": None, "low": None, "high": None, "bce": None, "classes": 14, **other}
+    return Published("ml4h2024", "2", "clients", place, auroc=auroc, **facts)
+
+
+def table(*lines, columns=(NIH,), rows=(SURGICAL,), title="Sites", data="phantom", **more):
+    """A table of means."""
+    return build("nih-all", title, columns, rows, means(*lines), data=data, **more)
