@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from statistics import fmean
+from statistics import fmean, linear_regression
 from typing import Any
-
-import numpy as np
 
 from cxr_study.rows import Row
 from cxr_study.studies.study_file import Setting
@@ -100,10 +99,11 @@ def _growth(
     along: Callable[[Setting], float],
 ) -> float:
     """How far a line through the leads rises, from the first setting along it to the last."""
-    places, leads = [along(each) for each in settings], _leads(auroc, which, settings)
-    if len(set(places)) < 2 or np.isnan(leads).any():
-        return np.nan
-    return float(np.polyfit(places, leads, 1)[0] * np.ptp(places))
+    places = [along(each) for each in settings]
+    if len(set(places)) < 2:
+        return math.nan
+    slope = linear_regression(places, _leads(auroc, which, settings)).slope
+    return slope * (max(places) - min(places))
 
 
 def _sites(setting: Setting) -> float:

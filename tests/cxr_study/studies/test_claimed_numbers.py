@@ -82,9 +82,10 @@ class TestGrowth:
         assert number(GROWS_WITH_UNSHARED, values, SHARED) == pytest.approx(0.12)
 
     def test_data_sets_as_sites_are_counted(self):
-        settings = [Setting("two", None, ("nih", "chexpert")), SITES[1]]
-        values = {OURS: [0.6, 0.7], THEIRS: [0.6, 0.6]}
-        assert number(GROWS_WITH_SITES, values, settings) == pytest.approx(0.1)
+        settings = [Setting("2", None, ("nih", "chexpert")), *SITES[1:]]
+        values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
+        wanted = number(GROWS_WITH_SITES, values, SITES)
+        assert number(GROWS_WITH_SITES, values, settings) == pytest.approx(wanted)
 
     def test_one_setting_has_no_growth(self):
         assert np.isnan(number(GROWS_WITH_SITES, {OURS: [0.8], THEIRS: [0.7]}, SITES[:1]))

@@ -80,6 +80,14 @@ def test_what_is_not_defined_is_a_line_without_figures(study):
         assert (lines.loc[name, "mark"], lines.loc[name, "tests"]) == ("", 1)
 
 
+def test_figures_are_numbers_where_none_is_defined(study):
+    table = study_runs.table({"Fracture": LABELS["Fracture"]})
+    for method in ("surgical", "vanilla"):
+        study.add({"global": predicted(1, 1, ("Fracture",))}, method, table=table)
+    figures = study.found()[["surgical", "other", "difference", "low", "high", "z", "p", "holm"]]
+    assert figures.isna().all(axis=None) and set(figures.dtypes) == {np.dtype(float)}
+
+
 def test_p_is_adjusted_over_the_classes_of_a_pair_of_runs(study):
     for seed in (0, 1):
         study.add({"global": predicted(1, seed)}, seed=seed)

@@ -91,6 +91,7 @@ class TestModels:
         ("test", "group", "model", "wanted"),
         [
             ("nih", "all", None, 0.9),  # the tested site's own
+            ("nih", "shared", None, 0.9),  # the other one does not count
             ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
             ("mimic", "nih", None, 0.7),  # of the one that has the classes
             ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant

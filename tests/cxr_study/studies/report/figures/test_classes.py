@@ -79,6 +79,8 @@ def test_many_rows_still_keep_within_their_class(made_up, drawn):
     [axes] = drawn(class_dots, made_up.results(), "2", "nih", "d").axes
     places = [line.get_ydata()[0] for line in axes.get_lines() if line.get_marker() != "None"]
     assert len(places) == 15 and np.ptp(places) < 0.9
+    inches = axes.get_position().height * axes.figure.get_figheight()
+    assert inches / axes.get_ylim()[0] < 0.55
 
 
 def test_a_point_is_missing_where_the_model_lacks_the_class(made_up, drawn, lines):
@@ -89,6 +91,7 @@ def test_a_point_is_missing_where_the_model_lacks_the_class(made_up, drawn, line
     [(areas, _)] = lines(axes, "vanilla", markers=True)
     np.testing.assert_allclose(areas, [0.9, np.nan, np.nan])
     assert len(axes.figure.legends[0].get_texts()) == 2
+    assert "not defined" not in headings(axes)
 
 
 def test_a_class_that_nobody_has_a_value_for_is_not_defined(made_up, drawn):

@@ -14,11 +14,12 @@ REACHED = {("global", "nih"): {"Edema": 0.7}}
 
 @pytest.fixture
 def results(made_up):
-    """Two seeds in one setting, one in another; a run that is not finished."""
+    """Two seeds in one setting, one in another with another method; an unfinished run."""
     for setting, method, seed in (("4", "surgical", 0), ("2", "surgical", 1), ("2", "surgical", 0)):
         result = {"rounds": 10 * int(setting) + seed}
         made_up.finish(REACHED, method=method, seed=seed, setting=setting, result=result)
-    made_up.plan("vanilla")
+    made_up.finish(REACHED, method="vanilla", setting="4", result={"rounds": 7})
+    made_up.plan("vanilla", setting="2")
 
     def results(factor="sites"):
         return made_up.results(factor)
@@ -40,8 +41,9 @@ def test_results_are_those_of_finished_runs_by_setting_and_row(results):
     assert {key: sorted(each.rounds for each in several) for key, several in found.items()} == {
         ("2", SURGICAL): [20, 21],
         ("4", SURGICAL): [40],
+        ("4", VANILLA): [7],
     }
-    assert list(found) == [("2", SURGICAL), ("4", SURGICAL)]
+    assert list(found) == [("2", SURGICAL), ("4", SURGICAL), ("4", VANILLA)]
 
 
 def test_a_line_and_the_band_that_it_is_in_are_drawn_in_the_settings_panel(results, lines):
