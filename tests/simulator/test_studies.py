@@ -156,4 +156,5 @@ class TestKilled:
                 np.load(study.home / "killed/runs" / path.parent.name / path.name) as other,
             ):
                 assert one.files == other.files
-                assert all(np.array_equal(one[name], other[name]) for name in one.files)
+                for name in one.files:
+                    np.testing.assert_array_equal(one[name], other[name])

@@ -118,14 +118,3 @@ def test_there_is_nothing_to_draw_without_a_global_model_or_with_few_images(fini
     assert embedding(results, "2", "e") is None
     assert embedding(results, "4", "e") is None
     assert embedding(results, "8", "e") is not None
-
-
-def test_the_map_starts_from_the_principal_components(finish, made_up, drawn):
-    finish(tests=("nih", "mimic", "chexpert"))
-    by_test, _ = drawn(embedding, made_up.results(), "2", "e").axes
-    middles = {colour: each.mean(axis=0) for colour, each in points(by_test).items()}
-    ends = middles[CHEXPERT] - middles[NIH]
-    along = {colour: middle @ ends for colour, middle in middles.items()}
-    assert along[NIH] < along[MIMIC] < along[CHEXPERT]
-    spread = [np.ptp(each @ ends) for each in points(by_test).values()]
-    assert along[CHEXPERT] - along[NIH] > 2 * max(spread)
