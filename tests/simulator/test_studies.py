@@ -67,7 +67,7 @@ def kill_after_a_round(process, folder, rounds):
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read()
-        records = folder.glob("runs/*/work/part-*/server/simulate_job/run_record.jsonl")
+        records = folder.glob("runs/*/*/part-*/server/simulate_job/run_record.jsonl")
         made = [record.read_text().count('"event": "round"') for record in records]
         if any(count >= rounds for count in made):
             break
