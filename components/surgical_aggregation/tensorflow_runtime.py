@@ -1,5 +1,6 @@
 """TensorFlow set up for a site's process: quiet, a fixed number of threads, reproducible."""
 
+import gc
 import os
 import re
 import sys
@@ -50,7 +51,7 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
         Whether models compute in mixed precision from now on.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _without_banner():
+    with _without_banner(), _without_collecting():
         import keras
         import tensorflow as tf
 
@@ -65,6 +66,22 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     mixed = mixed_precision and bool(gpus)
     keras.config.set_dtype_policy("mixed_float16" if mixed else "float32")
     return mixed
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Look for no garbage among what an import makes, neither meanwhile nor ever after.
+
+    It stays as long as the process, and there is so much of it that to look costs a second.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -1,5 +1,9 @@
-"""How many threads TensorFlow gets."""
+"""How many threads TensorFlow gets, and what its import leaves."""
 
+import subprocess
+import sys
+
+import pytest
 from nvflare.apis.fl_constant import ReservedKey
 from nvflare.apis.fl_context import FLContext
 
@@ -28,3 +32,18 @@ class TestThreads:
         monkeypatch.setattr(tensorflow_runtime, "cores", lambda: 8)
         fl_ctx = self.fl_ctx("5f0c", app_server=["server"], app_client=["a", "b", "c"])
         assert tensorflow_runtime.threads_per_site(fl_ctx) == 8
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_what_tensorflow_is_made_of_is_not_looked_through_for_garbage(collecting):
+    program = (
+        "import gc\n"
+        "from surgical_aggregation import tensorflow_runtime\n"
+        f"gc.{'enable' if collecting else 'disable'}()\n"
+        "tensorflow_runtime.configure(1, 0)\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == [str(collecting), "True"]
