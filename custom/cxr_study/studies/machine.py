@@ -12,10 +12,10 @@ import psutil
 from cxr_study.studies.run import Run
 from surgical_aggregation import tensorflow_runtime
 
-_BUSY = 1.5
+_BUSY = 3.5
 """Processes for each core: a federation leaves cores idle while it starts, waits and stops."""
 
-_PROCESS_BYTES = 0.9e9
+_PROCESS_BYTES = 0.6e9
 _PIXEL_BYTES = 1100
 """Of a process that trains, and of each pixel of a batch: DenseNet121's, the larger network."""
 

@@ -76,6 +76,10 @@ class TestGrid:
 
 
 class TestRun:
+    def test_no_federation_is_tracked(self, runs):
+        [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
+        assert run.what["knobs"]["tracking"] == "none"
+
     def test_the_published_class_sets_are_the_sites(self, runs):
         [run] = runs("clients", settings=("3",), methods=("surgical",), seeds=1)
         assert [tuple(held) for held in run.what["sites"].values()] == list(class_sets.published(3))
@@ -158,9 +162,12 @@ class TestMistakes:
         with pytest.raises(JobError, match="learning_rat"):
             runs("clients", {"knobs": knobs}, methods=("complete",), seeds=1)
 
-    def test_a_knob_that_is_the_studys_own_is_refused(self, runs, small_data):
-        knobs = {**small_data.data.knobs, "strategy": "fedavg"}
-        with pytest.raises(StudyError, match="sets the knob 'strategy' itself"):
+    @pytest.mark.parametrize(
+        ("own", "value"), [("strategy", "fedavg"), ("seed", 3), ("tracking", "tensorboard")]
+    )
+    def test_a_knob_that_is_the_studys_own_is_refused(self, runs, small_data, own, value):
+        knobs = {**small_data.data.knobs, own: value}
+        with pytest.raises(StudyError, match=f"sets the knob '{own}' itself"):
             runs("clients", {"knobs": knobs}, seeds=1)
 
     def test_an_initial_body_of_another_network_is_refused(self, runs, small_data):
