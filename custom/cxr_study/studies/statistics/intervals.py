@@ -187,6 +187,6 @@ def _columns(model: ResampledModel, metric: Metric, classes: Sequence[str]) -> n
 def _estimate(rows: np.ndarray | None) -> Estimate | None:
     if rows is None or np.isnan(rows[0]).all():
         return None
-    value, *drawn = map(mean_defined, rows)
+    drawn = np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
     low, high = (None if np.isnan(end) else end for end in percentile_ends(drawn))
-    return Estimate(value, low, high, int((~np.isnan(rows[0])).sum()))
+    return Estimate(mean_defined(rows[0]), low, high, int((~np.isnan(rows[0])).sum()))

@@ -1,1 +1,1 @@
-"""The figures of a study's report, as SVG elements; each fits half a page unless it says so."""
+"""The figures of a study's report, as SVG elements; each is readable at half a page's width."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cxr_study.page.svg import FULL_WIDTH, INK, MUTED, WIDTH
+from cxr_study.page.svg import INK, MUTED, WIDTH
 from cxr_study.rows import Row
 from cxr_study.studies.report.figures.looks import LOOK, METHODS, row_name, rows, settings, svg
 from cxr_study.studies.report.figures.values import in_setting
@@ -19,9 +20,9 @@ from cxr_study.studies.study_results import StudyResults
 CHANCE = 0.5
 """AUROC where bars begin."""
 
-_ROW = 0.27  # inches
-_NAMES = 1.95
-_TEXT = 0.75
+_ACROSS = 2  # panels side by side at most; more are below each other
+_ROW, _BELOW = 0.25, 0.5  # inches; the numbers and what they are, below a panel
+_NAMES, _TEXT = 1.95, 0.75  # inches, beside panels
 
 
 def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str) -> str | None:
@@ -30,8 +31,7 @@ def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str)
     A bar per row; beside it its average, and the mark of how it differs from surgical aggregation.
     Averaged are means over seeds, with the standard deviation over settings as a thin line, as in
     the papers. Where a mean is defined in some settings only, the average is over those, and it is
-    said how many they are. Where sites have models of their own, see `values.models_tested`. With
-    three test sets the figure is as wide as the page.
+    said how many they are. Where sites have models of their own, see `values.models_tested`.
 
     Args:
         results: Of the study.
@@ -73,18 +73,20 @@ def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str)
 
 
 def _panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, list[Axes]]:
-    """A panel for each test set, with room for text beside it; the first one names the rows."""
-    width = WIDTH if len(tests) <= 2 else FULL_WIDTH
-    height = 0.55 + _ROW * len(shown)
-    step = (width - _NAMES) / len(tests)
-    figure = Figure((width, height))
+    """A panel for each test set, with room for text beside it; the left ones name the rows."""
+    across = len(tests) if len(tests) <= _ACROSS else 1
+    high = _ROW * len(shown)
+    tall = (high + _BELOW) * math.ceil(len(tests) / across) + 0.1
+    step = (WIDTH - _NAMES) / across
+    figure = Figure((WIDTH, tall))
     every: list[Axes] = []
     for place in range(len(tests)):
-        at = ((_NAMES + place * step) / width, 0.45 / height)
-        size = ((step - _TEXT) / width, _ROW * len(shown) / height)
-        axes = figure.add_axes((*at, *size), sharex=every[0] if every else None)
+        level, column = divmod(place, across)
+        left, bottom = _NAMES + column * step, tall - 0.1 - level * (high + _BELOW) - high
+        at = (left / WIDTH, bottom / tall, (step - _TEXT) / WIDTH, high / tall)
+        axes = figure.add_axes(at, sharex=every[0] if every else None)
         axes.set_ylim(len(shown) - 0.5, -0.5)
-        names = [row_name(row, shown) if place == 0 else "" for row in shown]
+        names = [row_name(row, shown) if column == 0 else "" for row in shown]
         axes.set_yticks(range(len(shown)), names)
         axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=8)
         axes.tick_params(axis="x", labelsize=7.5)

@@ -17,7 +17,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from cxr_study.label_table import classes as class_columns
-from cxr_study.page.svg import SITES, WIDTH
+from cxr_study.page.svg import OWN, WIDTH
 from cxr_study.studies import predictions, test_set
 from cxr_study.studies.report.figures.looks import LOOK, evenly, svg
 from cxr_study.studies.report.tables import TESTS
@@ -31,8 +31,9 @@ MOST = 420
 FEWEST = 10
 """With fewer images there is nothing to see."""
 
-_TESTS = [(colour, marker) for (colour, _), marker in zip(SITES, "s^D", strict=False)]
-_PRESENT, _ABSENT = ("#C45A00", "^"), ("#B9C3CC", "s")  # few corners keep the element small
+# Markers of few corners keep the element small.
+_TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
+_PRESENT, _ABSENT = (OWN, "^"), ("#B9C3CC", "s")
 _SIZE = 0.019  # of a marker, in widths of a panel
 _SIDE = 0.49  # of a panel, in widths of the figure
 _HEIGHT = 3.2
@@ -69,8 +70,7 @@ def embedding(results: StudyResults, setting: str, name: str) -> str | None:
     map_ = TSNE(init="pca", perplexity=min(30, len(images) / 4), random_state=0)
     with threadpool_limits(1):  # sums in one order: two pages show the same map
         places = map_.fit_transform(features)
-    looks = dict(zip(TESTS, _TESTS, strict=True))
-    by_test = {TESTS[test]: looks[test] for test in images["test"].unique()}
+    by_test = {TESTS[test]: _TESTS[test] for test in images["test"].unique()}
     chosen = str(images.drop(columns="test").eq(1).sum().idxmax())
     kinds = {0.0: f"no {chosen}", 1.0: chosen}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))

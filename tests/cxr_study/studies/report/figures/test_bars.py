@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from cxr_study.page.svg import FULL_WIDTH, WIDTH
 from cxr_study.rows import Row
 from cxr_study.studies.report.figures.bars import CHANCE, bars
 
@@ -72,14 +71,22 @@ def test_rows_are_named_once_with_a_strategy_where_there_are_several(made_up, dr
     assert nih.get_ylim() == (2.5, -0.5)
 
 
-def test_the_axes_are_common_and_three_test_sets_fill_the_page(made_up, drawn):
+def test_two_test_sets_stand_side_by_side_on_one_scale(made_up, drawn):
     made_up.finish(of_all(0.9, "nih") | of_all(0.6, "mimic"))
-    figure = drawn(bars, made_up.results(), {}, "b")
-    one, other = figure.axes
-    assert one.get_xlim() == other.get_xlim() and figure.get_figwidth() == WIDTH
-    made_up.finish(of_all(0.7, "chexpert"), setting="4")
-    figure = drawn(bars, made_up.results(), {}, "b")
-    assert len(figure.axes) == 3 and figure.get_figwidth() == FULL_WIDTH
+    nih, mimic = drawn(bars, made_up.results(), {}, "b").axes
+    assert nih.get_xlim() == mimic.get_xlim()
+    left, right = nih.get_position(), mimic.get_position()
+    assert left.x1 < right.x0 and left.y0 == right.y0
+
+
+def test_three_test_sets_stand_below_each_other_each_with_names(made_up, drawn):
+    made_up.finish(of_all(0.9, "nih", "chexpert", "mimic"))
+    every = drawn(bars, made_up.results(), {}, "b").axes
+    boxes = [axes.get_position() for axes in every]
+    assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1 and boxes[2].y0 > 0
+    assert len({box.x0 for box in boxes}) == 1
+    for axes in every:
+        assert [text.get_text() for text in axes.get_yticklabels()] == ["Surgical aggregation"]
 
 
 def test_there_is_nothing_to_draw_without_a_mean(made_up):

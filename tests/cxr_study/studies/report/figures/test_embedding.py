@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 
 import study_runs
-from cxr_study.page.svg import SITES
 from cxr_study.studies import predictions
 from cxr_study.studies.report.figures import embedding as module
 from cxr_study.studies.report.figures.embedding import FEWEST, MOST, embedding
 from cxr_study.studies.run_folder import RUNS
 
-NIH, CHEXPERT, MIMIC = (colour for colour, _ in SITES[:3])
+NIH, CHEXPERT, MIMIC = (module._TESTS[test][0] for test in ("nih", "chexpert", "mimic"))
 PRESENT, ABSENT = module._PRESENT[0], module._ABSENT[0]
-CORNERS = {NIH: 5, CHEXPERT: 4, MIMIC: 5, PRESENT: 4, ABSENT: 5}  # of a marker, closed
+CORNERS = {NIH: 5, CHEXPERT: 5, MIMIC: 4, PRESENT: 4, ABSENT: 5}  # of a marker, closed
 
 
 @pytest.fixture
 def finish(made_up):
-    """Finishes a run with features: two clusters, a coordinate of the second test set's apart."""
+    """Finishes a run with features, which are a cluster for each test set."""
 
     def finish(images=30, tests=("nih", "mimic"), labels=None, model="global", **run):
         rng = np.random.default_rng(0)
