@@ -14,7 +14,9 @@ from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result, write_result
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 
 RESULT = Result(
+    began=1000.0,
     seconds=12.0,
+    cores=4,
     rounds=3,
     best_round=2,
     losses=(0.5, 0.4, 0.3, 0.35),

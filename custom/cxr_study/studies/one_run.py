@@ -64,7 +64,7 @@ def run(folder: Path, tell: Tell) -> None:
     with FileLock(folder / ".lock"):  # another study may have it, too
         if read_result(folder) is not None:
             return
-        began = time.monotonic()
+        began = time.time()
         spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
         training = _training(spec, folder)
         trained = _train(training, spec["where"]["project"], tell)
@@ -113,7 +113,9 @@ def _test(
         save(checkpoint, folder / MODELS / f"{model}.npz")
     first = next(iter(tests))
     return Result(
-        seconds=time.monotonic() - began,
+        began=began,
+        seconds=time.time() - began,
+        cores=tensorflow_runtime.cores(),
         rounds=trained.rounds,
         best_round=max(model.manifest["round"] for model in models.values()),
         losses=trained.losses,

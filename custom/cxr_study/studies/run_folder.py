@@ -31,7 +31,9 @@ class Result:
     """A finished run.
 
     Attributes:
-        seconds: Wall time of the process that finished it.
+        began: When the process that finished it began, seconds since 1970 (UTC).
+        seconds: Wall time of that process.
+        cores: Of the machine.
         rounds: How many were made.
         best_round: Of the model that is tested; the largest, where every site has its own.
         losses: Mean over sites of the validation BCE of the model that each round started from, and
@@ -43,7 +45,9 @@ class Result:
         digests: Model -> digest of its variables.
     """
 
+    began: float
     seconds: float
+    cores: int
     rounds: int
     best_round: int
     losses: tuple[float | None, ...]

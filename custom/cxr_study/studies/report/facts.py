@@ -9,7 +9,7 @@ from cxr_study.page.words import counted, listed
 from cxr_study.studies import test_set
 from cxr_study.studies.data_file import StudyData
 from cxr_study.studies.report.tables import TESTS
-from cxr_study.studies.run_folder import TEST_SETS
+from cxr_study.studies.run_folder import TEST_SETS, Result
 from cxr_study.studies.study_results import StudyResults
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
@@ -31,7 +31,6 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
     """
     runs = results.finished
     what = runs[0].what
-    seconds = [result.seconds for result in results.results.values()]
     seeds = sorted({run.seed for run in runs})
     rounds = sorted({run.rounds for run in runs})
     patience = what["knobs"]["patience"]
@@ -44,12 +43,21 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
         ("Rounds", f"{listed(list(map(str, rounds)))}, patience {patience or 'none'}"),
         ("Seeds", listed(list(map(str, seeds)))),
         ("Runs", _runs(results)),
-        (
-            "Training, one after the other",
-            f"{sum(seconds) / 3600:.1f} h, {fmean(seconds):.0f} s a run",
-        ),
+        ("Wall time", _wall_time(list(results.results.values()))),
         ("Made with", listed([f"{name} {of}" for name, of in what["packages"].items()])),
     )
+
+
+def _wall_time(results: Sequence[Result]) -> str:
+    """How long runs took side by side; the time in which none was made does not count."""
+    taken = ended = 0.0
+    for result in sorted(results, key=lambda result: result.began):
+        end = result.began + result.seconds
+        taken += max(0.0, end - max(ended, result.began))
+        ended = max(ended, end)
+    cores = listed([f"{number}" for number in sorted({result.cores for result in results})])
+    alone = fmean(result.seconds for result in results)
+    return f"{taken / 60:.0f} min on {cores} cores; {alone:.0f} s a run"
 
 
 def _runs(results: StudyResults) -> str:

@@ -17,8 +17,21 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     assert found["Runs"] == "12 of 13 finished"
     assert found["Seeds"] == "0 and 1"
     assert found["Rounds"] == "3, patience none"
-    assert found["Training, one after the other"] == "0.0 h, 12 s a run"
+    assert found["Wall time"] == "0 min on 4 cores; 12 s a run"
     assert "surgical-aggregation 9" in found["Made with"]
+
+
+def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finished):
+    one = next(iter(finished.results.results.values()))
+    began_and_took = [(0, 120), (60, 120), (90, 30), (3600, 240)]
+    results = {
+        str(number): dataclasses.replace(
+            one, began=began, seconds=seconds, cores=4 if number else 16
+        )
+        for number, (began, seconds) in enumerate(began_and_took)
+    }
+    told_time = told(finished, results=results)["Wall time"]
+    assert told_time == "7 min on 4 and 16 cores; 128 s a run"
 
 
 def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
