@@ -25,10 +25,8 @@ def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finis
     one = next(iter(finished.results.results.values()))
     began_and_took = [(0, 120), (60, 120), (90, 30), (3600, 240)]
     results = {
-        str(number): dataclasses.replace(
-            one, began=began, seconds=seconds, cores=4 if number else 16
-        )
-        for number, (began, seconds) in enumerate(began_and_took)
+        run.key: dataclasses.replace(one, began=began, seconds=seconds, cores=4 if began else 16)
+        for run, (began, seconds) in zip(finished.results.runs, began_and_took, strict=False)
     }
     told_time = told(finished, results=results)["Wall time"]
     assert told_time == "7 min on 4 and 16 cores; 128 s a run"
