@@ -44,8 +44,14 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
         ("Seeds", listed(list(map(str, seeds)))),
         ("Runs", _runs(results)),
         ("Wall time", _wall_time(list(results.results.values()))),
-        ("Made with", listed([f"{name} {of}" for name, of in what["packages"].items()])),
+        ("Code", f"surgical-aggregation {what['packages']['surgical-aggregation']}"),
     )
+
+
+def made_with(results: StudyResults) -> str:
+    """The packages that decide what a run gives, with their versions."""
+    packages = results.finished[0].what["packages"]
+    return listed([f"{name} {version}" for name, version in packages.items()])
 
 
 def _wall_time(results: Sequence[Result]) -> str:

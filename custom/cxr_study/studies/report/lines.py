@@ -11,6 +11,7 @@ import pandas as pd
 
 from cxr_study.rows import Row
 from cxr_study.studies.report.cells import UNDEFINED
+from cxr_study.studies.report.tables import TESTS
 from cxr_study.studies.study_results import StudyResults
 
 
@@ -43,9 +44,9 @@ def tested(found: pd.DataFrame, pairing: str) -> Lines:
             (
                 line["setting"] or "all",
                 *_named(line),
-                line["test"],
+                TESTS[line["test"]],
                 str(line["pairs"]),
-                _figure(line["difference"], line["low"], line["high"], signed=True),
+                with_ends(line["difference"], line["low"], line["high"], signed=True),
                 line["by"],
                 _p(line["p"]),
                 _p(line["holm"]),
@@ -68,9 +69,7 @@ def by_class_kind(results: StudyResults) -> Lines:
             figures = [_mean(by_group[group], "auroc") for group in ("shared", "unique")]
             gap = by_group["shared"]["auroc"] - by_group["unique"]["auroc"]
             line = dict(zip(keys, values, strict=True))
-            rows.append(
-                (line["setting"], *_named(line), line["model"], line["test"], *figures, _gap(gap))
-            )
+            rows.append((*_tested_model(line), *figures, _gap(gap)))
     headings = ("setting", "method", "strategy", "model", "on", "shared", "unique", "gap")
     return Lines(headings, tuple(rows), 5)
 
@@ -83,10 +82,7 @@ def measured(results: StudyResults) -> Lines:
         ("setting", "method", "strategy", "model", "on", *map(str.upper, metrics)),
         tuple(
             (
-                line["setting"],
-                *_named(line),
-                line["model"],
-                line["test"],
+                *_tested_model(line),
                 *(_mean(line, metric) for metric in metrics),
             )
             for _, line in chosen.iterrows()
@@ -108,13 +104,44 @@ def in_subgroups(found: pd.DataFrame) -> Lines:
     return Lines(headings, tuple(_subgroup_rows(found)), 7)
 
 
+def by_patient(found: pd.DataFrame) -> Lines:
+    """How far surgical aggregation is ahead of the other rows, run by run; see `patient_intervals`.
+
+    Args:
+        found: Its differences; those over all classes are shown.
+    """
+    headings = ("setting", "against", "strategy", "model", "on", "seed", "AUROC", "AUPRC")
+    rows = tuple(
+        (
+            *_tested_model(line),
+            str(line["seed"]),
+            *(
+                with_ends(line[metric], line[f"{metric}_low"], line[f"{metric}_high"], signed=True)
+                for metric in ("auroc", "auprc")
+            ),
+        )
+        for _, line in found[found["group"] == "all"].iterrows()
+    )
+    return Lines(headings, rows, 5)
+
+
+def with_ends(
+    value: float | None, low: float | None, high: float | None, *, signed: bool = False
+) -> str:
+    """A figure with the ends of its interval, as far as they are defined (neither None nor NaN)."""
+    form = "{:+.3f}" if signed else "{:.3f}"
+    if value is None or np.isnan(value):
+        return UNDEFINED
+    told = form.format(value)
+    if low is None or np.isnan(low):
+        return told
+    return f"{told} ({form.format(low)} to {form.format(high)})"
+
+
 def _subgroup_rows(found: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     for _, line in found.iterrows():
         yield (
-            line["setting"],
-            *_named(line),
-            line["model"],
-            line["test"],
+            *_tested_model(line),
             line["kind"],
             line["subgroup"],
             f"{line['images']:.0f}",
@@ -125,23 +152,17 @@ def _subgroup_rows(found: pd.DataFrame) -> Iterator[tuple[str, ...]]:
         )
 
 
+def _tested_model(line: Mapping[str, Any] | pd.Series) -> tuple[str, ...]:
+    return (line["setting"], *_named(line), line["model"], TESTS[line["test"]])
+
+
 def _named(line: Mapping[str, Any] | pd.Series) -> tuple[str, str]:
     row = Row(line["method"], line["strategy"])
     return row.title, row.variant
 
 
 def _mean(line: pd.Series, metric: str) -> str:
-    return _figure(line[metric], line[f"{metric}_low"], line[f"{metric}_high"])
-
-
-def _figure(value: float, low: float, high: float, *, signed: bool = False) -> str:
-    form = "{:+.3f}" if signed else "{:.3f}"
-    if value is None or np.isnan(value):
-        return UNDEFINED
-    told = form.format(value)
-    if low is None or np.isnan(low):
-        return told
-    return f"{told} ({form.format(low)} to {form.format(high)})"
+    return with_ends(line[metric], line[f"{metric}_low"], line[f"{metric}_high"])
 
 
 def _gap(value: float) -> str:

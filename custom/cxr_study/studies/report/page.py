@@ -8,9 +8,8 @@ from cxr_study.page.html import template
 from cxr_study.rows import Row
 from cxr_study.studies import class_tests, subgroups
 from cxr_study.studies.analysis import Analysis
-from cxr_study.studies.claims import Judged
 from cxr_study.studies.data_file import StudyData
-from cxr_study.studies.report import facts, lines
+from cxr_study.studies.report import facts, findings, lines
 from cxr_study.studies.report.captions import caption, notes
 from cxr_study.studies.report.figures.bars import bars
 from cxr_study.studies.report.figures.calibration import reliability_diagram
@@ -43,7 +42,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         facts=facts.facts(results, data),
         notices=list(_notices(results, data)),
         judged=analysis.judged,
-        found=_found,
+        told=findings.told,
         by_setting=auroc_by_setting(results, "by-setting"),
         averages=bars(results, _marks(analysis), "averages"),
         tables=tables,
@@ -51,6 +50,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         notes=notes,
         over_settings=lines.tested(analysis.tests, SETTINGS),
         over_classes=lines.tested(analysis.tests, CLASSES),
+        by_patient=lines.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
         dots=[
             (setting, [class_dots(results, setting, test, f"dots-{i}-{test}") for test in tests])
@@ -67,6 +67,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         drift=drift(results, "drift"),
         embedding=embedding(results, last, "embedding"),
         files=files,
+        made_with=facts.made_with(results),
     )
 
 
@@ -93,17 +94,3 @@ def _marks(analysis: Analysis) -> dict[tuple[Row, str], str]:
         (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
         for _, line in chosen.iterrows()
     }
-
-
-def _found(judged: Judged) -> Iterator[str]:
-    """What came out of each comparison of a claim."""
-    for finding in judged.findings:
-        which, difference = finding.comparison, finding.difference
-        told = f"{which.test}: {which.better.title} {which.kind} {which.worse.title}"
-        if difference is None:
-            yield f"{told}: not defined"
-        elif difference.low is None:
-            yield f"{told}: {difference.mean:+.3f}"
-        else:
-            ends = f"{difference.low:+.3f} to {difference.high:+.3f}"
-            yield f"{told}: {difference.mean:+.3f} ({ends})"

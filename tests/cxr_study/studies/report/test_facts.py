@@ -2,7 +2,7 @@ import dataclasses
 from pathlib import Path
 
 from cxr_study.studies.data_file import StudyData
-from cxr_study.studies.report.facts import described, facts
+from cxr_study.studies.report.facts import described, facts, made_with
 
 
 def told(finished, **changes):
@@ -18,7 +18,8 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     assert found["Seeds"] == "0 and 1"
     assert found["Rounds"] == "3, patience none"
     assert found["Wall time"] == "0 min on 4 cores; 12 s a run"
-    assert "surgical-aggregation 9" in found["Made with"]
+    assert found["Code"] == "surgical-aggregation 9"
+    assert "surgical-aggregation 9" in made_with(finished.results)
 
 
 def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finished):

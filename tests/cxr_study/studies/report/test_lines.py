@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from cxr_study.studies import subgroups
+from cxr_study.studies import patient_intervals, subgroups
 from cxr_study.studies.report import lines
 from cxr_study.studies.significance import CLASSES, SETTINGS, significance
 
@@ -18,7 +18,7 @@ def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests)
         for title, variant in (
             ("Vanilla FL", "fedbn+"), ("Centralised, fully labelled", "batch norm frozen"),
         )
-        for test in ("nih", "mimic")
+        for test in ("NIH", "MIMIC")
     ]  # fmt: skip
     assert all(len(row) == len(found.headings) for row in found.rows)
 
@@ -43,7 +43,7 @@ def test_shared_and_unique_classes_stand_beside_each_other_with_their_gap(finish
     assert len(found.rows) == 12
     row = next(row for row in found.rows if row[0] == "2" and row[1].startswith("Surgical"))
     lines_ = seeds[(seeds["setting"] == "2") & (seeds["method"] == "surgical")]
-    mean = lines_[lines_["test"] == row[4]].set_index("group")["auroc"]
+    mean = lines_[lines_["test"] == row[4].lower()].set_index("group")["auroc"]
     assert row[5].startswith(f"{mean['shared']:.3f} (")
     assert row[6].startswith(f"{mean['unique']:.3f} (")
     assert row[7] == f"{mean['shared'] - mean['unique']:+.3f}"
@@ -61,3 +61,14 @@ def test_subgroups_have_their_numbers_of_images_and_patients(finished):
     assert len(found.rows) == len(measured)
     women = next(row for row in found.rows if row[5:7] == ("sex", "F"))
     assert women[7] == "40"
+
+
+def test_differences_by_patient_are_told_run_by_run_over_all_classes(finished):
+    measured = patient_intervals.patient_intervals(finished.results, resamples=20).differences
+    found = lines.by_patient(measured)
+    assert len(found.rows) == (measured["group"] == "all").sum() > 0
+    assert all(len(row) == len(found.headings) for row in found.rows)
+    line = measured[measured["group"] == "all"].iloc[0]
+    told = f"{line['auroc']:+.3f} ({line['auroc_low']:+.3f} to {line['auroc_high']:+.3f})"
+    assert found.rows[0][6] == told
+    assert found.rows[0][5] == str(line["seed"])

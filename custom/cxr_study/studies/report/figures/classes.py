@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import matplotlib as mpl
@@ -11,14 +10,11 @@ from matplotlib.axes import Axes
 
 from cxr_study.page.svg import INK, MUTED, short
 from cxr_study.rows import Row
-from cxr_study.studies.report.figures.looks import LOOK, intervals, marked, rows, svg
+from cxr_study.studies.report.figures.looks import LOOK, marked, rows, svg
 from cxr_study.studies.report.figures.panels import panels
 from cxr_study.studies.report.figures.values import models_tested
 from cxr_study.studies.report.tables import TESTS
 from cxr_study.studies.study_results import StudyResults
-
-Ends = Mapping[tuple[Row, str], tuple[float, float]]
-"""(row, class) -> lower and upper end of an interval."""
 
 _ALL, _SOME = "Labelled by all sites", "Labelled by some sites only"
 _EITHER = "One or the other, depending on the seed"
@@ -26,9 +22,7 @@ _APART = 0.042  # inches from row to row within a class, at most
 _LEAST, _MOST = 0.24, 0.46  # inches of a class
 
 
-def class_dots(
-    results: StudyResults, setting: str, test: str, name: str, ends: Ends | None = None
-) -> str | None:
+def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str | None:
     """Draw the AUROC of each class on a test set: a line per class, a point per row.
 
     Points are means over seeds, below each other in the order of the legend; one is missing where
@@ -41,7 +35,6 @@ def class_dots(
         setting: Its name.
         test: Name of the test set.
         name: Of the element; see `page.svg.svg`.
-        ends: Of 95 % intervals, such as those by patient; for some rows and classes. Default none.
 
     Returns:
         None where no AUROC is defined there.
@@ -64,7 +57,8 @@ def class_dots(
         axes.set_ylim(lines - 0.5, -0.5)
         for number, row in enumerate(shown):
             shift = apart / tall * (number - (len(shown) - 1) / 2)
-            _row(axes, row, {places[c] + shift: c for c in places}, values[row], ends or {})
+            of_row = values.loc[list(places), row]
+            axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
         for heading, place in headings.items():
             _beside(axes, -0.48, place, heading, color=INK, fontweight="bold")
         for number, (class_name, place) in enumerate(places.items()):
@@ -98,13 +92,6 @@ def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dic
             first = len(headings) + len(places)
             places |= {name: first + number for number, name in enumerate(members)}
     return headings, places
-
-
-def _row(axes: Axes, row: Row, classes: Mapping[float, str], values: pd.Series, ends: Ends) -> None:
-    """A row's points and intervals; `classes` by place."""
-    axes.plot([values[name] for name in classes.values()], list(classes), **marked(row))
-    drawn = {place: ends[row, name] for place, name in classes.items() if (row, name) in ends}
-    intervals(axes, row, drawn, along="x")
 
 
 def _beside(axes: Axes, x: float, place: float, text: str, **style: Any) -> None:

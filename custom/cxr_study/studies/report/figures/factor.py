@@ -121,4 +121,4 @@ def _draw(axes: Axes, row: Row, shift: float, line: Sequence[Ours]) -> None:
         for place, ours in zip(places.tolist(), line, strict=True)
         if ours.low is not None and ours.high is not None
     }
-    intervals(axes, row, ends, along="y")
+    intervals(axes, row, ends)

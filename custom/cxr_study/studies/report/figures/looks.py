@@ -88,12 +88,11 @@ def evenly(number: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.int64))
 
 
-def intervals(axes: Axes, row: Row, ends: Mapping[float, tuple[float, float]], along: str) -> None:
-    """Draw a row's intervals as one path: place on the other axis -> ends, along "x" or "y"."""
+def intervals(axes: Axes, row: Row, ends: Mapping[float, tuple[float, float]]) -> None:
+    """Draw a row's intervals as one path: place along x -> ends."""
     over = [value for low, high in ends.values() for value in (low, high, np.nan)]
     at = [place for place in ends for _ in range(3)]
-    points = (over, at) if along == "x" else (at, over)
-    axes.plot(*points, color=METHODS[row.method][0], linewidth=0.9)
+    axes.plot(at, over, color=METHODS[row.method][0], linewidth=0.9)
 
 
 def svg(figure: Figure, name: str, title: str) -> str:

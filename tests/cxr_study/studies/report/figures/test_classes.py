@@ -123,15 +123,6 @@ def test_where_sites_have_models_of_their_own_those_count_that_do(made_up, drawn
         assert defined == pytest.approx(expected)
 
 
-def test_intervals_are_drawn_where_they_are_given(made_up, drawn, lines):
-    made_up.finish({("global", "nih"): {"Edema": 0.7, "Mass": 0.8}})
-    ends = {(SURGICAL, "Mass"): (0.75, 0.85), (OWN, "Edema"): (0.0, 1.0)}
-    [axes] = drawn(class_dots, made_up.results(), "2", "nih", "d", ends).axes
-    [(over, at)] = lines(axes, "surgical", markers=False)
-    np.testing.assert_allclose(over, [0.75, 0.85, np.nan])
-    assert set(at) == {names(axes)["Mass"]}
-
-
 def test_there_is_nothing_to_draw_without_an_auroc(made_up):
     made_up.finish({("global", "nih"): {"Edema": 0.7}}, setting="4")
     results = made_up.results()

@@ -62,12 +62,11 @@ class TestEvenly:
 
 
 class TestIntervals:
-    @pytest.mark.parametrize("along", ["x", "y"])
-    def test_they_are_apart_in_one_path(self, along):
+    def test_they_are_apart_in_one_path(self):
         axes = Figure().subplots()
-        looks.intervals(axes, Row("vanilla", "fedbn+"), {1.0: (0.5, 0.75), 2.0: (0.25, 1.0)}, along)
+        looks.intervals(axes, Row("vanilla", "fedbn+"), {1.0: (0.5, 0.75), 2.0: (0.25, 1.0)})
         [line] = axes.get_lines()
-        over, at = line.get_xydata().T[:: 1 if along == "x" else -1]
+        at, over = line.get_xydata().T
         np.testing.assert_array_equal(over, [0.5, 0.75, np.nan, 0.25, 1.0, np.nan])
         np.testing.assert_array_equal(at, [1, 1, 1, 2, 2, 2])
 
