@@ -39,7 +39,9 @@ def runs(results: StudyResults) -> pd.DataFrame:
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
-    """Print mean AUROCs over all classes, with their intervals over seeds; "-" is not defined.
+    """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
+
+    Strategies are shown where there are several, and models where sites have their own.
 
     Args:
         title: Of the study.
@@ -48,16 +50,21 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
         console: Where.
     """
     tests = list(dict.fromkeys(seeds["test"]))
-    table = Table(title=f"{title}: mean AUROC (95 % interval over seeds)", box=None)
-    for heading in (factor, "method", "batch norm", "model", *tests):
-        table.add_column(heading, no_wrap=heading in tests)
     shown = seeds[seeds["group"] == "all"]
+    several = [column for column in ("strategy", "model") if shown[column].nunique() > 1]
+    table = Table(title=f"{title}: mean AUROC ± half the 95 % interval over seeds", box=None)
+    for heading in (factor, "method", *several, *tests):
+        table.add_column(heading, no_wrap=heading in ("method", *tests))
     for keys, rows in shown.groupby(["setting", "method", "strategy", "model"], sort=False):
         setting, method, strategy, model = keys
         row = Row(method, strategy)
+        beside = {"strategy": row.variant, "model": model}
         by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
         table.add_row(
-            setting, row.title, row.variant, model, *(by_test.get(test, "") for test in tests)
+            setting,
+            row.title,
+            *(beside[column] for column in several),
+            *(by_test.get(test, "") for test in tests),
         )
     console.print(table)
 
@@ -67,5 +74,5 @@ def _told(row: pd.Series) -> str:
         return "-"
     told = f"{row['auroc']:.3f}"
     if not np.isnan(row["auroc_low"]):
-        told += f" ({row['auroc_low']:.3f} to {row['auroc_high']:.3f})"
+        told += f" ± {row['auroc_high'] - row['auroc']:.3f}"
     return told

@@ -33,12 +33,24 @@ def test_every_run_is_listed_the_unfinished_without_figures(results):
     assert runs["seconds"].tolist()[:3] == [12.0] * 3 and np.isnan(runs["seconds"].iloc[3])
 
 
+def shown(seeds, width):
+    console = io.StringIO()
+    summary.show("Two sites", "sites", seeds, Console(file=console, width=width))
+    return console.getvalue().splitlines()
+
+
 def test_the_console_shows_means_with_intervals_and_what_is_not_defined(results):
-    shown = io.StringIO()
-    summary.show("Two sites", "sites", results.seeds, Console(file=shown, width=150))
-    lines = shown.getvalue().splitlines()
+    lines = shown(results.seeds, 150)
     assert "Two sites: mean AUROC" in lines[0]
     [surgical] = [line for line in lines if "Surgical aggregation" in line]
-    assert "0.875 (-0.713 to 2.463)" in surgical
+    assert "0.875 ± 1.588" in surgical
     [own] = [line for line in lines if "Personalised" in line]
     assert own.split()[-2:] == ["a", "-"]
+
+
+def test_what_is_the_same_in_all_lines_is_left_out_and_a_terminal_is_wide_enough(results):
+    seeds = results.seeds
+    alike = seeds[seeds["method"] == "surgical"]
+    *_, heading, line = shown(alike.assign(method="complete"), 60)
+    assert heading.split() == ["sites", "method", "nih"]
+    assert line.split() == ["2", "Centralised,", "fully", "labelled", "0.875", "±", "1.588"]

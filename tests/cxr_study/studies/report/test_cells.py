@@ -83,6 +83,17 @@ class TestOwnModels:
         assert (ours.value, ours.sd) == (pytest.approx(0.7), pytest.approx(0.2))
         assert (ours.runs, ours.seeds, ours.classes) == (1, 1, 14)
 
+    def test_each_setting_of_an_average_has_its_own_sites(self):
+        lines = [
+            mean(0.8, model="nih", **OWN),
+            mean(0.2, model="chexpert", **OWN),
+            mean(0.5, model="nih-1", setting="4", **OWN),
+            mean(0.7, model="nih-2", setting="4", **OWN),
+        ]
+        place = Place(AVERAGE, PERSONALISED.row, "own", "nih", "all")
+        ours = reached(*lines, place=place, settings=("2", "4"))
+        assert (ours.runs, ours.value) == (1, pytest.approx((0.8 + 0.6) / 2))
+
     def test_a_named_model_is_measured_on_every_test_set(self):
         place = Place("2", PERSONALISED.row, "chexpert", "nih", "all")
         lines = [mean(0.8, model="nih", **OWN), mean(0.3, model="chexpert", **OWN)]
