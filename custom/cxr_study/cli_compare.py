@@ -47,7 +47,8 @@ def compare(
         typer.Option("--set", metavar="KNOB=VALUE", help="Set a knob of all; may be repeated."),
     ] = None,
     at_once: Annotated[
-        int, typer.Option(help="Trainings side by side, one thread a site; 0: as cores allow.")
+        int,
+        typer.Option(help="Trainings side by side, one thread a site; 0: as cores allow.", min=0),
     ] = 0,
 ) -> None:
     """Train with every method and strategy of the papers, and test their claims.

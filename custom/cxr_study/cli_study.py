@@ -83,7 +83,7 @@ def run(
             summary.show(study.title, study.factor, results.seeds, console)
             say(f"report  {report(results, found, out / study.name)}")
     for failure in made.failures:
-        say(f"failed: {failure.run.name}: {failure.reason} The log is {failure.log}")
+        say(f"failed: {failure.training.name}: {failure.reason} The log is {failure.log}")
     if made.failures:
         raise typer.Exit(1)
 

@@ -76,6 +76,11 @@ def test_as_many_side_by_side_as_cores_hold_and_one_more(compare, sites, at_once
     assert compare("--sites", sites, "--at-once", "7")[0].at_once == 7
 
 
+def test_fewer_than_none_side_by_side_is_refused(compare):
+    _, result = compare("--at-once", "-1")
+    assert result.exit_code == 2 and "--at-once" in result.output
+
+
 def test_a_knob_of_one_site_is_refused(compare):
     _, result = compare("--set", "nih:epochs=2")
     assert isinstance(result.exception, ComparisonError)

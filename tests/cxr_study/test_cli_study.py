@@ -64,7 +64,7 @@ def test_where_the_figures_are_is_said(study):
 
 def test_a_run_that_failed_is_named_and_exit_code_1(study):
     run = SimpleNamespace(name="2, vanilla-fedbn+, seed 0", row=Row("vanilla", "fedbn+"))
-    failure = SimpleNamespace(run=run, reason="no disk.", log=Path("there/log.txt"))
+    failure = SimpleNamespace(training=run, reason="no disk.", log=Path("there/log.txt"))
     _, result = study("run", "clients", failures=[failure])
     assert result.exit_code == 1
     assert "2, vanilla-fedbn+, seed 0: no disk. The log is there/log.txt" in result.output

@@ -2,20 +2,19 @@
 
 Usage: python -m cxr_study.comparison.cell <cell.json> <folder> <outcome.json>
 
-Says on standard output how far it is, see `ROUND`, and why it failed, see `FAILED`.
+What it says and when it ends, see `training_process`.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cxr_study import evaluation, solo_run
+from cxr_study import evaluation, solo_run, training_process
 from cxr_study.comparison import federated, outcome, solo
 from cxr_study.comparison.grid import Cell
 from cxr_study.comparison.measures import Score
@@ -24,23 +23,18 @@ from cxr_study.evaluation import Network, TestSplit
 from cxr_study.label_table import classes as class_columns
 from cxr_study.row_job import Models
 from cxr_study.simulation import SimulationError
+from cxr_study.training_process import Tell
 from surgical_aggregation import tensorflow_runtime
 from surgical_aggregation.checkpoint import digest, load
 
-ROUND = "round "
-"""How a line on standard output begins that says how many rounds are made."""
 
-FAILED = "failed: "
-"""How the last line on standard output begins that says why a training failed."""
-
-
-def run(cell: Cell, folder: Path, tell: federated.Tell) -> Outcome:
+def run(cell: Cell, folder: Path, tell: Tell) -> Outcome:
     """Train and measure.
 
     Args:
         cell: What to train.
         folder: For jobs, workspaces and models; what an interrupted training left is removed.
-        tell: Called with the number of rounds made.
+        tell: How far it is.
 
     Raises:
         SimulationError: A job failed.
@@ -106,31 +100,10 @@ def _measure(
 
 def main(spec: Path, folder: Path, kept: Path) -> int:
     """Train the cell of a file, and write its outcome; the exit code."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     cell = Cell.from_json(json.loads(spec.read_text(encoding="utf-8")))
-    try:
-        outcome.write(run(cell, folder, _Rounds()), kept)
-    except (ValueError, OSError, SimulationError) as error:
-        _say(FAILED + " ".join(str(error).split()))
-        return 1
-    return 0
-
-
-class _Rounds:
-    """Says each number of rounds once."""
-
-    def __init__(self) -> None:
-        self._said = 0
-
-    def __call__(self, rounds: int) -> None:
-        if rounds != self._said:
-            self._said = rounds
-            _say(f"{ROUND}{rounds}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    return training_process.main(
+        lambda tell: outcome.write(run(cell, folder, tell), kept), (SimulationError,)
+    )
 
 
 if __name__ == "__main__":

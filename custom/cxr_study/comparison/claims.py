@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from cxr_study.comparison.grid import ENDINGS, Cell
-from cxr_study.comparison.measures import Interval, interval
 from cxr_study.comparison.outcome import Outcome
 from cxr_study.rows import Row
-
-REPRODUCED, NOT_REPRODUCED, NOT_DECIDED = "reproduced", "not reproduced", "not decided"
+from cxr_study.seed_intervals import Interval, interval
+from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
 
 UNIQUE = ("unique classes, own site", "unique classes, other site")
 GLOBAL = ("fedavg", "fedbn+")
@@ -92,7 +91,7 @@ CLAIMS = (
         "0.71; FedAvg 0.80, 0.73, 0.70",
     ),
 )
-"""Claims that figures decide; `same_models` decides the one about equal class sets."""
+"""Claims that figures decide; `equal_classes` decides the one about equal class sets."""
 
 EQUAL_CLASSES = (
     "Where all sites label the same classes, surgical aggregation is FedAvg, bit for bit"
@@ -111,15 +110,6 @@ def findings(claim: Claim, outcomes: Mapping[tuple[Row, int], Outcome]) -> list[
         difference = interval(list(_differences(better, worse, measure, ending, outcomes)))
         found.append(Finding(better, worse, measure, ending, difference, verdict(difference)))
     return found
-
-
-def verdict(difference: Interval | None) -> str:
-    """What the interval of a difference says of the claim that it is positive."""
-    if difference is None or difference.low is None or difference.high is None:
-        return NOT_DECIDED
-    if difference.low > 0:
-        return REPRODUCED
-    return NOT_REPRODUCED if difference.high < 0 else NOT_DECIDED
 
 
 def equal_classes(cells: Sequence[Cell], outcomes: Mapping[str, Outcome]) -> str:

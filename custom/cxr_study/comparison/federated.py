@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from cxr_study import results, row_job
 from cxr_study.comparison.grid import ENDINGS, Cell
 from cxr_study.row_job import Models
 from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
+from cxr_study.training_process import Tell
 from surgical_aggregation.persistor import LAST_FILE
-
-Tell = Callable[[int], None]
-"""Called with the number of rounds made so far."""
 
 
 def train(cell: Cell, union: str, folder: Path, tell: Tell) -> dict[str, tuple[Models, int]]:

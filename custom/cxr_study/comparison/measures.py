@@ -1,15 +1,10 @@
-"""The figures of a comparison: mean AUROCs over kinds of classes, and their intervals."""
+"""The figures of a comparison: mean AUROCs over kinds of classes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-
-from scipy import stats
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -31,16 +26,6 @@ class Score:
     held: bool
     predicted: bool
     auroc: float | None
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds and its 95 % t interval; no ends with fewer than two seeds."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    seeds: int
 
 
 MEASURES: Mapping[str, Callable[[Score], bool]] = {
@@ -68,17 +53,3 @@ def mean_auroc(scores: Sequence[Score], measure: str) -> float | None:
         return None
     defined = [score.auroc for score in members if score.auroc is not None]
     return fmean(defined) if defined else None
-
-
-def interval(values: Sequence[float]) -> Interval | None:
-    """Mean of values of several seeds with its t interval; None for no value."""
-    if not values:
-        return None
-    mean = fmean(values)
-    if len(values) < 2:
-        return Interval(mean, None, None, len(values))
-    error = float(stats.sem(values))
-    if math.isclose(error, 0.0, abs_tol=1e-12):
-        return Interval(mean, mean, mean, len(values))
-    low, high = stats.t.interval(CONFIDENCE, len(values) - 1, loc=mean, scale=error)
-    return Interval(mean, float(low), float(high), len(values))

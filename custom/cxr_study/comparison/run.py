@@ -21,6 +21,8 @@ from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.comparison.summary import Summary
 from cxr_study.comparison.write import write
 from cxr_study.rows import Row
+from cxr_study.side_by_side import DONE, FAILS, KEPT
+from cxr_study.training_process import ROUND
 from surgical_aggregation import __version__
 
 
@@ -67,7 +69,7 @@ def compare(
         setup, cells[0].site_files, cells[0].initial_body, folder / "equal-classes-sites"
     )
     with _Shown(len(cells) + len(equal), console) as shown:
-        outcomes, failures = schedule.run(
+        outcomes, failures = schedule.run_all(
             [*cells, *equal], folder, at_once=at_once, told=shown.told
         )
     trained = [outcomes[cell.name] for cell in cells if cell.name in outcomes]
@@ -78,7 +80,9 @@ def compare(
         lines=summary.lines(rows, trained),
         verdicts=summary.verdicts(trained),
         equal_classes=claims.equal_classes(equal, outcomes),
-        failures={failure.cell.name: f"{failure.reason} See {failure.log}" for failure in failures},
+        failures={
+            failure.training.name: f"{failure.reason} See {failure.log}" for failure in failures
+        },
         seconds=sum(outcome.seconds for outcome in outcomes.values()),
         version=__version__,
     )
@@ -109,17 +113,17 @@ class _Shown:
         self._progress.stop()
 
     def told(self, cell: Cell, doing: str) -> None:
-        """Show what a training does; see `schedule.Told`."""
+        """Show what a training does; see `side_by_side.Told`."""
         task = self._tasks.pop(cell.name, None)
-        if doing in schedule.ENDED:
+        if doing in (DONE, FAILS, KEPT):
             if task is not None:
                 self._progress.remove_task(task)
             self._progress.advance(self._all)
-            if doing != schedule.KEPT and not self._console.is_terminal:  # where a bar is not drawn
+            if doing != KEPT and not self._console.is_terminal:  # where a bar is not drawn
                 self._console.print(f"{cell.name}: {doing}", highlight=False, markup=False)
             return
         if task is None:
             task = self._progress.add_task(f"  {cell.name}", total=cell.setup.most_rounds)
         self._tasks[cell.name] = task
-        if doing.startswith(schedule.ROUND):
-            self._progress.update(task, completed=int(doing.removeprefix(schedule.ROUND)))
+        if doing.startswith(ROUND):
+            self._progress.update(task, completed=int(doing.removeprefix(ROUND)))

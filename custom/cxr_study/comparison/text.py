@@ -9,11 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cxr_study.comparison.claims import EQUAL_CLASSES, REPRODUCED, Finding
+from cxr_study.comparison.claims import EQUAL_CLASSES, Finding
 from cxr_study.comparison.grid import ENDINGS
-from cxr_study.comparison.measures import MEASURES, Interval
+from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.summary import Line, Summary, Verdict
 from cxr_study.rows import Row
+from cxr_study.seed_intervals import Interval
+from cxr_study.verdicts import REPRODUCED
 
 NOT_DEFINED, FAILED = "not defined", "failed"
 

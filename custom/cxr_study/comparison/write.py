@@ -15,12 +15,13 @@ from cxr_study import jobs
 from cxr_study.comparison import figures, text
 from cxr_study.comparison.claims import EQUAL_CLASSES
 from cxr_study.comparison.grid import ENDINGS
-from cxr_study.comparison.measures import MEASURES, Interval
+from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.outcome import Outcome
 from cxr_study.comparison.plan import EQUAL_CLASSES_ROUNDS, EQUAL_CLASSES_ROWS
 from cxr_study.comparison.summary import Summary
 from cxr_study.page.html import replace, template
 from cxr_study.rows import TITLES
+from cxr_study.seed_intervals import Interval
 
 FORMAT = 1
 """Number of the layout of comparison.json."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from cxr_study.comparison.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
-from cxr_study.comparison.measures import Interval, interval
+from cxr_study.seed_intervals import Interval, interval
 from cxr_study.studies.claimed_numbers import SAME, Comparison
 from cxr_study.studies.study_evidence import StudyEvidence
 from cxr_study.studies.study_results import StudyResults
+from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
 
 HOLDS, DOES_NOT_HOLD = "holds", "does not hold"
 

@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from cxr_study.side_by_side import DONE, FAILS, KEPT, STARTS
 from cxr_study.studies.machine import Machine
-from cxr_study.studies.one_run import ROUND
 from cxr_study.studies.run import Run
-from cxr_study.studies.side_by_side import DONE, FAILS, KEPT, STARTS
+from cxr_study.training_process import ROUND
 
 
 class LiveTable:

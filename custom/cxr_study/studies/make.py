@@ -9,14 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study.studies import plan, side_by_side
+from cxr_study.side_by_side import Failure
+from cxr_study.studies import plan, schedule
 from cxr_study.studies.data_file import StudyData
 from cxr_study.studies.live import LiveTable
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.plan import Selection, StudyError
 from cxr_study.studies.run import Run
 from cxr_study.studies.run_folder import RUNS
-from cxr_study.studies.side_by_side import Failure
 from cxr_study.studies.study_file import Study
 
 
@@ -31,7 +31,7 @@ class Made:
     """
 
     runs: dict[str, list[Run]]
-    failures: list[Failure]
+    failures: list[Failure[Run]]
     seconds: float
 
 
@@ -70,5 +70,5 @@ def make(
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
     with LiveTable(everything, machine, console) as table:
-        failures = side_by_side.run_all(everything, folder / RUNS, machine, table.told)
+        failures = schedule.run_all(everything, folder / RUNS, machine, table.told)
     return Made(planned, failures, time.monotonic() - began)

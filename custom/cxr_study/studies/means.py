@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from cxr_study.comparison.measures import interval
+from cxr_study.seed_intervals import interval
 from cxr_study.studies.scores import METRICS
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 

@@ -2,25 +2,24 @@
 
 Usage: python -m cxr_study.studies.one_run <folder of the run>
 
-What to do is in the folder's run.json, see `run.Run`. Standard output says how far it is (`ROUND`)
-and why it failed (`FAILED`). It ends when its standard input does: with whoever started it.
+What to do is in the folder's run.json, see `run.Run`; what it says and when it ends, see
+`training_process`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
+from cxr_study import training_process
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import Network
 from cxr_study.job_settings import Settings
@@ -35,15 +34,10 @@ from cxr_study.studies.run_folder import (
     read_result,
     write_result,
 )
-from cxr_study.studies.training import Tell, Trained, Training
+from cxr_study.studies.training import Trained, Training
+from cxr_study.training_process import Tell
 from surgical_aggregation import tensorflow_runtime
 from surgical_aggregation.checkpoint import Checkpoint, digest, load, save
-
-ROUND = "round "
-"""How a line on standard output begins that says how many rounds are made."""
-
-FAILED = "failed: "
-"""How the last line on standard output begins that says why a run failed."""
 
 GLOBAL = "global"
 """What the model is called that all sites have in common."""
@@ -134,41 +128,7 @@ def _models(trained: Trained) -> dict[str, Checkpoint]:
     return {site: load(path) for site, path in trained.models.items()}
 
 
-def main(folder: Path) -> int:
-    """Do the run in a folder; the exit code."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    threading.Thread(target=_end_with_input, daemon=True).start()
-    try:
-        run(folder, _Rounds())
-    except (ValueError, OSError, SimulationError, DeployedRunError) as error:
-        _say(FAILED + " ".join(str(error).split()))
-        return 1
-    return 0
-
-
-def _end_with_input() -> None:
-    """End this process when whoever started it has gone, be it killed."""
-    while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-class _Rounds:
-    """Says each number of rounds once."""
-
-    def __init__(self) -> None:
-        self._said = 0
-
-    def __call__(self, rounds: int) -> None:
-        if rounds != self._said:
-            self._said = rounds
-            _say(f"{ROUND}{rounds}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(
+        training_process.main(partial(run, Path(sys.argv[1])), (SimulationError, DeployedRunError))
+    )

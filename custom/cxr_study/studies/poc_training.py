@@ -17,7 +17,8 @@ from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.run_events import read_events
 from cxr_study.studies.federated_run import similarities
-from cxr_study.studies.training import Tell, Trained, Training
+from cxr_study.studies.training import Trained, Training
+from cxr_study.training_process import Tell
 
 _POLL = 1.0
 """Seconds between two looks at a run's record."""

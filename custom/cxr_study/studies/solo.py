@@ -12,7 +12,8 @@ from cxr_study.job_settings import Settings
 from cxr_study.rows import Row
 from cxr_study.solo_run import SoloRun
 from cxr_study.solo_training import BEST_FILE, ROUNDS_FILE
-from cxr_study.studies.training import Tell, Trained, Training
+from cxr_study.studies.training import Trained, Training
+from cxr_study.training_process import Tell
 
 _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `solo_run.METHODS` in its site files alone -> that one."""

@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cxr_study.comparison.measures import interval
 from cxr_study.label_table import classes as class_columns
 from cxr_study.progress import Report
+from cxr_study.seed_intervals import interval
 from cxr_study.studies import predictions, test_set
 from cxr_study.studies.means import RUN
 from cxr_study.studies.reference import counts_on

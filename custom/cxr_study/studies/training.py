@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cxr_study.job_settings import Settings
 from cxr_study.row_job import Models
 from cxr_study.rows import Row
-
-Tell = Callable[[int], None]
-"""Called with the number of rounds made so far."""
 
 
 @dataclass(frozen=True)

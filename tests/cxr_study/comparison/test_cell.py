@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cxr_study.comparison import outcome
-from cxr_study.comparison.cell import FAILED
 from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.phantom import write_phantom
 from cxr_study.rows import Row
 from cxr_study.simulation import checkpoint_folder
+from cxr_study.training_process import FAILED
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.checkpoint import digest, load, save
 
@@ -36,11 +36,16 @@ def train(cell, folder):
     """Call the program; its outcome, exit code, what it said, and its folder."""
     folder.mkdir()
     (folder / "cell.json").write_text(json.dumps(cell.to_json()))
-    done = subprocess.run(
-        [sys.executable, "-m", "cxr_study.comparison.cell",
-         *(folder / name for name in ("cell.json", "work", "outcome.json"))],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    read, write = os.pipe()  # it ends when its standard input does
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "cxr_study.comparison.cell",
+             *(folder / name for name in ("cell.json", "work", "outcome.json"))],
+            stdin=read, capture_output=True, text=True,
+        )  # fmt: skip
+    finally:
+        os.close(read)
+        os.close(write)
     return outcome.read(folder / "outcome.json", cell), done, folder / "work"
 
 

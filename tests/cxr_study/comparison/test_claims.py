@@ -1,17 +1,10 @@
 import pytest
 
-from cxr_study.comparison.claims import (
-    CLAIMS,
-    NOT_DECIDED,
-    NOT_REPRODUCED,
-    REPRODUCED,
-    equal_classes,
-    findings,
-    verdict,
-)
+from cxr_study.comparison.claims import CLAIMS, equal_classes, findings
 from cxr_study.comparison.grid import ENDINGS, ROWS
-from cxr_study.comparison.measures import MEASURES, Interval
+from cxr_study.comparison.measures import MEASURES
 from cxr_study.rows import Row
+from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 
 SHARED, OWN, OTHER, ALL = MEASURES
 COLLAPSE, PARTIAL, FEDBN_PLUS = CLAIMS
@@ -33,25 +26,6 @@ def found(claim, outcomes, better, worse, measure=OTHER):
         for finding in findings(claim, outcomes)
         if (finding.better, finding.worse, finding.measure) == (Row(*better), Row(*worse), measure)
     ]
-
-
-class TestVerdict:
-    @pytest.mark.parametrize(
-        ("low", "high", "wanted"),
-        [
-            (0.01, 0.2, REPRODUCED),
-            (-0.2, -0.01, NOT_REPRODUCED),
-            (-0.1, 0.3, NOT_DECIDED),
-            (0.0, 0.1, NOT_DECIDED),
-            (-0.1, 0.0, NOT_DECIDED),
-        ],
-    )
-    def test_it_follows_from_where_the_interval_lies(self, low, high, wanted):
-        assert verdict(Interval((low + high) / 2, low, high, 3)) == wanted
-
-    def test_one_seed_or_none_decides_nothing(self):
-        assert verdict(Interval(0.3, None, None, 1)) == NOT_DECIDED
-        assert verdict(None) == NOT_DECIDED
 
 
 class TestFindings:

@@ -1,9 +1,6 @@
-import math
-
 import pytest
-from scipy import stats
 
-from cxr_study.comparison.measures import MEASURES, Interval, Score, interval, mean_auroc
+from cxr_study.comparison.measures import MEASURES, Score, mean_auroc
 
 SHARED, OWN, OTHER, ALL = MEASURES
 
@@ -41,18 +38,3 @@ class TestMeanAuroc:
 
     def test_without_unique_classes_there_is_no_figure_of_them(self):
         assert mean_auroc([Score("nih", "Edema", True, True, True, 0.5)], OWN) is None
-
-
-class TestInterval:
-    def test_it_is_the_t_interval_of_the_mean(self):
-        found = interval([0.1, 0.2, 0.3])
-        half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
-        assert (found.mean, found.seeds) == (pytest.approx(0.2), 3)
-        assert (found.low, found.high) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
-
-    def test_one_seed_has_no_ends_and_none_no_interval(self):
-        assert interval([0.5]) == Interval(0.5, None, None, 1)
-        assert interval([]) is None
-
-    def test_values_that_do_not_differ_have_an_interval_without_width(self):
-        assert interval([0.25, 0.25]) == Interval(0.25, 0.25, 0.25, 2)

@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from cxr_study.comparison import run as comparison
-from cxr_study.comparison import schedule
 from cxr_study.comparison.grid import Setup
 from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.phantom import write_phantom
 from cxr_study.rows import Row
+from cxr_study.side_by_side import DONE, FAILS, STARTS, Failure
 
 ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})
@@ -30,22 +30,22 @@ def compare(phantom, made_up, monkeypatch, tmp_path):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
 
     def compare(bad=(), digests=("a", "a"), out="out"):
-        def run(cells, folder, *, at_once, told):
+        def run_all(cells, folder, *, at_once, told):
             outcomes, failures = {}, []
             for cell in cells:
-                told(cell, schedule.STARTS)
+                told(cell, STARTS)
                 told(cell, "round 2")
                 if cell.name in bad:
-                    failures.append(schedule.Failure(cell, "no disk.", folder / "x.log"))
-                    told(cell, schedule.FAILS)
+                    failures.append(Failure(cell, "no disk.", folder / "x.log"))
+                    told(cell, FAILS)
                     continue
                 surgical = cell.row.method == "surgical"
                 values = {"other": 0.8 if surgical else 0.6, "digest": digests[not surgical]}
                 outcomes[cell.name] = made_up.outcome(cell, **values)
-                told(cell, schedule.DONE)
+                told(cell, DONE)
             return outcomes, failures
 
-        monkeypatch.setattr(schedule, "run", run)
+        monkeypatch.setattr(comparison.schedule, "run_all", run_all)
         monkeypatch.setattr(comparison.plan, "check", lambda setup, initial_body: 16)
         (tmp_path / out).mkdir()
         shown = io.StringIO()

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import study_runs
-from cxr_study.comparison.measures import interval
 from cxr_study.rows import Row
+from cxr_study.seed_intervals import interval
 from cxr_study.studies.claimed_numbers import SAME, Comparison
 from cxr_study.studies.claims import (
     DOES_NOT_HOLD,

@@ -5,10 +5,10 @@ import pytest
 from rich.console import Console
 
 import study_runs
+from cxr_study.side_by_side import DONE, FAILS, KEPT, STARTS
 from cxr_study.studies import live
 from cxr_study.studies.live import LiveTable
 from cxr_study.studies.machine import Machine
-from cxr_study.studies.side_by_side import DONE, FAILS, KEPT, STARTS
 
 ONE_CORE = Machine(cores=1, memory=1.0)
 RUNS = [study_runs.run("complete", "fedavg", seed, "two sites", num_rounds=10) for seed in range(4)]

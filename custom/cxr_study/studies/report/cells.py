@@ -8,7 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
-from cxr_study.comparison.measures import interval
+from cxr_study.seed_intervals import interval
 from cxr_study.studies.published_results import AVERAGE, OWN, Place, Published
 from cxr_study.studies.statistics.comparisons import mark
 
@@ -117,8 +117,8 @@ class Cell:
 def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequence[str]) -> Ours:
     """What our runs reach.
 
-    A site's own model is measured on its own test set; on one that is no site's it is the mean over
-    the sites whose models have all its classes.
+    A site's own model is measured on its own test set; on one that is no site's in a setting it is
+    the mean over the sites whose models have all its classes.
 
     Args:
         means: See `means.by_run`; further groups of classes may be in it.
@@ -133,11 +133,11 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequenc
         & (means["group"] == place.group)
         & means["setting"].isin(settings)
     ]
-    model = place.test if place.test in set(chosen["model"]) else None
-    if place.model != OWN:
-        model = place.model
-    if model is not None:
-        chosen = chosen[chosen["model"] == model]
+    if place.model == OWN:
+        own = chosen["model"] == place.test
+        chosen = chosen[own | ~own.groupby(chosen["setting"]).transform("any")]
+    else:
+        chosen = chosen[chosen["model"] == place.model]
     sd = f"{metric}_sd"
     counted = chosen["classes"].where(chosen[metric].notna())
     # A mean over models leaves out those that do not define it.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from cxr_study.comparison.measures import Interval, interval
+from cxr_study.seed_intervals import Interval, interval
 
 PAIRED_T, WILCOXON = "paired t-test", "Wilcoxon signed-rank test"
 

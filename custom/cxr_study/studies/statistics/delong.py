@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import norm, rankdata
 
-from cxr_study.comparison.measures import CONFIDENCE
+from cxr_study.seed_intervals import CONFIDENCE
 from surgical_aggregation.metrics import Floats
 
 _FEWEST = 2  # positives, and negatives: a variance among fewer is not defined

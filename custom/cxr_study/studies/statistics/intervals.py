@@ -1,6 +1,6 @@
 """How far the figures of a report may be off: over classes, and over patients.
 
-Over seeds it is `comparison.measures.interval`.
+Over seeds it is `seed_intervals.interval`.
 """
 
 from __future__ import annotations

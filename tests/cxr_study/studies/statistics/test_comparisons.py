@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cxr_study.comparison.measures import interval
+from cxr_study.seed_intervals import interval
 from cxr_study.studies.statistics.comparisons import (
     PAIRED_T,
     WILCOXON,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.comparison.measures import interval
+from cxr_study.seed_intervals import interval
 from cxr_study.studies.report.figures.factor import auroc_by_setting
 
 

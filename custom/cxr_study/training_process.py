@@ -1,0 +1,68 @@
+"""A process that makes one training for the process that started it, see `side_by_side`.
+
+Its standard output says how far it is (`ROUND`) and why it failed (`FAILED`). It ends when its
+standard input does: with whoever started it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+ROUND = "round "
+"""How a line on standard output begins that says how many rounds are made."""
+
+FAILED = "failed: "
+"""How the last line on standard output begins that says why a training failed."""
+
+Tell = Callable[[int], None]
+"""Called with the number of rounds made so far."""
+
+
+def main(train: Callable[[Tell], None], errors: tuple[type[Exception], ...]) -> int:
+    """Make the training of this process, so that it can be told to end.
+
+    Args:
+        train: Makes it; called with what is to be told how far it is.
+        errors: What it raises where a job failed. Like a ValueError or an OSError they are said in
+            one line; any other error has its trace.
+
+    Returns:
+        The exit code: 1 where the training failed, else 0.
+    """
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
+    try:
+        train(_Rounds())
+    except in_one_line as error:
+        _say(FAILED + " ".join(str(error).split()))
+        return 1
+    return 0
+
+
+def _end_with_input() -> None:
+    """End this process when whoever started it has gone, be it killed."""
+    while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Rounds:
+    """Says each number of rounds once."""
+
+    def __init__(self) -> None:
+        self._said = 0
+
+    def __call__(self, rounds: int) -> None:
+        if rounds != self._said:
+            self._said = rounds
+            _say(f"{ROUND}{rounds}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
