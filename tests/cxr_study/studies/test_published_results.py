@@ -65,6 +65,16 @@ class TestRead:
         found = (line.classes, line.auroc, line.sd, line.low, line.high, line.bce)
         assert tuple(value for value in found if value is not None) == figures
 
+    def test_two_sites_with_half_of_the_data_each_are_the_two_sites_of_the_other_ablation(self):
+        first, second = (
+            {
+                (line.place.row, line.place.test): (line.auroc, line.low, line.high, line.bce)
+                for line in lines(source=V1, study=study, setting=setting)
+            }
+            for study, setting in (("clients", "2"), ("data-size", "1/2"))
+        )
+        assert len(first) == 8 and first == second
+
     def test_tables_agree_with_what_the_text_of_version_1_says_of_them(self):
         said = {
             ("clients", "nih"): (0.81, 0.78, 0.71),

@@ -87,14 +87,11 @@ _OTHER_CLASSES = (
         *against(_SURGICAL, [_PERSONALISED[0]], ["nih"], settings=_ALL),
     ),
     _claim(
-        "FedBN+ is at least as good as FedAvg",
+        "In surgical aggregation FedBN+ is ahead of FedAvg on the test sets of the sites",
         "Table 2",
-        "on NIH, CheXpert and MIMIC with FedBN+ and FedAvg: surgical 0.81, 0.76 and 0.71, and "
-        "0.80 (p <= 0.05), 0.73 (p <= 0.01) and 0.70 (p > 0.05); partial loss 0.78, 0.71 and 0.68, "
-        "and 0.77, 0.68 and 0.68; vanilla 0.71, 0.68 and 0.66, and 0.70, 0.68 and 0.64",
-        *against(_SURGICAL, [_FEDAVG], _TESTS, settings=_ALL),
-        *against(_PARTIAL[1], [_PARTIAL[0]], _TESTS, settings=_ALL),
-        *against(_VANILLA[1], [_VANILLA[0]], _TESTS, settings=_ALL),
+        "on NIH and CheXpert: with FedBN+ 0.81 and 0.76, with FedAvg 0.80 (p <= 0.05) and 0.73 "
+        "(p <= 0.01)",
+        *against(_SURGICAL, [_FEDAVG], _SITES, settings=_ALL),
     ),
 )
 
