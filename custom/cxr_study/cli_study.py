@@ -11,12 +11,12 @@ from rich.table import Table
 
 from cxr_study.cli_run import say, split
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.studies import summary
+from cxr_study.studies import origin, summary
 from cxr_study.studies.data_file import read_data
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.make import make
-from cxr_study.studies.plan import Selection
-from cxr_study.studies.study_file import read_study, shipped
+from cxr_study.studies.selection import Selection
+from cxr_study.studies.study_file import path_of, read_study, shipped
 from cxr_study.studies.study_results import gather
 
 app = typer.Typer(
@@ -39,13 +39,23 @@ def run(
         Path, typer.Option(help="Folder for all runs; those that are there are not made again.")
     ] = Path("runs/studies"),
     quick: Annotated[
-        bool, typer.Option("--quick", help="The settings of the quick form, one seed.")
+        bool,
+        typer.Option(
+            "--quick", help="The settings of the quick form, one seed; --settings and --seeds win."
+        ),
     ] = False,
     settings: Annotated[str, typer.Option(help="Some settings, by comma. Default: all.")] = "",
     methods: Annotated[str, typer.Option(help="Some methods, by comma. Default: all.")] = "",
     seeds: Annotated[
         int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
     ] = None,
+    at_once: Annotated[
+        int,
+        typer.Option(
+            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.",
+            min=0,
+        ),
+    ] = 0,
     poc: Annotated[
         bool,
         typer.Option("--poc", help="Federated runs with real services, TLS and an admin session."),
@@ -63,25 +73,30 @@ def run(
         settings=split(settings) or None,
         methods=split(methods) or None,
         seeds=seeds or (1 if quick else None),
-        quick=quick,
+        quick=quick and not settings,
     )
     from cxr_study.studies.report.write import write as report  # statsmodels takes a while
 
     read, found = [read_study(study) for study in studies], read_data(data)
+    origins = [origin.origin(path_of(study), found, selection) for study in studies]
+    for study, told in zip(read, origins, strict=True):
+        if other := origin.another(told, out / study.name):
+            say(f"{out / study.name} has a report of {other}; this one will replace it.")
     made = make(
         read,
         found,
         out,
         selection,
-        machine=Machine.here(),
+        machine=Machine.here(at_once or None),
         console=console,
         project=project if poc else None,
     )
-    for study in read:
+    for study, told in zip(read, origins, strict=True):
         results = gather(study, made.runs[study.name], out)
         if results is not None:
             summary.show(study.title, study.factor, results.seeds, console)
             say(f"report  {report(results, found, out / study.name)}")
+            origin.write(told, out / study.name)
     for failure in made.failures:
         say(f"failed: {failure.training.name}: {failure.reason} The log is {failure.log}")
     if made.failures:
@@ -90,7 +105,7 @@ def run(
 
 @app.command("list", epilog="Example:  surgagg study list")
 def list_() -> None:
-    """The studies that come with the package."""
+    """The studies that come with the package, and where their files are, to be copied."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("name", "title", "settings", "source"):
         table.add_column(heading)
@@ -99,3 +114,4 @@ def list_() -> None:
         names = ", ".join(setting.name for setting in study.settings)
         table.add_row(name, study.title, names, study.source)
     console.print(table)
+    say(f"files  {path_of(shipped()[0]).parent}")

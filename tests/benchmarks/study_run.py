@@ -11,10 +11,12 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study.studies import schedule
+from cxr_study.studies import images, plan, schedule
+from cxr_study.studies.check import check
 from cxr_study.studies.data_file import read_data
+from cxr_study.studies.data_sets import data_sets
 from cxr_study.studies.machine import Machine
-from cxr_study.studies.plan import Selection, runs
+from cxr_study.studies.selection import Selection
 from cxr_study.studies.study_file import read_study
 from cxr_study.training_process import ROUND
 
@@ -92,7 +94,10 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wanted = Selection((options.setting,), ("surgical",), options.side_by_side + 1)
-        first, *others = runs(read_study("clients"), read_data("phantom"), folder, wanted)
+        study, data = read_study("clients"), read_data("phantom")
+        found = data_sets(data, check(study, data, wanted), folder / "data")
+        first, *others = plan.runs(study, data, found, folder, wanted)
+        images.decode(found, folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
         began = time.perf_counter()
         schedule.run_all(others, folder / "runs", Machine.here(), lambda run, doing: None)

@@ -11,8 +11,8 @@ from cxr_study.deployment import services
 from cxr_study.studies.data_file import read_data
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.make import make
-from cxr_study.studies.plan import Selection, StudyError
 from cxr_study.studies.run_folder import RUNS, read_result
+from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import read_study
 
 pytestmark = [pytest.mark.poc, pytest.mark.keras]

@@ -1,4 +1,7 @@
-"""The numbers that a claim says are above 0: in what one row of a study is better than another."""
+"""The numbers that a claim says are above 0: in what one row of a study is better than another.
+
+Where the better row may be behind, they are claimed to be above minus the margin.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def _leads(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> list
 
 
 def _ahead(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> float:
-    return fmean(_leads(auroc, which, settings)) + which.margin
+    return fmean(_leads(auroc, which, settings))
 
 
 def _nearer(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> float:

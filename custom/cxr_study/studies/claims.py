@@ -1,9 +1,9 @@
 """Whether what the papers claim about a study holds in it, over its seeds.
 
 A claim consists of comparisons. For each seed a comparison gives one number that the claim says is
-above 0, see `claimed_numbers`, and the 95 % t interval of these numbers decides. That two methods
-are comparable is nothing that an interval could show; it is judged where both should have the same
-models, and nowhere else.
+above 0, or above minus a margin, see `claimed_numbers`, and the 95 % t interval of these numbers
+decides. That two methods are comparable is nothing that an interval could show; it is judged where
+both should have the same models, and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from cxr_study.studies.study_results import StudyResults
 from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
 
 HOLDS, DOES_NOT_HOLD = "holds", "does not hold"
+
+_COLUMNS = [
+    "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
+    "settings", "margin", "difference", "low", "high", "seeds", "verdict",
+]  # fmt: skip
 
 _WORDS = {REPRODUCED: HOLDS, NOT_REPRODUCED: DOES_NOT_HOLD, NOT_DECIDED: NOT_DECIDED}
 
@@ -51,9 +56,9 @@ class Finding:
     Attributes:
         comparison: Which.
         settings: Names of those it is about.
-        difference: The number that is claimed to be above 0, over the seeds for which all of these
-            settings define it; None without such a seed.
-        verdict: `HOLDS` where the interval is above 0, `DOES_NOT_HOLD` where it is below, else
+        difference: The number that is claimed to be above 0, or above minus the margin, over the
+            seeds for which all of these settings define it; None without such a seed.
+        verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
             `NOT_DECIDED`. Where models should be the same, `HOLDS` where they are, bit for bit,
             `DOES_NOT_HOLD` where they are not and the interval excludes 0.
     """
@@ -111,7 +116,8 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
 
     Returns:
         Columns claim, source, published; kind, better and worse (names of rows), model ("" where
-        none is named), test, group, settings, margin; difference, low, high, seeds; verdict.
+        none is named), test, group, settings, margin (how far the better row may be behind);
+        difference, low, high (the margin is not in them), seeds; verdict.
     """
     lines: list[dict[str, Any]] = []
     for each in judged:
@@ -138,7 +144,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                 }
             )
     numbers = dict.fromkeys(("difference", "low", "high"), float)
-    return pd.DataFrame(lines).astype(numbers) if lines else pd.DataFrame()
+    return pd.DataFrame(lines, columns=_COLUMNS).astype(numbers)
 
 
 def _finding(which: Comparison, evidence: StudyEvidence) -> Finding | None:
@@ -147,7 +153,7 @@ def _finding(which: Comparison, evidence: StudyEvidence) -> Finding | None:
         return None
     numbers = evidence.numbers(which, settings)
     difference = interval(list(numbers.values()))
-    decided = _WORDS[verdict(difference)]
+    decided = _WORDS[verdict(interval([each + which.margin for each in numbers.values()]))]
     if which.kind == SAME and numbers:
         if evidence.same(which, settings, numbers):
             decided = HOLDS

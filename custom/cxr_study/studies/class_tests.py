@@ -36,13 +36,12 @@ from cxr_study.studies.reference import counts_on, reference
 from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.shared_work import shared_out
 from cxr_study.studies.significance import ADJUSTED, adjusted
-from cxr_study.studies.statistics.comparisons import SIGNIFICANCE
 from cxr_study.studies.statistics.delong import delong_test
 from cxr_study.studies.study_results import StudyResults
 
 WARNING = (
     "DeLong's test takes images for independent. Where patients have several, they are not: its p "
-    "values are too small and its intervals too narrow. Intervals by patient account for it."
+    "values are too small and its intervals too narrow. Those by patient account for it."
 )
 """To be said wherever a line has more images than patients."""
 
@@ -52,7 +51,9 @@ Kept = tuple[str, Result]
 FAMILY = ["setting", "method", "strategy", "seed", "test"]
 """Columns that lines of a family have in common."""
 
-_FIGURES = ["surgical", "other", "difference", "low", "high", "z", "p"]
+_FIGURES = {"surgical": "first", "other": "second"} | {
+    figure: figure for figure in ("difference", "low", "high", "z", "p")
+}  # column -> of a `DelongTest`
 
 _COLUMNS = [*FAMILY, "class", "images", "patients", "positives", *_FIGURES, *ADJUSTED]
 
@@ -95,33 +96,6 @@ def class_tests(
     return adjusted(frame, FAMILY)
 
 
-def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
-    """In how many seeds a class differs.
-
-    Args:
-        lines: As `class_tests` gives them.
-
-    Returns:
-        Columns setting, method, strategy, test, class; seeds (how many define it); difference
-        (mean over them); better and worse (in how many of them surgical aggregation is, with an
-        adjusted p below 0.05).
-    """
-    significant = lines["holm"] < SIGNIFICANCE
-    counted = lines.assign(
-        seeds=lines["difference"].notna(),
-        better=significant & (lines["difference"] > 0),
-        worse=significant & (lines["difference"] < 0),
-    )
-    keys = ["setting", "method", "strategy", "test", "class"]
-    found = counted.groupby(keys, sort=False, as_index=False)
-    return found.agg(
-        seeds=("seeds", "sum"),
-        difference=("difference", "mean"),
-        better=("better", "sum"),
-        worse=("worse", "sum"),
-    )
-
-
 def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
     """Two runs on the test sets that they have in common, class by class."""
     lines = []
@@ -136,6 +110,10 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
             labels = table[name].to_numpy(float)
             lacking = np.full(len(labels), np.nan)
             found = delong_test(labels, first.get(name, lacking), second.get(name, lacking))
+            figures = {
+                column: None if found is None else getattr(found, figure)
+                for column, figure in _FIGURES.items()
+            }
             known = ~np.isnan(labels)
             lines.append(
                 {
@@ -144,13 +122,7 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
                     "images": int(known.sum()),
                     "patients": int(table.loc[known, "patient"].nunique()),
                     "positives": int((labels == 1).sum()),
-                    "surgical": None if found is None else found.first,
-                    "other": None if found is None else found.second,
-                    "difference": None if found is None else found.difference,
-                    "low": None if found is None else found.low,
-                    "high": None if found is None else found.high,
-                    "z": None if found is None else found.z,
-                    "p": None if found is None else found.p,
+                    **figures,
                 }
             )
     return lines

@@ -49,7 +49,7 @@ class StudyData:
     """What a data file says, with absolute paths.
 
     Attributes:
-        name: Of the file.
+        path: Of the file.
         images: Of each data set of the phantom; None where the data are real.
         sources: Data set -> folder of its official download, or site file of all of it; empty for
             the phantom.
@@ -58,12 +58,21 @@ class StudyData:
         knobs: Knob -> value; win over the preset's. Whether a job has them is not looked at.
     """
 
-    name: str
+    path: Path
     images: int | None
     sources: Mapping[str, Path]
     initial_body: Path | None
     preset: str | None
     knobs: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.path.stem
+
+    def has(self, data_set: str) -> bool:
+        """Whether it has a data set; of the phantom all are drawn."""
+        return self.images is not None or data_set in self.sources
 
 
 def read_data(source: str | Path) -> StudyData:
@@ -76,14 +85,15 @@ def read_data(source: str | Path) -> StudyData:
         DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
             it should be, or data are not where it says; names the file and the key.
     """
-    keys = read_keys(shipped.find(source, "data", DataFileError), "data file", DataFileError)
+    path = shipped.find(source, "data", "data file", DataFileError)
+    keys = read_keys(path, "data file", DataFileError)
     real = keys.values.get("data") != _PHANTOM
     required = ("data", "initial_body") if real else ("data", "images")
     keys.check(("data", "images", "initial_body", "preset", "knobs"), required)
     if real:
         keys.refuse(("images",), "where the data are real: all of them are used")
     return StudyData(
-        name=keys.path.stem,
+        path=keys.path,
         images=None if real else keys.number("images", 1),
         sources=_sources(keys) if real else {},
         initial_body=_file(keys, "initial_body") if keys.has("initial_body") else None,

@@ -27,21 +27,24 @@ class Machine:
     Attributes:
         cores: How many.
         memory: Bytes.
+        at_once: Runs at most; None: as cores and memory allow.
     """
 
     cores: int
     memory: float
+    at_once: int | None = None
 
     @classmethod
-    def here(cls) -> Machine:
-        """This machine, as it is now."""
-        return cls(tensorflow_runtime.cores(), 0.9 * psutil.virtual_memory().available)
+    def here(cls, at_once: int | None = None) -> Machine:
+        """This machine, as it is now, for so many runs at a time."""
+        return cls(tensorflow_runtime.cores(), 0.9 * psutil.virtual_memory().available, at_once)
 
     def has_room(self, run: Run, beside: Sequence[Run]) -> bool:
         """Whether a run can start beside others; where there are none it always can."""
         together = [run, *beside]
         return not beside or (
-            sum(map(self._width, together)) <= _BUSY * self.cores
+            (self.at_once is None or len(together) <= self.at_once)
+            and sum(map(self._width, together)) <= _BUSY * self.cores
             and sum(map(_bytes, together)) <= self.memory
         )
 
@@ -72,7 +75,7 @@ class Machine:
     def _fitting(self, run: Run) -> int:
         """How many runs like this one run side by side."""
         room = min(_BUSY * self.cores / self._width(run), self.memory / _bytes(run))
-        return max(1, int(room))
+        return max(1, int(room if self.at_once is None else min(room, self.at_once)))
 
     def _width(self, run: Run) -> int:
         """Processes of a run, as far as there are cores for them."""

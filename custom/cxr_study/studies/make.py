@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 
+from cxr_study.page.words import counted
 from cxr_study.side_by_side import Failure
-from cxr_study.studies import plan, schedule
+from cxr_study.studies import images, plan, schedule
+from cxr_study.studies.check import check
 from cxr_study.studies.data_file import StudyData
+from cxr_study.studies.data_sets import data_sets
 from cxr_study.studies.live import LiveTable
 from cxr_study.studies.machine import Machine
-from cxr_study.studies.plan import Selection, StudyError
 from cxr_study.studies.run import Run
-from cxr_study.studies.run_folder import RUNS
+from cxr_study.studies.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
+from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import Study
 
 
@@ -27,12 +30,10 @@ class Made:
     Attributes:
         runs: Study -> all its runs; two of them may be one, with the same key.
         failures: Runs that failed.
-        seconds: Wall time of this time.
     """
 
     runs: dict[str, list[Run]]
     failures: list[Failure[Run]]
-    seconds: float
 
 
 def make(
@@ -60,15 +61,50 @@ def make(
         StudyError: They cannot be made.
         ValueError: The data, a knob or the initial body is unusable.
     """
-    if " " in str(folder.absolute()):
-        raise StudyError(
-            f"FLARE's simulator needs a folder without spaces in its path; got "
-            f"{str(folder.absolute())!r}. Give another --out."
-        )
-    began = time.monotonic()
-    planned = {study.name: plan.runs(study, data, folder, selection, project) for study in studies}
+    _check_folder(folder)
+    _check_names([study.name for study in studies])
+    needed = [check(study, data, selection, project) for study in studies]
+    found = data_sets(data, dict.fromkeys(chain.from_iterable(needed)), folder / DATA)
+    planned = {
+        study.name: plan.runs(study, data, found, folder, selection, project) for study in studies
+    }
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
+    _announce(everything, folder / RUNS, console)
+    images.decode(found, folder / SITES, everything[0].what["network"]["image_size"])
     with LiveTable(everything, machine, console) as table:
         failures = schedule.run_all(everything, folder / RUNS, machine, table.told)
-    return Made(planned, failures, time.monotonic() - began)
+    return Made(planned, failures)
+
+
+def _check_folder(folder: Path) -> None:
+    path = folder.absolute()
+    if " " in str(path):
+        raise StudyError(
+            f"FLARE's simulator needs a folder without spaces in its path; got "
+            f"{str(path)!r}. Give another --out."
+        )
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not there.is_dir():
+        raise StudyError(f"studies need a folder; {there} is a file. Give another --out.")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse studies whose reports would be written over one another, or over the runs."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise StudyError(
+                f"each study needs a name of its own; two are called {name!r}. Rename a file, or "
+                "make them one after the other, with another --out."
+            )
+        if name in FOLDERS:
+            raise StudyError(
+                f"a study needs another name than {name!r}, which is a folder of the runner's own. "
+                "Rename its file."
+            )
+
+
+def _announce(runs: Sequence[Run], folder: Path, console: Console) -> None:
+    made = sum(read_result(folder / run.key) is not None for run in runs)
+    told = f"{counted(len(runs), 'run')}: {made} made before, {len(runs) - made} begin now."
+    console.print(told, highlight=False, soft_wrap=True)

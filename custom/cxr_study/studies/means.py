@@ -63,11 +63,20 @@ def over_seeds(means: pd.DataFrame) -> pd.DataFrame:
     for values, several in means.groupby(keys, sort=False):
         row = dict(zip(keys, values, strict=True)) | {"seeds": int(several["auroc"].count())}
         for metric in METRICS:
-            found = interval([float(value) for value in several[metric].dropna()])
-            low = high = mean = np.nan
-            if found is not None:
-                mean = found.mean
-                low, high = (np.nan if end is None else end for end in (found.low, found.high))
-            row |= {metric: mean, f"{metric}_low": low, f"{metric}_high": high}
+            row |= over_values(metric, several[metric])
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def over_values(name: str, values: pd.Series) -> dict[str, float]:
+    """Mean of the values that are defined, with its 95 % t interval, as `with_ends` has them."""
+    found = interval(values.dropna().tolist())
+    return with_ends(name) if found is None else with_ends(name, found.mean, found.low, found.high)
+
+
+def with_ends(
+    name: str, value: float | None = None, low: float | None = None, high: float | None = None
+) -> dict[str, float]:
+    """Columns `<name>`, `<name>_low` and `<name>_high` of a figure; NaN where it has none."""
+    ends = np.array((value, low, high), float).tolist()
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))

@@ -25,7 +25,14 @@ from cxr_study.evaluation import Network
 from cxr_study.job_settings import Settings
 from cxr_study.rows import Row
 from cxr_study.simulation import SimulationError
-from cxr_study.studies import federated_run, poc_training, predictions, solo, test_set
+from cxr_study.studies import (
+    federated_run,
+    poc_training,
+    predictions,
+    provenance,
+    solo,
+    test_set,
+)
 from cxr_study.studies.run_folder import (
     MODELS,
     SPEC_FILE,
@@ -58,11 +65,11 @@ def run(folder: Path, tell: Tell) -> None:
     with FileLock(folder / ".lock"):  # another study may have it, too
         if read_result(folder) is not None:
             return
-        began = time.time()
+        began, code = time.time(), provenance.code()  # which may change meanwhile
         spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
         training = _training(spec, folder)
         trained = _train(training, spec["where"]["project"], tell)
-        result = _test(training, trained, spec, folder, began)
+        result = _test(training, trained, spec, folder, began, code)
         write_result(result, folder)
         shutil.rmtree(folder / WORK, ignore_errors=True)
 
@@ -91,7 +98,12 @@ def _training(spec: Mapping[str, Any], folder: Path) -> Training:
 
 
 def _test(
-    training: Training, trained: Trained, spec: Mapping[str, Any], folder: Path, began: float
+    training: Training,
+    trained: Trained,
+    spec: Mapping[str, Any],
+    folder: Path,
+    began: float,
+    code: str,
 ) -> Result:
     network = Network(**spec["what"]["network"])
     tensorflow_runtime.configure(1, 0)
@@ -110,6 +122,8 @@ def _test(
         began=began,
         seconds=time.time() - began,
         cores=tensorflow_runtime.cores(),
+        device=provenance.device(),
+        code=code,
         rounds=trained.rounds,
         best_round=max(model.manifest["round"] for model in models.values()),
         losses=trained.losses,

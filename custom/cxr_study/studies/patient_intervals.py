@@ -1,19 +1,24 @@
 """How far the figures of single runs may be off, over the patients of the test sets.
 
 Intervals over seeds say how much a training varies; these say how much a test set does. Patients
-are drawn again with all their images; see `statistics.intervals`. Both data frames have a line for
-each finished run, model, test set and group of classes, with the columns `means.RUN`, group and
+are drawn again with all their images; see `statistics.intervals`. Data frames of means have a line
+for each finished run, model, test set and group of classes, with the columns `means.RUN`, group and
 
     classes                         over how many the means are
     auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
     auprc, auprc_low, auprc_high    likewise
 
-NaN is not defined: a model lacks a class of the group, or the test set defines none.
+That of classes has one for each finished run, test set and class, with the columns setting, method,
+strategy, seed, test and class, and
+
+    patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
+
+NaN is not defined: a model lacks a class, or the test set defines none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +27,9 @@ import pandas as pd
 
 from cxr_study.progress import Report
 from cxr_study.studies import resampled_run, test_set
-from cxr_study.studies.means import GROUPS, RUN
+from cxr_study.studies.means import GROUPS, RUN, with_ends
 from cxr_study.studies.one_run import GLOBAL
-from cxr_study.studies.reference import reference
+from cxr_study.studies.reference import counts_on, reference
 from cxr_study.studies.resampled_run import METRICS
 from cxr_study.studies.run import Run
 from cxr_study.studies.run_folder import TEST_SETS
@@ -45,23 +50,29 @@ _COLUMNS = [
     *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")),
 ]
 
+_BY_CLASS = [
+    "setting", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
+]  # fmt: skip
+
 Resampled = Mapping[tuple[str, str], ResampledModel]
 """(model, test set) -> what it reaches."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatientIntervals:
-    """Both data frames.
+    """All three data frames.
 
     Attributes:
         means: Of every model on every test set.
         differences: Surgical aggregation minus every other row, with the same setting and seed;
             the model is the other row's. Where surgical aggregation has no global model, it is
             that of the same site.
+        classes: The same differences class by class, of models as `reference.counts_on` has them.
     """
 
     means: pd.DataFrame
     differences: pd.DataFrame
+    classes: pd.DataFrame
 
 
 def patient_intervals(
@@ -71,7 +82,7 @@ def patient_intervals(
     processes: int = 1,
     report: Report = lambda done, total: None,
 ) -> PatientIntervals:
-    """Both data frames; see above.
+    """All three data frames; see above.
 
     What the models reach on the resamples is kept in the runs' folders, so that only new runs take
     long.
@@ -87,7 +98,7 @@ def patient_intervals(
     reached = _reached(results, resamples)
     row = reference(results.runs)
     ours = {(run.setting, run.seed): run for run in results.finished if run.row == row}
-    means, differences = [], []
+    means, differences, by_class = [], [], []
     for run, facts, classes in _chosen(results):
         model = reached[run.key][facts["model"], facts["test"]]
         estimates = {metric: mean_interval(model, metric, classes) for metric in METRICS}
@@ -101,8 +112,13 @@ def patient_intervals(
                 metric: difference_interval(first, model, metric, classes) for metric in METRICS
             }
             differences.append(facts | _figures(estimates))
+            models = results.results[run.key].classes
+            if facts["group"] == "all" and facts["model"] == counts_on(models, facts["test"]):
+                by_class += [facts | each for each in _by_class(first, model, classes)]
     return PatientIntervals(
-        *(pd.DataFrame(each, columns=_COLUMNS) for each in (means, differences))
+        pd.DataFrame(means, columns=_COLUMNS),
+        pd.DataFrame(differences, columns=_COLUMNS),
+        pd.DataFrame(by_class, columns=_BY_CLASS),
     )
 
 
@@ -132,11 +148,23 @@ def _like(surgical: Resampled, model: str, test: str) -> ResampledModel | None:
     return surgical.get((GLOBAL, test)) or surgical.get((model, test))
 
 
+def _by_class(
+    first: ResampledModel, second: ResampledModel, classes: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Ends of the intervals of single classes."""
+    for name in classes:
+        found = difference_interval(first, second, "auroc", [name])
+        ends = (np.nan, np.nan) if found is None else (found.low, found.high)
+        yield {"class": name, "patient_low": ends[0], "patient_high": ends[1]}
+
+
 def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric, found in estimates.items():
         figures["classes"] = 0 if found is None else found.classes
-        ends = (None,) * 3 if found is None else (found.value, found.low, found.high)
-        names = (metric, f"{metric}_low", f"{metric}_high")
-        figures |= zip(names, np.array(ends, float), strict=True)
+        figures |= (
+            with_ends(metric)
+            if found is None
+            else with_ends(metric, found.value, found.low, found.high)
+        )
     return figures

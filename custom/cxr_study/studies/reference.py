@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable
 import pandas as pd
 
 from cxr_study.rows import Row
+from cxr_study.studies.data_file import DATA_SETS
 from cxr_study.studies.one_run import GLOBAL
+from cxr_study.studies.published_results import OWN
 from cxr_study.studies.run import Run
 
 
@@ -30,6 +32,16 @@ def counts_on(models: Collection[str], test: str) -> str | None:
     return next((model for model in (GLOBAL, test) if model in models), None)
 
 
-def counted(lines: pd.DataFrame) -> pd.DataFrame:
-    """The lines of `scores`, or of means of them, whose model counts; see `counts_on`."""
-    return lines[(lines["model"] == GLOBAL) | (lines["model"] == lines["test"])]
+def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `scores`, or of means of them, that tables have, with the models' names there.
+
+    A global model is `GLOBAL`. Models that data sets have trained alone keep their names. All other
+    models of sites are `OWN`: the one of the site whose test split it is; where that is no site's,
+    there is a line for each of them.
+    """
+    own = lines["model"] == lines["test"]
+    run = [lines[name] for name in ("setting", "method", "strategy", "seed", "test")]
+    alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
+    named = alone | (lines["model"] == GLOBAL)
+    kept = lines[named | own | ~own.groupby(run).transform("any")]
+    return kept.assign(model=kept["model"].where(named, OWN))

@@ -16,6 +16,15 @@ RUNS = "runs"
 TEST_SETS = "test_sets"
 """In the folder of studies: see `test_set`."""
 
+DATA = "data"
+"""In the folder of studies: site files of whole data sets; see `data_sets`."""
+
+SITES = "sites"
+"""In the folder of studies: site files of the settings; see `setting_files`."""
+
+FOLDERS = (RUNS, TEST_SETS, DATA, SITES)
+"""In the folder of studies: what is no study's report."""
+
 SPEC_FILE = "run.json"
 LOG_FILE = "log.txt"
 WORK = "work"
@@ -34,6 +43,8 @@ class Result:
         began: When the process that finished it began, seconds since 1970 (UTC).
         seconds: Wall time of that process.
         cores: Of the machine.
+        device: What it was computed on: "CPU", or the name of the GPU.
+        code: Version of the package, with the commit where it runs from a git checkout.
         rounds: How many were made.
         best_round: Of the model that is tested; the largest, where every site has its own.
         losses: Mean over sites of the validation BCE of the model that each round started from, and
@@ -48,6 +59,8 @@ class Result:
     began: float
     seconds: float
     cores: int
+    device: str
+    code: str
     rounds: int
     best_round: int
     losses: tuple[float | None, ...]

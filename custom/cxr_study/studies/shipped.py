@@ -12,12 +12,13 @@ def names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder(folder).glob("*.yaml")))
 
 
-def find(source: str | Path, folder: str, error: type[ValueError]) -> Path:
+def find(source: str | Path, folder: str, kind: str, error: type[ValueError]) -> Path:
     """Path of a file that is given by its path or by the name of a shipped one.
 
     Args:
         source: Path, which ends with ".yaml", or name.
         folder: Of the shipped files, beside this module.
+        kind: What it is, for messages.
         error: What is raised.
 
     Raises:
@@ -27,7 +28,7 @@ def find(source: str | Path, folder: str, error: type[ValueError]) -> Path:
         return _folder(folder) / f"{source}.yaml"
     if Path(source).suffix != ".yaml":
         raise error(
-            f"needs the path of a .yaml file, or a name; {str(source)!r} is none, "
+            f"{kind} {str(source)!r}: needs the path of a .yaml file, or a name; this is none, "
             f"{nearest(str(source), names(folder))}."
         )
     return Path(source)

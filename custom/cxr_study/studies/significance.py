@@ -6,6 +6,7 @@ A data frame with one line for each kind of pairing, test set, group of classes 
     setting                 whose classes are paired; "" where settings are
     test, group             test set, and classes of `means.GROUPS`
     method, strategy        of the other row
+    model                   of it, as tables have it: see `reference.as_tables`
     pairs, left_out         how many were compared, and how many not, for one side is not defined
     by                      the test that decided; "" where none could
     difference, low, high   mean of surgical minus other over the pairs, with its 95 % t interval
@@ -13,9 +14,9 @@ A data frame with one line for each kind of pairing, test set, group of classes 
     normality, t, t_p       p of Shapiro-Wilk, and the paired t-test whichever decided
     tests, holm, mark       size of the line's family, p adjusted for it, and its mark
 
-Pairs are of runs that are both finished and of models as `reference.counts_on` has them: in a study
-of data sets as sites, personalised and individual rows are tested with each site's own model, on
-that site's test split alone. Means over seeds take those seeds in that both sides are defined for.
+Pairs are of runs that are both finished. Of a model that lacks a class of the group nothing is
+defined; of several models of sites, the mean over those that define it is compared. Means over
+seeds take those seeds in that both sides are defined for. Without a pair there is no line.
 
 "settings" are the papers' ablations: a pair is a setting, its value the mean AUROC, averaged over
 seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
@@ -38,8 +39,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cxr_study.studies.means import GROUPS
-from cxr_study.studies.reference import counted, reference
+from cxr_study.studies.means import GROUPS, RUN
+from cxr_study.studies.reference import as_tables, reference
 from cxr_study.studies.statistics.comparisons import compare_pairs, holm, mark
 from cxr_study.studies.study_results import StudyResults
 
@@ -52,7 +53,7 @@ ADJUSTED = ["tests", "holm", "mark"]
 FAMILY = ["pairing", "test", "group"]
 """Columns that lines of a family have in common."""
 
-_LINE = ["test", "group", "method", "strategy"]
+_LINE = ["test", "group", "method", "strategy", "model"]
 
 _FIGURES = ["difference", "low", "high", "statistic", "p", "normality", "t", "t_p"]
 
@@ -65,11 +66,12 @@ def significance(results: StudyResults) -> pd.DataFrame:
     Returns:
         Without a line where the study has nothing to compare.
     """
-    scores = counted(results.scores)
+    scores = results.scores
     by_class = pd.concat(
-        [scores[chosen(scores)].assign(group=group) for group, chosen in GROUPS.items()]
+        [_defined(scores[chosen(scores)]).assign(group=name) for name, chosen in GROUPS.items()],
+        ignore_index=True,
     )
-    means = _opposed(counted(results.means), results, [])
+    means = _opposed(results.means, results, [])
     lines = [
         *_lines(SETTINGS, means, _LINE, ["setting"]),
         *_lines(RUNS, means, _LINE, ["setting", "seed"]),
@@ -79,11 +81,19 @@ def significance(results: StudyResults) -> pd.DataFrame:
     return adjusted(frame, FAMILY)
 
 
+def _defined(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of a group, without an AUROC where the model lacks one of its classes."""
+    whole = scores.groupby(RUN)["predicted"].transform("all")
+    return scores.assign(auroc=scores["auroc"].where(whole))
+
+
 def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.DataFrame:
     """Lines of other rows beside the reference's: AUROC `other` and `surgical`, both or neither."""
     row = reference(results.runs)
     if row is None:
         return pd.DataFrame()
+    models = as_tables(lines).groupby([*RUN, "group", *unit], sort=False)
+    lines = models[["auroc"]].mean().reset_index()
     ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
     same = ["setting", "seed", "test", "group", *unit]
     opposed = lines[~ours].merge(lines.loc[ours, [*same, "auroc"]], on=same, suffixes=("", "_ours"))
@@ -102,7 +112,8 @@ def _lines(
     for keys, rows in opposed.groupby(list(line), sort=False):
         pairs = rows.groupby(pair, sort=False)[["surgical", "other"]].mean()
         found = compare_pairs(pairs["surgical"].tolist(), pairs["other"].tolist())
-        difference = found.difference
+        if found.difference is None:
+            continue
         lines.append(
             {"pairing": pairing, "setting": ""}
             | dict(zip(line, keys, strict=True))
@@ -110,9 +121,9 @@ def _lines(
                 "pairs": found.pairs,
                 "left_out": found.left_out,
                 "by": found.test or "",
-                "difference": None if difference is None else difference.mean,
-                "low": None if difference is None else difference.low,
-                "high": None if difference is None else difference.high,
+                "difference": found.difference.mean,
+                "low": found.difference.low,
+                "high": found.difference.high,
                 "statistic": found.statistic,
                 "p": found.p,
                 "normality": found.normality,

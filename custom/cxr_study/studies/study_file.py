@@ -20,54 +20,21 @@ A YAML file; its name is the study's:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from cxr_study import jobs
-from cxr_study.class_sets import published_sites
 from cxr_study.rows import SOLO_STRATEGIES, TITLES, Row
 from cxr_study.studies import shipped as shipped_files
 from cxr_study.studies.data_file import DATA_SETS
+from cxr_study.studies.setting import Setting, read_setting
 from cxr_study.yaml_keys import Keys, read_keys
 from surgical_aggregation.strategy import STRATEGIES
-
-CLASSES = ("all", "shared")
-"""Which classes sites that are data sets have: all of their own, or those that every one has."""
 
 _KEYS = ("title", "source", "factor", "settings", "quick", "methods", "seeds", "tests")
 
 
 class StudyFileError(ValueError):
     """A study file does not say what it should."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The sites of some of a study's trainings.
-
-    Attributes:
-        name: For people, on axes and in tables.
-        cut: Data set that is cut into sites; None where data sets are sites.
-        sites: Number of sites it is cut into, or the data sets.
-        shared: Number of classes at every site; None: as published, or nothing is cut. See
-            `class_sets.class_sets_of`.
-        share: Of the data set's training patients at each site; None for all of them together.
-        classes: One of `CLASSES`; "all" where a data set is cut.
-    """
-
-    name: str
-    cut: str | None
-    sites: int | tuple[str, ...]
-    shared: int | None = None
-    share: Fraction | None = None
-    classes: str = "all"
-
-    @property
-    def used(self) -> Fraction:
-        """Share of a site's own training patients that is used, for `site_cut.write_sites`."""
-        if self.share is None or not isinstance(self.sites, int):
-            return Fraction(1)
-        return self.share * self.sites
 
 
 @dataclass(frozen=True)
@@ -106,6 +73,18 @@ def shipped() -> tuple[str, ...]:
     return shipped_files.names("published")
 
 
+def path_of(source: str | Path) -> Path:
+    """Absolute path of a study file.
+
+    Args:
+        source: Path of the file, or the name of a shipped one.
+
+    Raises:
+        StudyFileError: It is neither.
+    """
+    return shipped_files.find(source, "published", "study", StudyFileError).absolute()
+
+
 def read_study(source: str | Path) -> Study:
     """Read and check a study file.
 
@@ -116,8 +95,7 @@ def read_study(source: str | Path) -> Study:
         StudyFileError: The file does not exist or is not YAML, or a key is missing, unknown or not
             what it should be; names the file and the key.
     """
-    path = shipped_files.find(source, "published", StudyFileError)
-    keys = read_keys(path, "study file", StudyFileError)
+    keys = read_keys(path_of(source), "study file", StudyFileError)
     keys.check(_KEYS, _KEYS)
     settings = _settings(keys)
     return Study(
@@ -126,7 +104,7 @@ def read_study(source: str | Path) -> Study:
         source=keys.text("source"),
         factor=keys.text("factor"),
         settings=settings,
-        quick=keys.texts("quick", [setting.name for setting in settings]),
+        quick=_quick(keys, settings),
         rows=_rows(keys, settings),
         seeds=keys.number("seeds", 1),
         tests=keys.texts("tests", tuple(DATA_SETS)),
@@ -141,43 +119,19 @@ def _settings(keys: Keys) -> tuple[Setting, ...]:
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
             raise keys.need("settings", f"keys such as name and sites for setting {number}", entry)
-        settings.append(_setting(Keys(keys.path, entry, keys.error, f"setting {number}, ")))
+        settings.append(read_setting(Keys(keys.path, entry, keys.error, f"setting {number}, ")))
     names = [setting.name for setting in settings]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise keys.need("settings", "another name for each setting", twice[0])
     return tuple(settings)
 
 
-def _setting(keys: Keys) -> Setting:
-    keys.check(("name", "cut", "sites", "shared", "share", "classes"), ("name", "sites"))
-    name = keys.text("name")
-    if not keys.has("cut"):
-        keys.refuse(("shared", "share"), "where no data set is cut")
-        sites = keys.texts("sites", tuple(DATA_SETS))
-        if len(sites) < 2:
-            raise keys.need("sites", "two data sets or more, or a number beside 'cut'")
-        classes = keys.choice("classes", CLASSES) if keys.has("classes") else "all"
-        return Setting(name, None, sites, classes=classes)
-    keys.refuse(("classes",), "where a data set is cut; the number of shared ones is 'shared'")
-    cut, number = keys.choice("cut", tuple(DATA_SETS)), keys.number("sites", 2)
-    shared = keys.number("shared", 0) if keys.has("shared") else None
-    if shared is None and (cut != "nih" or number not in published_sites()):
-        raise keys.error(
-            f"{keys.path}: {keys.place}needs key 'shared': no class sets are published for "
-            f"{number} sites of {cut}."
-        )
-    share = _share(keys, number) if keys.has("share") else None
-    return Setting(name, cut, number, shared, share)
-
-
-def _share(keys: Keys, sites: int) -> Fraction:
-    try:
-        share = Fraction(str(keys.values["share"]))
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
-    if not 0 < share * sites <= 1:
-        raise keys.need("share", f"a share above 0, at most 1/{sites} at each of {sites} sites")
-    return share
+def _quick(keys: Keys, settings: tuple[Setting, ...]) -> tuple[str, ...]:
+    entries = keys.values["quick"]
+    for entry in entries if isinstance(entries, list) else ():
+        if not isinstance(entry, str):
+            raise keys.need("quick", "names of settings (in quotes where they are numbers)", entry)
+    return keys.texts("quick", [setting.name for setting in settings])
 
 
 def _rows(keys: Keys, settings: tuple[Setting, ...]) -> tuple[Row, ...]:

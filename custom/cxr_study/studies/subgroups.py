@@ -34,9 +34,8 @@ import pandas as pd
 
 from cxr_study.label_table import classes as class_columns
 from cxr_study.progress import Report
-from cxr_study.seed_intervals import interval
 from cxr_study.studies import predictions, test_set
-from cxr_study.studies.means import RUN
+from cxr_study.studies.means import RUN, over_values
 from cxr_study.studies.reference import counts_on
 from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.shared_work import shared_out
@@ -117,10 +116,7 @@ def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
         mean = dict(zip(keys, values, strict=True)) | {"seeds": int(seeds["auroc"].count())}
         mean |= seeds[["images", "patients", "classes", "few", "compared"]].mean().to_dict()
         for column in ("auroc", "compared_auroc"):
-            found = interval(seeds[column].dropna().tolist())
-            ends = (None,) * 3 if found is None else (found.mean, found.low, found.high)
-            names = (column, f"{column}_low", f"{column}_high")
-            mean |= zip(names, np.array(ends, float), strict=True)
+            mean |= over_values(column, seeds[column])
         means.append(mean)
     return pd.DataFrame(means)
 

@@ -1,4 +1,7 @@
+import io
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import study_runs
@@ -62,6 +65,15 @@ class TestVerdicts:
         differences = [a - b for a, b in zip(ours, theirs, strict=True) if not np.isnan(b)]
         assert found.difference == interval(differences)
         assert found.settings == ("2",)
+
+    @pytest.mark.parametrize(
+        ("margin", "wanted"), [(0.0, DOES_NOT_HOLD), (0.1, NOT_DECIDED), (0.2, HOLDS)]
+    )
+    def test_a_margin_counts_in_the_verdict_and_not_in_the_number(self, margin, wanted):
+        which = Comparison(OURS, THEIRS, "nih", margin=margin)
+        [one] = judge([claim(which)], study([0.8] * 3, [0.9, 0.91, 0.89]))
+        assert one.verdict == wanted
+        assert table([one])["difference"].tolist() == [pytest.approx(-0.1)]
 
     @pytest.mark.parametrize(
         ("digests", "theirs", "wanted"),
@@ -157,4 +169,6 @@ class TestTable:
         assert np.isnan(lines["low"].iloc[0])
 
     def test_without_a_claim_there_is_no_line(self):
-        assert table(()).empty
+        found = pd.read_csv(io.StringIO(table(()).to_csv(index=False)))
+        wanted = table(judge([claim(Comparison(OURS, THEIRS, "nih"))], study([0.8], [0.7])))
+        assert found.empty and list(found) == list(wanted)

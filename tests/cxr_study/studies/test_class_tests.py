@@ -1,11 +1,10 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import study_runs
-from cxr_study.studies.class_tests import FAMILY, class_tests, over_seeds
+from cxr_study.studies.class_tests import FAMILY, class_tests
 from cxr_study.studies.statistics.comparisons import holm, mark
 from cxr_study.studies.statistics.delong import delong_test
 from cxr_study.studies.study_file import read_study
@@ -133,32 +132,3 @@ def test_models_that_were_tested_on_other_images_are_not_compared(study):
     study.add({"global": predicted(1, 2)}, "vanilla", table=other)
     found = study.found()
     assert found.empty and {*FAMILY, "class", "p", "holm", "mark"} <= set(found)
-    assert over_seeds(found).empty
-
-
-class TestOverSeeds:
-    def test_counts_the_seeds_with_a_significant_difference_on_either_side(self, study):
-        skills = [(1, 0), (0, 1), (1, 0), (0.5, 0.5)]
-        for seed, (ours, theirs) in enumerate(skills):
-            study.add({"global": predicted(ours, seed)}, seed=seed)
-            study.add({"global": predicted(theirs, seed + 9)}, "vanilla", seed=seed)
-        found = study.found()
-        lines = over_seeds(found).set_index("class")
-        assert lines.loc["Edema", ["seeds", "better", "worse"]].tolist() == [4, 2, 1]
-        mean = found[found["class"] == "Edema"]["difference"].mean()
-        assert lines.loc["Edema", "difference"] == pytest.approx(mean)
-
-    def test_the_adjusted_p_decides(self):
-        facts = {"setting": "2", "method": "vanilla", "strategy": "fedbn+", "test": "nih"}
-        adjusted = [0.04, 0.05, 0.3, np.nan]
-        lines = pd.DataFrame(
-            {**facts, "class": "Edema", "difference": 0.1, "p": 0.01, "holm": p} for p in adjusted
-        )
-        assert over_seeds(lines)["better"].tolist() == [1]
-
-    def test_a_class_that_no_seed_defines_is_told_so(self, study):
-        study.add({"global": predicted(1, 1)})
-        study.add({"global": predicted(1, 2)}, "vanilla")
-        line = over_seeds(study.found()).set_index("class").loc["Fracture"]
-        assert line[["seeds", "better", "worse"]].tolist() == [0, 0, 0]
-        assert np.isnan(line["difference"])

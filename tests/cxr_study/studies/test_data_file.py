@@ -37,6 +37,7 @@ class TestReadData:
     def test_the_phantom_is_as_large_as_asked_for(self, read):
         data = read({"data": "phantom", "images": 300, "knobs": {"batch_size": 8}})
         assert (data.name, data.images, data.sources) == ("own", 300, {})
+        assert data.path.is_absolute() and data.has("nih") and data.has("mimic")
         assert (data.initial_body, data.preset, data.knobs) == (None, None, {"batch_size": 8})
 
     def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
@@ -49,6 +50,7 @@ class TestReadData:
         assert data.images is None
         assert data.sources == {name: root / place for name, place in places.items()}
         assert (data.initial_body, data.preset, data.knobs) == (root / "body.npz", "paper", {})
+        assert not read(REAL).has("mimic")
 
     @pytest.mark.parametrize(
         ("keys", "message"),
@@ -82,6 +84,11 @@ class TestReadData:
             read(keys)
 
 
+def test_a_name_that_is_no_data_files_is_refused_as_one():
+    with pytest.raises(DataFileError, match=r"data file 'fantom': .*nearest known: phantom"):
+        read_data("fantom")
+
+
 class TestShipped:
     def test_the_phantom_makes_a_study_of_two_thousand_images(self):
         data = read_data("phantom")
@@ -89,7 +96,7 @@ class TestShipped:
         assert data.knobs["image_size"] == 64
 
     def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
-        shutil.copy(shipped.find("real", "data", DataFileError), tmp_path)
+        shutil.copy(shipped.find("real", "data", "data file", DataFileError), tmp_path)
         (tmp_path / "initial.npz").touch()
         for name, place in {
             "nih": "nih",

@@ -1,5 +1,6 @@
 import dataclasses
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,7 @@ def test_only_what_is_asked_for_and_there_is_found(small_data, tmp_path):
 def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(embedded, "IMAGE_SIZE", 16)
-    data = StudyData("phantom", 60, {}, None, None, {})
+    data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
     found = data_sets(data, ["nih", "mimic"], tmp_path)
     assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]
 

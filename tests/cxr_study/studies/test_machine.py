@@ -54,11 +54,19 @@ def test_the_first_run_always_fits_and_a_second_need_not():
     assert not small.has_room(federation(10), [alone()])
 
 
+def test_no_more_run_at_once_than_is_said():
+    two = Machine(cores=99, memory=PLENTY, at_once=2)
+    assert two.has_room(alone(), [alone()])
+    assert not two.has_room(alone(), [alone(), alone()])
+    assert two.seconds_left([alone() for _ in range(6)], [(alone(), 10.0)]) == 6 / 2 * 10
+
+
 def test_this_machine_has_its_cores_and_most_of_the_memory_that_is_free(monkeypatch):
     free = SimpleNamespace(available=8e9, total=64e9)
     monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: free)
     monkeypatch.setattr(machine.tensorflow_runtime, "cores", lambda: 3)
     assert Machine.here() == Machine(cores=3, memory=0.9 * 8e9)
+    assert Machine.here(2) == Machine(cores=3, memory=0.9 * 8e9, at_once=2)
 
 
 class TestSecondsLeft:

@@ -136,6 +136,38 @@ def test_a_sites_own_model_is_held_against_the_global_one(study):
     assert found == pytest.approx(figures(wanted))
 
 
+def test_classes_are_held_against_each_other_one_by_one(study):
+    (ours, first), (theirs, second) = study.runs["again"], study.runs["vanilla"]
+    found = study.found.classes
+    assert set(zip(found["setting"], found["method"], found["seed"], strict=True)) == {
+        (theirs.setting, "vanilla", ours.seed)
+    }
+    for name in NAMES:
+        wanted = difference_interval(
+            resampled(first["global"]), resampled(second["global"]), "auroc", [name]
+        )
+        [line] = found[found["class"] == name].to_dict("records")
+        assert [line["patient_low"], line["patient_high"]] == pytest.approx(
+            [wanted.low, wanted.high]
+        )
+        assert (line["strategy"], line["test"]) == ("fedbn+", "mimic")
+
+
+def test_of_models_of_sites_only_the_tested_sites_counts_class_by_class(tmp_path):
+    tests = {name: study_runs.table(LABELS, patient=PATIENTS) for name in ("nih", "chexpert")}
+    runs = [study_runs.run(sites=SITES), study_runs.run("personalised", "fedbn", sites=SITES)]
+    ours = {("global", test): predicted(1) for test in tests}
+    own = {(site, test): predicted(2, GROUPS[site]) for site in SITES for test in tests}
+    for run, models in zip(runs, (ours, own), strict=True):
+        study_runs.finish(run, tmp_path, tests, models)
+    results = gather(read_study("nih-chexpert"), runs, tmp_path)
+    found = patient_intervals(results, resamples=20).classes
+    assert len(found) == len(tests) * len(NAMES)
+    ends = found.set_index(["test", "class"])["patient_low"]
+    assert np.isnan(ends["nih", "Fracture"]) and not np.isnan(ends["nih", "Mass"])
+    assert np.isnan(ends["chexpert", "Mass"]) and not np.isnan(ends["chexpert", "Fracture"])
+
+
 def test_only_runs_of_the_same_setting_and_seed_are_held_against_each_other(study):
     told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
     assert sorted(told.itertuples(index=False, name=None)) == [

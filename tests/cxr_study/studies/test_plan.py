@@ -4,11 +4,9 @@ import json
 import pytest
 
 from cxr_study import class_sets
-from cxr_study.initial_body import InitialBodyError
-from cxr_study.job_settings import JobError
-from cxr_study.rows import Row
 from cxr_study.studies import plan
-from cxr_study.studies.plan import Selection, StudyError
+from cxr_study.studies.data_sets import data_sets
+from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import read_study
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 
@@ -20,13 +18,18 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("plan")
 
 
+@pytest.fixture(scope="module")
+def found(small_data, folder):
+    return data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
+
+
 @pytest.fixture
-def runs(small_data, folder):
+def runs(small_data, folder, found):
     """The runs of a shipped study on the small data, some of the data file changed."""
 
     def runs(study, data=None, **selection):
         data = dataclasses.replace(small_data.data, **(data or {}))
-        return plan.runs(read_study(study), data, folder, Selection(**selection))
+        return plan.runs(read_study(study), data, found, folder, Selection(**selection))
 
     return runs
 
@@ -35,47 +38,11 @@ def keys(found):
     return [run.key for run in found]
 
 
-class TestGrid:
-    def test_every_setting_has_every_row_and_every_seed(self, runs):
-        found = runs("clients", settings=("2", "4"), seeds=2)
-        study = read_study("clients")
-        assert [(run.seed, run.setting, run.row) for run in found] == [
-            (seed, setting, row) for seed in (0, 1) for setting in ("2", "4") for row in study.rows
-        ]
-
-    def test_the_study_says_how_many_seeds(self, runs):
-        found = runs("clients", settings=("2",), methods=("surgical",))
-        assert [run.seed for run in found] == list(range(read_study("clients").seeds))
-
-    def test_the_quick_form_has_some_settings(self, runs):
-        found = runs("shared-classes", methods=("surgical",), seeds=1, quick=True)
-        assert tuple(run.setting for run in found) == read_study("shared-classes").quick
-
-    @pytest.mark.parametrize(
-        ("wanted", "told"),
-        [
-            ({"settings": ("9",)}, "no setting '9'"),
-            ({"methods": ("surgicle",)}, "no method 'surgicle'; nearest known: surgical"),
-        ],
-    )
-    def test_what_the_study_does_not_have_is_refused(self, runs, wanted, told):
-        with pytest.raises(StudyError, match=told):
-            runs("clients", **wanted)
-
-    def test_a_data_set_to_train_on_must_be_there(self, runs, small_data):
-        sources = {"nih": small_data.data.sources["nih"]}
-        with pytest.raises(StudyError, match="trains on chexpert; data file small has nih"):
-            runs("nih-chexpert", {"sources": sources})
-
-    def test_one_to_test_on_may_be_missing(self, runs, small_data):
-        sources = {"nih": small_data.data.sources["nih"]}
-        [run] = runs(
-            "clients", {"sources": sources}, settings=("2",), methods=("vanilla",), seeds=1
-        )
-        assert list(run.where["tests"]) == ["nih"]
-
-
 class TestRun:
+    def test_it_is_tested_on_the_data_sets_of_the_study_that_are_there(self, runs):
+        [run] = runs("clients", settings=("2",), methods=("vanilla",), seeds=1)
+        assert list(run.where["tests"]) == ["nih", "mimic"]
+
     def test_no_federation_is_tracked(self, runs):
         [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
         assert run.what["knobs"]["tracking"] == "none"
@@ -115,7 +82,11 @@ class TestRun:
 class TestKey:
     def test_the_same_run_has_the_same_key_in_another_folder(self, runs, small_data, tmp_path):
         wanted = {"settings": ("2",), "seeds": 1}
-        elsewhere = plan.runs(read_study("clients"), small_data.data, tmp_path, Selection(**wanted))
+        data = small_data.data
+        elsewhere = plan.runs(
+            read_study("clients"), data, data_sets(data, ["nih", "mimic"], tmp_path / "data"),
+            tmp_path, Selection(**wanted),
+        )  # fmt: skip
         assert keys(runs("clients", **wanted)) == keys(elsewhere)
 
     def test_different_runs_have_different_ones(self, runs):
@@ -152,33 +123,12 @@ class TestKey:
         assert not set(changed) & set(keys(runs("clients", **wanted)))
 
 
-class TestMistakes:
-    def test_a_knob_that_no_job_has_is_refused_before_anything_runs(self, runs, small_data):
-        with pytest.raises(JobError, match="learning_rat"):
-            runs("clients", {"knobs": {**small_data.data.knobs, "learning_rat": 1}}, seeds=1)
-
-    def test_also_where_only_rows_without_a_federation_are_wanted(self, runs, small_data):
-        knobs = {**small_data.data.knobs, "learning_rat": 1}
-        with pytest.raises(JobError, match="learning_rat"):
-            runs("clients", {"knobs": knobs}, methods=("complete",), seeds=1)
-
-    @pytest.mark.parametrize(
-        ("own", "value"), [("strategy", "fedavg"), ("seed", 3), ("tracking", "tensorboard")]
-    )
-    def test_a_knob_that_is_the_studys_own_is_refused(self, runs, small_data, own, value):
-        knobs = {**small_data.data.knobs, own: value}
-        with pytest.raises(StudyError, match=f"sets the knob '{own}' itself"):
-            runs("clients", {"knobs": knobs}, seeds=1)
-
-    def test_an_initial_body_of_another_network_is_refused(self, runs, small_data):
-        knobs = {**small_data.data.knobs, "backbone": "densenet121"}
-        with pytest.raises(InitialBodyError, match="densenet121"):
-            runs("clients", {"knobs": knobs}, seeds=1)
-
-
-def test_rows_that_a_setting_lacks_are_left_out(runs):
-    found = runs("fedfbn", seeds=1)
-    assert {run.setting for run in found if run.row.method == "complete"} <= {
-        "iid complete", "iid partial",
-    }  # fmt: skip
-    assert Row("surgical", "fedbn") in {run.row for run in found}
+def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_setting(
+    small_data, folder, found
+):
+    few = dataclasses.replace(found["nih"], classes=("Edema", "Mass"))
+    wanted = Selection(settings=("4",), methods=("surgical",), seeds=1)
+    with pytest.raises(StudyError, match="study shared-classes, setting '4': 4 sites need"):
+        plan.runs(
+            read_study("shared-classes"), small_data.data, {**found, "nih": few}, folder, wanted
+        )

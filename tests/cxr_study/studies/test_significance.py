@@ -139,24 +139,41 @@ class TestClasses:
 
 
 class TestRows:
-    def test_sites_own_models_are_tested_on_their_own_test_split_alone(self):
-        classes = {"Edema": 0.9, "Mass": 0.8}
-        own = {
-            ("nih", "nih"): classes,
-            ("nih", "chexpert"): {"Edema": 0.1, "Mass": 0.1},
-            ("nih", "mimic"): {"Edema": 0.1, "Mass": 0.1},
+    @pytest.fixture
+    def own(self):
+        """Models of NIH and CheXpert, of either way to have them, against 0.9 of a global one."""
+        reached = {
+            ("nih", "nih"): {"Edema": 0.8, "Mass": 0.8},
+            ("nih", "chexpert"): {"Edema": 0.5, "Fracture": LACKS},
+            ("nih", "mimic"): {"Edema": 0.6, "Mass": 0.7, "Fracture": LACKS},
+            ("chexpert", "nih"): {"Edema": 0.4, "Mass": LACKS},
+            ("chexpert", "chexpert"): {"Edema": 0.7, "Fracture": 0.7},
+            ("chexpert", "mimic"): {"Edema": 0.5, "Mass": LACKS, "Fracture": 0.3},
         }
-        ours = {("global", test): {"Edema": 0.95, "Mass": 0.9} for test in ("nih", "chexpert")}
-        found = significance(
-            results(
-                {
-                    study_runs.run("surgical", sites=TWO): ours,
-                    study_runs.run("personalised", "fedbn", sites=TWO): own,
-                }
-            )
-        )
-        assert set(found["test"]) == {"nih"}
-        assert chosen(found, CLASSES)[0]["difference"] == pytest.approx(0.075)
+        ours = {("global", test): dict.fromkeys(names, 0.9) for (_, test), names in reached.items()}
+
+        def differences(method, group):
+            """(model, test set) -> mean difference over classes."""
+            runs = {study_runs.run("surgical", sites=TWO): ours}
+            runs[study_runs.run(method, sites=TWO)] = reached
+            lines = chosen(significance(results(runs)), CLASSES, group=group)
+            return {(line["model"], line["test"]): round(line["difference"], 3) for line in lines}
+
+        return differences
+
+    def test_a_federations_own_models_are_tested_together_as_tables_have_them(self, own):
+        assert own("personalised", "all") == {("own", "nih"): 0.1, ("own", "chexpert"): 0.2}
+        assert own("personalised", "nih") == {
+            ("own", "nih"): 0.1, ("own", "chexpert"): 0.2, ("own", "mimic"): 0.25,
+        }  # fmt: skip
+        assert own("personalised", "shared")["own", "mimic"] == 0.35  # of both sites
+
+    def test_models_that_data_sets_have_trained_alone_are_tested_each(self, own):
+        assert own("individual", "all") == {("nih", "nih"): 0.1, ("chexpert", "chexpert"): 0.2}
+        assert own("individual", "shared") == {
+            ("nih", "nih"): 0.1, ("nih", "chexpert"): 0.4, ("nih", "mimic"): 0.3,
+            ("chexpert", "nih"): 0.5, ("chexpert", "chexpert"): 0.2, ("chexpert", "mimic"): 0.4,
+        }  # fmt: skip
 
     def test_all_others_are_tested_against_the_reference_its_other_strategies_too(self):
         rows = [("surgical", "fedbn+"), ("surgical", "fedavg"), ("vanilla", "fedavg")]

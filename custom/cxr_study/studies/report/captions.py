@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cxr_study.page.words import listed
 from cxr_study.rows import TITLES
-from cxr_study.studies.published_results import OWN
+from cxr_study.studies.published_results import OWN, SOURCES
 from cxr_study.studies.report.cells import UNDEFINED
 from cxr_study.studies.report.tables import TESTS, Table
 
@@ -45,6 +45,9 @@ def notes(table: Table) -> tuple[str, ...]:
     cells = table.cells
     complete = any(line.row.method == "complete" for line in table.lines)
     apart = f", {TITLES['complete'].lower()} apart" if complete else ""
+    columns = list(zip(*(line.cells for line in table.lines), strict=True))
+    marks = [[cell.mark for cell in column] for column in columns if column[0].metric == "auroc"]
+    marked = any(map(any, marks))
     said = {
         _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
         f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
@@ -63,8 +66,11 @@ def notes(table: Table) -> tuple[str, ...]:
             cell.ours.value is not None and cell.theirs is not None and cell.difference is None
             for cell in cells
         ),
-        "Against surgical aggregation: * p < 0.05, ** p < 0.01, *** p < 0.001, ns: not "
-        "significant.": any(cell.mark for cell in cells),
+        "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
+        "classes in a setting and over settings in the average, with Holm's correction: * p < "
+        "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,
+        "No mark in a column: not tested.": marked and not all(map(any, marks)),
+        **dict.fromkeys(_mixed(table), True),
     }
     return tuple(text for text, holds in said.items() if holds)
 
@@ -77,6 +83,18 @@ def _numbers_of_classes(table: Table) -> str:
             numbers.setdefault(name, []).append(cell.ours.classes)
     told = [f"{_range(found)} ({name})" for name, found in numbers.items()]
     return f"Number of classes: {listed(told)}."
+
+
+def _mixed(table: Table) -> Iterator[str]:
+    """Which paper has which column, for each line with figures of several."""
+    for line in table.lines:
+        places: dict[str, list[str]] = {}
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            if cell.published is not None:
+                places.setdefault(SOURCES[cell.published.source], []).append(column.heading)
+        if len(places) > 1:
+            told = [f"{source} ({listed(headings)})" for source, headings in places.items()]
+            yield f"Published of {line.heading}: {'; '.join(told)}."
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -35,16 +35,18 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
     rounds = sorted({run.rounds for run in runs})
     patience = what["knobs"]["patience"]
     network = what["network"]
+    made = list(results.results.values())
     return (
         ("Data", described(data)),
         ("Tested on", _tested(results)),
         ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
-        ("Recipe", data.preset or "the jobs' own knobs, with those of the data file"),
+        ("Recipe", _recipe(data)),
+        ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
         ("Rounds", f"{listed(list(map(str, rounds)))}, patience {patience or 'none'}"),
         ("Seeds", listed(list(map(str, seeds)))),
         ("Runs", _runs(results)),
-        ("Wall time", _wall_time(list(results.results.values()))),
-        ("Code", f"surgical-aggregation {what['packages']['surgical-aggregation']}"),
+        ("Wall time", _wall_time(made)),
+        ("Code", f"surgical-aggregation {_distinct(made, 'code')}"),
     )
 
 
@@ -61,9 +63,22 @@ def _wall_time(results: Sequence[Result]) -> str:
         end = result.began + result.seconds
         taken += max(0.0, end - max(ended, result.began))
         ended = max(ended, end)
-    cores = listed([f"{number}" for number in sorted({result.cores for result in results})])
     alone = fmean(result.seconds for result in results)
-    return f"{taken / 60:.0f} min on {cores} cores; {alone:.0f} s a run"
+    return (
+        f"{taken / 60:.0f} min on {_distinct(results, 'cores')} cores; "
+        f"{_distinct(results, 'device')}; {alone:.0f} s a run"
+    )
+
+
+def _distinct(results: Sequence[Result], name: str) -> str:
+    """What the results have there, each once."""
+    return listed([str(value) for value in sorted({getattr(result, name) for result in results})])
+
+
+def _recipe(data: StudyData) -> str:
+    """The preset, and the knobs that win over it."""
+    knobs = ", ".join(f"{name} {value}" for name, value in data.knobs.items())
+    return "; ".join(filter(None, [data.preset or "the jobs' own knobs", knobs]))
 
 
 def _runs(results: StudyResults) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cxr_study.studies.claims import Finding
+from cxr_study.studies.reference import reference
 from cxr_study.studies.report.captions import classes
 from cxr_study.studies.report.cells import UNDEFINED
 from cxr_study.studies.report.figures.looks import row_name
 from cxr_study.studies.report.lines import with_ends
 from cxr_study.studies.report.tables import TESTS
+from cxr_study.studies.study_results import StudyResults
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,10 @@ class Told:
     """A finding in words.
 
     Attributes:
-        where: On which images and classes, and in which settings where it is not all of them.
-        against: The row that is claimed to be worse, and how far the better one may be behind it.
-        number: What is claimed to be above 0, with its interval; before the margin is added.
+        where: On which images and classes, and in which settings where it is not all of the study.
+        against: The row that is claimed to be worse, and how far the better one may be behind it;
+            the better one, too, unless it is the study's reference.
+        number: What is claimed to be above 0, or above minus the margin, with its interval.
         verdict: See `claims.Finding`.
     """
 
@@ -29,19 +32,26 @@ class Told:
     verdict: str
 
 
-def told(finding: Finding) -> Told:
-    """Say what came out of a comparison."""
+def told(finding: Finding, results: StudyResults) -> Told:
+    """Say what came out of a comparison.
+
+    Args:
+        finding: Of it.
+        results: Of the study.
+    """
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
-    if which.settings:
+    if len(finding.settings) < len(results.study.settings):
         where.append(", ".join(finding.settings))
-    against = row_name(which.worse, which.rows)
+    against = f"against {row_name(which.worse, which.rows)}"
+    surgical = reference(results.runs)
+    if surgical is not None and which.better != surgical:
+        against = f"{row_name(which.better, (*which.rows, surgical))}, {against}"
     if which.model:
         against += f", model of {TESTS.get(which.model, which.model)}"
     if which.margin:
         against += f" ({which.margin:g} behind is enough)"
     number = UNDEFINED
     if found is not None:
-        ends = (found.mean, found.low, found.high)
-        number = with_ends(*(None if x is None else x - which.margin for x in ends), signed=True)
+        number = with_ends(found.mean, found.low, found.high, signed=True)
     return Told("; ".join(where), against, number, finding.verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import resources
 from itertools import accumulate, pairwise
@@ -34,12 +35,20 @@ _ESCAPES = str.maketrans(
 )
 
 
-def latex(table: Table) -> str:
+HEAD = "% Needs the packages booktabs and graphicx.\n\n"
+"""Of a file with such tables."""
+
+
+def latex(table: Table, study: str) -> str:
     """Write a table as a `table` environment, in which published values stand below ours.
 
     It needs the packages booktabs and graphicx, which makes it smaller where it is too wide; in a
     `landscape` of the package pdflscape a wide one stays readable. The label is `tab:` and the
-    table's name.
+    names of study and table.
+
+    Args:
+        table: Which.
+        study: Name of its study.
     """
     environment = Environment(
         block_start_string="<%",
@@ -57,6 +66,7 @@ def latex(table: Table) -> str:
     ends = list(accumulate((number for _, number in table.spans), initial=2))
     return environment.from_string(source).render(
         table=table,
+        label=re.sub("[^A-Za-z0-9-]", "-", f"{study}-{table.name}"),
         caption=caption(table),
         notes=" ".join(notes(table)),
         rules=[

@@ -10,6 +10,7 @@ from cxr_study.rows import Row
 from cxr_study.studies.report.captions import classes
 from cxr_study.studies.report.cells import Metric
 from cxr_study.studies.report.tables import TESTS, Column
+from cxr_study.studies.study_file import Study
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,15 @@ class Layout:
         return [
             row for row in rows if not self.frozen or not row.federated or row.strategy == "fedbn+"
         ]
+
+
+def averages(study: Study) -> bool:
+    """Whether means over a study's settings are shown: where all of them cut the same data set.
+
+    Settings with data sets as sites are laid out one by one, as in the papers.
+    """
+    cuts = {setting.cut for setting in study.settings}
+    return len(cuts) == 1 and None not in cuts
 
 
 def _columns(setting: str, *parts: tuple[str, str]) -> tuple[Column, ...]:

@@ -38,12 +38,17 @@ def tested(found: pd.DataFrame, pairing: str) -> Lines:
         pairing: Which kind of pairs; over all classes of a test set.
     """
     chosen = found[(found["pairing"] == pairing) & (found["group"] == "all")]
+    headings = (
+        "setting", "against", "strategy", "model", "on",
+        "pairs", "difference", "test", "p", "Holm", "",
+    )  # fmt: skip
     return Lines(
-        ("setting", "against", "strategy", "on", "pairs", "difference", "test", "p", "Holm", ""),
+        headings,
         tuple(
             (
                 line["setting"] or "all",
                 *_named(line),
+                line["model"],
                 TESTS[line["test"]],
                 str(line["pairs"]),
                 with_ends(line["difference"], line["low"], line["high"], signed=True),
@@ -54,7 +59,7 @@ def tested(found: pd.DataFrame, pairing: str) -> Lines:
             )
             for _, line in chosen.iterrows()
         ),
-        4,
+        5,
     )
 
 

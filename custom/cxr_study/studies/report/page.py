@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pandas as pd
 
 from cxr_study.page.html import template
 from cxr_study.rows import Row
 from cxr_study.studies import class_tests, subgroups
 from cxr_study.studies.analysis import Analysis
 from cxr_study.studies.data_file import StudyData
-from cxr_study.studies.report import facts, findings, lines
-from cxr_study.studies.report.captions import caption, notes
+from cxr_study.studies.one_run import GLOBAL
+from cxr_study.studies.published_results import OWN
+from cxr_study.studies.report import captions, facts, findings, lines
 from cxr_study.studies.report.figures.bars import bars
 from cxr_study.studies.report.figures.calibration import reliability_diagram
 from cxr_study.studies.report.figures.classes import class_dots
 from cxr_study.studies.report.figures.convergence import convergence
 from cxr_study.studies.report.figures.drift import drift
-from cxr_study.studies.report.figures.embedding import embedding
+from cxr_study.studies.report.figures.embedding import MOST, embedding
 from cxr_study.studies.report.figures.factor import auroc_by_setting
 from cxr_study.studies.report.figures.looks import settings
+from cxr_study.studies.report.layouts import averages
+from cxr_study.studies.report.notices import notices, without_subgroups
 from cxr_study.studies.report.tables import Table
 from cxr_study.studies.significance import CLASSES, SETTINGS
-from cxr_study.studies.study_results import StudyResults
 
 
 def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Sequence[str]) -> str:
@@ -36,19 +41,20 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
     results = analysis.results
     shown = settings(results)
     last = shown[-1]
+    by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
     return template(__package__).render(
         study=results.study,
         facts=facts.facts(results, data),
-        notices=list(_notices(results, data)),
+        notices=list(notices(results, data)),
         judged=analysis.judged,
-        told=findings.told,
+        told=partial(findings.told, results=results),
         by_setting=auroc_by_setting(results, "by-setting"),
-        averages=bars(results, _marks(analysis), "averages"),
+        bars=list(_bars(analysis, shown)),
         tables=tables,
-        caption=caption,
-        notes=notes,
-        over_settings=lines.tested(analysis.tests, SETTINGS),
+        caption=captions.caption,
+        notes=captions.notes,
+        over_settings=_over_settings(analysis),
         over_classes=lines.tested(analysis.tests, CLASSES),
         by_patient=lines.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
@@ -58,10 +64,13 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         ],
         kinds=lines.by_class_kind(results),
         fewest=subgroups.FEWEST,
-        groups=lines.in_subgroups(subgroups.over_seeds(analysis.by_subgroup)),
+        groups=lines.in_subgroups(by_subgroup),
+        without_subgroups=list(without_subgroups(by_subgroup)),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],
+        last=last,
+        most=MOST,
         metrics=lines.measured(results),
         convergence=convergence(results, "convergence"),
         drift=drift(results, "drift"),
@@ -71,26 +80,34 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
     )
 
 
-def _notices(results: StudyResults, data: StudyData) -> Iterator[str]:
-    """What must be known before a number is believed."""
-    if data.images is not None:
-        yield facts.PHANTOM
-    planned = {run.key for run in results.runs}
-    if missing := len(planned) - len(results.results):
-        yield f"{missing} of {len(planned)} runs are not finished; figures are of the others."
-    if lacking := [test for test in results.study.tests if test not in set(results.scores["test"])]:
-        yield f"Not tested on {', '.join(lacking)}: the data file does not have it."
-    if len({run.seed for run in results.finished}) == 1:
-        yield "One seed: there are no intervals over seeds, and no claim can be decided."
+def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Heading and chart: of the average over settings, or of each where there is none."""
+    results, tests = analysis.results, analysis.tests
+    if averages(results.study):
+        yield "", bars(results, shown, _marks(tests, SETTINGS, ""), "averages")
+        return
+    for number, setting in enumerate(shown):
+        marks = _marks(tests, CLASSES, setting)
+        heading = f"{results.study.factor}: {setting}"
+        yield heading, bars(results, [setting], marks, f"bars-{number}")
 
 
-def _marks(analysis: Analysis) -> dict[tuple[Row, str], str]:
-    """(row, test set) -> how it differs from surgical aggregation over the settings."""
-    tests = analysis.tests
-    if tests.empty:
-        return {}
-    chosen = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")]
+def _marks(tests: pd.DataFrame, pairing: str, setting: str) -> dict[tuple[Row, str], str]:
+    """(row, test set) -> how it differs from surgical aggregation there."""
+    chosen = tests[
+        (tests["pairing"] == pairing) & (tests["setting"] == setting) & (tests["group"] == "all")
+    ]
     return {
         (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
         for _, line in chosen.iterrows()
+        if line["model"] in (GLOBAL, OWN, line["test"])
     }
+
+
+def _over_settings(analysis: Analysis) -> lines.Lines | None:
+    """The tests over settings; None where settings are not alike, or too few to test."""
+    tests = analysis.tests
+    tested = tests.loc[tests["pairing"] == SETTINGS, "p"].notna().any()
+    if not tested or not averages(analysis.results.study):
+        return None
+    return lines.tested(tests, SETTINGS)

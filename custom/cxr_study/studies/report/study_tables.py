@@ -9,7 +9,7 @@ import pandas as pd
 from cxr_study.studies.means import GROUPS, by_run
 from cxr_study.studies.published_results import AVERAGE, Published, as_shipped, of_study
 from cxr_study.studies.report.captions import classes
-from cxr_study.studies.report.layouts import PAPERS, Layout
+from cxr_study.studies.report.layouts import PAPERS, Layout, averages
 from cxr_study.studies.report.tables import Column, PValues, Table, build
 from cxr_study.studies.study_results import StudyResults
 
@@ -18,8 +18,8 @@ def tables(results: StudyResults, data: str, p_values: PValues | None = None) ->
     """The tables of a study, as far as runs are finished.
 
     "nih-chexpert" and "fedfbn" have those of their papers. Any other study has one for each test
-    set, with settings as columns and the average over them; and one for each further group of
-    classes that a paper gives results of.
+    set, with settings as columns and, where `averages` says so, the average over them; and one for
+    each further group of classes that a paper gives results of.
 
     Args:
         results: Of the study.
@@ -71,7 +71,7 @@ def _ablation(results: StudyResults, published: Sequence[Published]) -> Iterator
             if group not in measured:
                 continue
             columns = [Column(name, test, (name,), group, over=study.factor) for name in settings]
-            if len(settings) > 1:
+            if len(settings) > 1 and averages(study):
                 columns.append(Column(f"average of {len(settings)}", test, settings, group))
             title = f"{study.title}: {classes(test, group)}"
             yield Layout(f"{test}-{group}", title, tuple(columns))

@@ -16,7 +16,8 @@ def csv(tables: Iterable[Table]) -> str:
 
     Columns: table; setting, method, strategy, model, test, group, metric; what `cells.Ours` has;
     published, published_sd, published_low, published_high, published_classes, source; difference,
-    p, best. A value that there is not is empty.
+    holm (p of a test against surgical aggregation, adjusted), best. A value that there is not is
+    empty.
     """
     lines = [{"table": table.name} | _values(cell) for table in tables for cell in table.cells]
     return pd.DataFrame(lines).to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -40,7 +41,7 @@ def _values(cell: Cell) -> dict[str, object]:
         "published_classes": None,
         "source": None,
         "difference": cell.difference,
-        "p": cell.p,
+        "holm": cell.p,
         "best": cell.best,
     }
     if theirs is not None:

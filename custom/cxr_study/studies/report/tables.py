@@ -19,9 +19,8 @@ from cxr_study.studies.report.cells import Cell, Metric, measure
 TESTS: Mapping[str, str] = {"nih": "NIH", "chexpert": "CheXpert", "mimic": "MIMIC"}
 """Test set -> what it is called in tables; sites that are data sets are called likewise."""
 
-PValues = Mapping[tuple[str, Row, str, str], float]
-"""Setting (or `AVERAGE`), row, test set and group of classes -> p of a test against surgical
-aggregation; of rows with a model for each site, on a site's own test set."""
+PValues = Mapping[Place, float]
+"""What a cell is of -> p of a test of its AUROC against surgical aggregation."""
 
 _DECIMALS = 3  # what looks the same is the best together
 
@@ -168,8 +167,7 @@ def _cell(
 ) -> Cell:
     place = column.place(row, model)
     ours = measure(means, place, column.metric, column.settings)
-    tested = model in (GLOBAL, OWN, column.test) and column.metric == "auroc"
-    p = p_values.get((place.setting, row, place.test, place.group)) if tested else None
+    p = p_values.get(place) if column.metric == "auroc" else None
     return Cell(place, column.metric, ours, find(published, place), p)
 
 

@@ -11,9 +11,9 @@ from cxr_study.rows import Row
 from cxr_study.studies import claims, summary
 from cxr_study.studies.analysis import analyse
 from cxr_study.studies.data_file import StudyData
-from cxr_study.studies.published_results import AVERAGE
+from cxr_study.studies.published_results import AVERAGE, Place
 from cxr_study.studies.report.facts import described
-from cxr_study.studies.report.latex import latex
+from cxr_study.studies.report.latex import HEAD, latex
 from cxr_study.studies.report.page import page
 from cxr_study.studies.report.study_tables import tables
 from cxr_study.studies.report.table_csv import csv
@@ -49,14 +49,15 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         "tests.csv": analysis.tests,
         "patients.csv": analysis.by_patient.means,
         "patient_differences.csv": analysis.by_patient.differences,
-        "class_tests.csv": analysis.by_class,
+        "class_tests.csv": analysis.by_class.merge(analysis.by_patient.classes, how="left"),
         "subgroups.csv": analysis.by_subgroup,
         "claims.csv": claims.table(analysis.judged),
     }
     for name, frame in frames.items():
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     replace(folder / TABLES_FILE, csv(laid_out))
-    replace(folder / LATEX_FILE, "\n".join(map(latex, laid_out)))
+    environments = [latex(table, results.study.name) for table in laid_out]
+    replace(folder / LATEX_FILE, HEAD + "\n".join(environments))
     replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
     return folder / PAGE_FILE
 
@@ -67,9 +68,10 @@ def _p_values(tests: pd.DataFrame) -> PValues:
         return {}
     chosen = tests[tests["pairing"].isin([SETTINGS, CLASSES]) & tests["holm"].notna()]
     return {
-        (
+        Place(
             line["setting"] or AVERAGE,
             Row(line["method"], line["strategy"]),
+            line["model"],
             line["test"],
             line["group"],
         ): float(line["holm"])

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import mean_squared_error
 
 from surgical_aggregation.metrics import Floats
 
@@ -93,27 +92,6 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
         if each.observed is not None and each.probability is not None
     )
     return off / predictions
-
-
-def brier(labels: Floats, probabilities: Floats) -> float | None:
-    """Brier score: mean squared difference of probability and label.
-
-    Args:
-        labels: 1, 0 or NaN (not labelled: left out).
-        probabilities: In [0, 1], of the positive label, same shape.
-
-    Returns:
-        Between 0 and 1, less is better; None, "not defined", without a label.
-
-    Raises:
-        ValueError: A probability is not in [0, 1].
-
-    Source:
-        Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly Weather Review
-        78, 1950, 1-3; half of his, who counts both outcomes.
-    """
-    known, predicted = _labelled(labels, probabilities)
-    return float(mean_squared_error(known, predicted)) if known.size else None
 
 
 def _labelled(labels: Floats, probabilities: Floats) -> tuple[Floats, Floats]:

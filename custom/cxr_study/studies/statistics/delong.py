@@ -1,6 +1,6 @@
-"""DeLong's interval of one area under the ROC curve, and his test of two correlated ones.
+"""DeLong's test of two correlated areas under the ROC curve.
 
-Both take images for independent. Where patients have several images they are not, and the interval
+It takes images for independent. Where patients have several images they are not, and the interval
 comes out too narrow, p too small: the bootstrap by patient (`intervals`) accounts for it.
 
 Sources:
@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
 from scipy.stats import norm, rankdata
 
 from cxr_study.seed_intervals import CONFIDENCE
@@ -26,28 +25,6 @@ from surgical_aggregation.metrics import Floats
 
 _FEWEST = 2  # positives, and negatives: a variance among fewer is not defined
 _ROUNDING = 1e-28  # a variance below it is that of equal numbers
-
-
-@dataclass(frozen=True)
-class DelongInterval:
-    """AUROC of one class with its 95 % interval.
-
-    Attributes:
-        auroc: The area.
-        error: Its standard error.
-        low: Lower end; None where the classes are separated without exception (an area of 0 or
-            1), for which the method has no interval.
-        high: Upper end, likewise.
-        positives: Number of images.
-        negatives: Number of images.
-    """
-
-    auroc: float
-    error: float
-    low: float | None
-    high: float | None
-    positives: int
-    negatives: int
 
 
 @dataclass(frozen=True)
@@ -74,37 +51,6 @@ class DelongTest:
     high: float
     z: float | None
     p: float | None
-
-
-def delong_interval(labels: Floats, scores: Floats) -> DelongInterval | None:
-    """AUROC of one class with DeLong's 95 % interval.
-
-    The interval is symmetric on the scale of the log odds, which keeps it within 0 and 1, and near
-    1 covers better than the plain one.
-
-    Args:
-        labels: 1, 0 or NaN (not labelled: left out), shape (images,).
-        scores: Any monotone score, same shape.
-
-    Returns:
-        None, "not defined", with fewer than two positives or two negatives, or with a score that
-        is NaN (the model lacks the class).
-
-    Source:
-        Qin and Hotilovac, Comparison of non-parametric confidence intervals for the area under the
-        ROC curve of a continuous-scale diagnostic test, Statistical Methods in Medical Research
-        17, 2008, 207-221.
-    """
-    placed = _placements(labels, scores)
-    if placed is None:
-        return None
-    positives, negatives = placed
-    area, error = float(positives.mean()), _error(positives, negatives)
-    low = high = None
-    if 0 < area < 1:
-        half = _quantile() * error / (area * (1 - area))
-        low, high = (float(expit(logit(area) + sign * half)) for sign in (-1, 1))
-    return DelongInterval(area, error, low, high, len(positives), len(negatives))
 
 
 def delong_test(labels: Floats, first: Floats, second: Floats) -> DelongTest | None:

@@ -1,5 +1,6 @@
 """A finished study, made up."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,5 +49,5 @@ def finished(tmp_path_factory):
                 runs.append(run)
     runs.append(study_runs.run("vanilla", seed=2, setting="4", sites=SITES["4"]))
     results = gather(read_study("clients"), runs, folder)
-    data = StudyData("phantom", 2000, {}, None, None, {})
+    data = StudyData(Path("phantom.yaml"), 2000, {}, None, None, {})
     return SimpleNamespace(results=results, data=data)

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from cxr_study.rows import Row
 from cxr_study.studies.means import GROUPS as GROUPS_OF_MEANS
+from cxr_study.studies.published_results import Place
 from cxr_study.studies.report.captions import GROUPS, caption, classes, notes
 from cxr_study.studies.report.tables import Column
 from study_tables import NIH, SURGICAL, mean, published, table
@@ -9,6 +12,12 @@ from study_tables import NIH, SURGICAL, mean, published, table
 VANILLA = Row("vanilla", "fedbn+")
 COMPLETE = Row("complete", "fedbn+")
 BOTH = {"rows": (SURGICAL, VANILLA)}
+TESTED = table(
+    mean(0.8),
+    mean(0.7, method="vanilla"),
+    p_values={Place("2", VANILLA, "global", "nih", "all"): 0.4},
+    **BOTH,
+)
 
 
 class TestCaption:
@@ -105,13 +114,35 @@ class TestNotes:
                 table(mean(0.8), published=[published(classes=13)]),
             ),
             (
-                "Against surgical aggregation: * p < 0.05, ** p < 0.01, *** p < 0.001, ns: not "
-                "significant.",
+                "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test "
+                "over classes in a setting and over settings in the average, with Holm's "
+                "correction: * p < 0.05, ** p < 0.01, *** p < 0.001, ns: not significant.",
+                TESTED,
+            ),
+            (
+                "No mark in a column: not tested.",
                 table(
                     mean(0.8),
-                    mean(None, method="vanilla"),
-                    p_values={("2", VANILLA, "nih", "all"): 0.4},
+                    mean(0.7, method="vanilla"),
+                    mean(0.6, group="nih-1"),
+                    columns=(NIH, Column("x", "nih", ("2",), "nih-1")),
+                    p_values={Place("2", VANILLA, "global", "nih", "all"): 0.4},
                     **BOTH,
+                ),
+            ),
+            (
+                "Published of Surgical aggregation: ML4H 2024 (NIH and 3); arXiv:2301.06683 v1 "
+                "(4).",
+                table(
+                    mean(0.8),
+                    mean(0.8, setting="3"),
+                    mean(0.8, setting="4"),
+                    columns=(NIH, Column("4", "nih", ("4",)), Column("3", "nih", ("3",))),
+                    published=[
+                        published(),
+                        published(setting="3"),
+                        replace(published(setting="4"), source="arxiv2301.06683v1"),
+                    ],
                 ),
             ),
         ],
@@ -119,6 +150,13 @@ class TestNotes:
     def test_a_note_stands_where_it_concerns_the_table(self, note, made):
         assert note in notes(made)
         assert note not in notes(table(mean(0.8), published=[published()]))
+
+    def test_columns_of_bce_have_no_mark_to_miss(self):
+        columns = (NIH, Column("BCE", "nih", ("2",), metric="bce"))
+        p_values = {Place("2", VANILLA, "global", "nih", "all"): 0.4}
+        lines = [mean(0.8), mean(0.7, method="vanilla")]
+        made = table(*lines, columns=columns, p_values=p_values, **BOTH)
+        assert not any("No mark" in note for note in notes(made) + notes(TESTED))
 
     def test_where_nothing_is_defined_no_number_of_classes_is_told(self):
         assert not any("Number" in note for note in notes(table(mean(None))))

@@ -3,12 +3,19 @@ import re
 import pytest
 
 from cxr_study.rows import Row
-from cxr_study.studies.report.latex import escape, latex
+from cxr_study.studies.published_results import Place
+from cxr_study.studies.report.latex import HEAD, escape
+from cxr_study.studies.report.latex import latex as written
 from cxr_study.studies.report.tables import Column
 from study_tables import NIH, SURGICAL, mean, published, table
 
 VANILLA = Row("vanilla", "fedbn+")
 NASTY = '\\input{x} 50 % of $a_1$ & #2 ~ ^ } <|> "so"\n\n±'
+
+
+def latex(table, study="clients"):
+    """A table as LaTeX."""
+    return written(table, study)
 
 
 def rows(text):
@@ -38,7 +45,7 @@ def made(**more):
         columns=columns,
         rows=(SURGICAL, VANILLA),
         published=[published(sd=0.07)],
-        p_values={("2", VANILLA, "nih", "all"): 0.001},
+        p_values={Place("2", VANILLA, "global", "nih", "all"): 0.001},
         **more,
     )
 
@@ -71,8 +78,15 @@ class TestLatex:
     def test_caption_notes_and_label_are_in_it(self):
         text = latex(made(title="Sites"))
         assert r"\caption{Sites. Mean AUROC \ensuremath{\pm} SD over classes. Ours: phantom" in text
-        assert r"\label{tab:nih-all}" in text
+        assert r"\label{tab:clients-nih-all}" in text
         assert "Number of classes: 14 (NIH)." in text
+
+    def test_a_label_is_of_the_study_whatever_its_file_is_called(self):
+        assert r"\label{tab:my-study-2-nih-all}" in latex(table(mean(0.8)), "my study%2")
+
+    def test_the_packages_are_named_in_a_comment(self):
+        assert all(line.startswith("%") for line in HEAD.strip().splitlines())
+        assert {"booktabs", "graphicx"} <= set(re.findall(r"\w+", HEAD))
 
     def test_whatever_people_have_written_is_text(self):
         column = Column(NASTY, "nih", ("2",), over=NASTY)

@@ -2,7 +2,7 @@ import pytest
 
 from cxr_study.rows import Row
 from cxr_study.studies.published_results import of_study
-from cxr_study.studies.report.layouts import PAPERS, Layout
+from cxr_study.studies.report.layouts import PAPERS, Layout, averages
 from cxr_study.studies.study_file import read_study
 
 UNSAID = [Row(method, "") for method in ("individual", "complete", "centralised")]
@@ -30,6 +30,20 @@ def test_names_differ_and_settings_are_the_studys(name):
     layouts = PAPERS[name][1]
     assert len({layout.name for layout in layouts}) == len(layouts)
     assert {column.settings[0] for each in layouts for column in each.columns} == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("clients", True),
+        ("shared-classes", True),
+        ("data-size", True),
+        ("nih-chexpert", False),
+        ("fedfbn", False),
+    ],
+)
+def test_only_settings_that_cut_one_data_set_are_averaged(name, wanted):
+    assert averages(read_study(name)) is wanted
 
 
 def test_bce_stands_beside_auroc_below_the_test_set():

@@ -13,8 +13,8 @@ def tests(finished):
 
 def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests):
     found = lines.tested(tests, SETTINGS)
-    assert [row[:5] for row in found.rows] == [
-        ("all", title, variant, test, "2")
+    assert [row[:6] for row in found.rows] == [
+        ("all", title, variant, "global", test, "2")
         for title, variant in (
             ("Vanilla FL", "fedbn+"), ("Centralised, fully labelled", "batch norm frozen"),
         )
@@ -26,15 +26,15 @@ def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests)
 def test_tests_over_classes_are_told_for_each_setting(tests):
     found = lines.tested(tests, CLASSES)
     assert {row[0] for row in found.rows} == {"2", "4"}
-    assert {row[4] for row in found.rows} == {"3"}
+    assert {row[5] for row in found.rows} == {"3"}
 
 
 def test_a_p_that_there_is_not_and_a_tiny_one(tests):
     line = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")].iloc[:1]
     changed = pd.concat([line.assign(p=float("nan"), holm=1e-9), line.assign(p=0.04)])
     first, second = lines.tested(changed, SETTINGS).rows
-    assert first[7:9] == ("–", "<0.001")  # noqa: RUF001
-    assert second[7] == "0.040"
+    assert first[8:10] == ("–", "<0.001")  # noqa: RUF001
+    assert second[8] == "0.040"
 
 
 def test_shared_and_unique_classes_stand_beside_each_other_with_their_gap(finished):

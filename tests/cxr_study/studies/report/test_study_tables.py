@@ -4,6 +4,7 @@ import pytest
 
 import study_runs
 from cxr_study.rows import Row
+from cxr_study.studies.published_results import Place
 from cxr_study.studies.report.study_tables import tables
 from cxr_study.studies.study_file import read_study
 from cxr_study.studies.study_results import gather
@@ -219,8 +220,14 @@ class TestAblation:
         assert [len(table.columns) for table in found] == [1, 1]
         assert not any(cell.published for table in found for cell in table.cells)
 
+    def test_over_settings_that_are_not_alike_there_is_no_average(self, runs, tmp_path):
+        study = read_study("clients")
+        settings = (replace(study.settings[0], cut="chexpert"), *study.settings[1:])
+        nih, *_ = tables(gather(replace(study, settings=settings), runs, tmp_path), "phantom")
+        assert [column.heading for column in nih.columns] == ["2", "4"]
+
     def test_p_values_stand_in_the_cells(self, runs, tmp_path):
         results = gather(read_study("clients"), runs, tmp_path)
-        nih, *_ = tables(results, "phantom", {("4", SURGICAL, "nih", "all"): 0.04})
+        nih, *_ = tables(results, "phantom", {Place("4", SURGICAL, "global", "nih", "all"): 0.04})
         assert [cell.mark for cell in nih.cells] == ["", "*", ""]
         assert nih.data == "phantom"

@@ -1,7 +1,7 @@
 import pytest
 
 from cxr_study.rows import Row
-from cxr_study.studies.published_results import AVERAGE
+from cxr_study.studies.published_results import AVERAGE, Place
 from cxr_study.studies.report.tables import Column
 from study_tables import NIH, SURGICAL, mean, published, table
 
@@ -100,7 +100,10 @@ class TestPublished:
 
 class TestPValues:
     def test_it_stands_in_the_cell_of_its_row(self):
-        p_values = {("2", VANILLA, "nih", "all"): 0.03, (AVERAGE, VANILLA, "nih", "all"): 0.2}
+        p_values = {
+            Place("2", VANILLA, "global", "nih", "all"): 0.03,
+            Place(AVERAGE, VANILLA, "global", "nih", "all"): 0.2,
+        }
         made = table(
             mean(0.8),
             mean(0.6, method="vanilla"),
@@ -114,14 +117,17 @@ class TestPValues:
             [0.03, 0.2, None],
         ]
 
-    def test_of_sites_that_trained_alone_it_is_of_the_one_that_is_tested(self):
+    def test_models_of_a_row_have_their_own(self):
         made = table(
             mean(0.8, model="nih", **ALONE),
             mean(0.6, model="chexpert", **ALONE),
             rows=(INDIVIDUAL,),
-            p_values={("2", INDIVIDUAL, "nih", "all"): 0.03},
+            p_values={
+                Place("2", INDIVIDUAL, "nih", "nih", "all"): 0.03,
+                Place("2", INDIVIDUAL, "chexpert", "nih", "all"): 0.04,
+            },
         )
-        assert [line.cells[0].p for line in made.lines] == [0.03, None]
+        assert [line.cells[0].p for line in made.lines] == [0.03, 0.04]
 
 
 class TestBest:

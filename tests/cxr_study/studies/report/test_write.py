@@ -34,12 +34,24 @@ def test_the_tables_are_latex_too(written):
     text = (written[1] / "tables.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
     assert text.count("{") == text.count("}")
+    assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
 
 
 def test_the_page_says_what_must_be_known_first(written):
     text, _ = written
     assert PHANTOM.replace("'", "&#39;") in text
     assert "1 of 13 runs are not finished" in text
+
+
+def test_classes_have_their_intervals_by_patient_beside_delongs(written):
+    found = pd.read_csv(written[1] / "class_tests.csv")
+    assert (found["patient_low"] < found["difference"]).all()
+    assert (found["difference"] < found["patient_high"]).all()
+
+
+def test_an_ablation_has_one_bar_chart_and_its_tests_where_there_are_enough_settings(written):
+    assert written[0].count("Mean AUROC of every method, sites: 2 and 4") == 1
+    assert "Over settings" not in written[0]
 
 
 def test_the_page_has_every_figure_and_section(written):
@@ -68,5 +80,5 @@ def test_marks_in_the_tables_are_those_of_the_tests(written):
     chosen = tests[(tests["pairing"] == "settings") & (tests["group"] == "all")]
     wanted = chosen.set_index(["method", "test"])["holm"].dropna().to_dict()
     cells = tables[(tables["setting"] == "average") & (tables["group"] == "all")]
-    found = cells.set_index(["method", "test"])["p"].dropna().to_dict()
+    found = cells.set_index(["method", "test"])["holm"].dropna().to_dict()
     assert {key: pytest.approx(value, abs=1e-5) for key, value in wanted.items()} == found

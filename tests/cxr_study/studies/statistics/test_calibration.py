@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss
 
-from cxr_study.studies.statistics.calibration import Bin, brier, calibration_error, reliability
+from cxr_study.studies.statistics.calibration import Bin, calibration_error, reliability
 
 NAN = np.nan
 
@@ -75,9 +74,8 @@ class TestReliability:
     @pytest.mark.parametrize("wrong", [-0.1, 1.5, NAN])
     def test_what_is_no_probability_is_refused(self, wrong):
         labels, scores = np.array([1.0, 0, NAN]), np.array([0.5, wrong, 0.5])
-        for measure in (reliability, brier):
-            with pytest.raises(ValueError, match=f"between 0 and 1; got {wrong}"):
-                measure(labels, scores)
+        with pytest.raises(ValueError, match=f"between 0 and 1; got {wrong}"):
+            reliability(labels, scores)
 
 
 class TestCalibrationError:
@@ -99,20 +97,3 @@ class TestCalibrationError:
 
     def test_it_is_not_defined_without_a_label(self):
         assert calibration_error(reliability(np.full(2, NAN), np.array([0.1, 0.2]))) is None
-
-
-class TestBrier:
-    def test_it_is_the_mean_squared_difference_over_what_is_labelled(self):
-        labels, probabilities = np.array([1.0, 0, NAN]), np.array([0.5, 0.25, 0.75])
-        assert brier(labels, probabilities) == (0.25 + 0.0625) / 2
-
-    @given(drawn())
-    def test_it_is_scikit_learns(self, given):
-        labels, probabilities = given
-        known = ~np.isnan(labels)
-        if len(set(labels[known])) == 2:
-            expected = brier_score_loss(labels[known], probabilities[known])
-            assert brier(labels, probabilities) == pytest.approx(expected)
-
-    def test_it_is_not_defined_without_a_label(self):
-        assert brier(np.array([NAN]), np.array([0.5])) is None

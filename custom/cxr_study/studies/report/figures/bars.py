@@ -1,4 +1,4 @@
-"""What methods reach on average over the settings of a study, as the papers' Figures 7 and 8."""
+"""What methods reach, in a setting or on average over several, as the papers' Figures 7 and 8."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cxr_study.page.svg import INK, MUTED, WIDTH
+from cxr_study.page.words import listed
 from cxr_study.rows import Row
-from cxr_study.studies.report.figures.looks import LOOK, METHODS, row_name, rows, settings, svg
+from cxr_study.studies.report.figures.looks import LOOK, METHODS, row_name, rows, svg
 from cxr_study.studies.report.figures.values import in_setting
 from cxr_study.studies.report.tables import TESTS
 from cxr_study.studies.statistics.intervals import Spread, spread
@@ -25,7 +26,9 @@ _ROW, _BELOW = 0.25, 0.5  # inches; the numbers and what they are, below a panel
 _NAMES, _TEXT = 1.95, 0.75  # inches, beside panels
 
 
-def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str) -> str | None:
+def bars(
+    results: StudyResults, places: Sequence[str], marks: Mapping[tuple[Row, str], str], name: str
+) -> str | None:
     """Draw the average over settings of the mean AUROC over all classes, for each test set.
 
     A bar per row; beside it its average, and the mark of how it differs from surgical aggregation.
@@ -35,13 +38,13 @@ def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str)
 
     Args:
         results: Of the study.
+        places: Names of the settings; of a single one there is no standard deviation.
         marks: (row, test set) -> mark of significance; see `comparisons.mark`.
         name: Of the element; see `page.svg.svg`.
 
     Returns:
         None where no mean is defined.
     """
-    places = settings(results)
     found: dict[tuple[str, Row], Spread] = {}
     for test in results.study.tests:
         for row in rows(results):
@@ -69,7 +72,8 @@ def bars(results: StudyResults, marks: Mapping[tuple[Row, str], str], name: str)
                 )  # fmt: skip
             axes.axvline(CHANCE, color=MUTED, linewidth=0.9)
             axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
-        return svg(figure, name, "Mean AUROC of every method, on average over settings")
+        where = f"{results.study.factor}: {listed(places)}"
+        return svg(figure, name, f"Mean AUROC of every method, {where}")
 
 
 def _panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, list[Axes]]:

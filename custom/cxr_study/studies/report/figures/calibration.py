@@ -65,7 +65,7 @@ def reliability_diagram(results: StudyResults, setting: str, test: str, name: st
             for row, found in bins.items():
                 if row.method == method and found:
                     _line(axes, row, found)
-            axes.legend(title="ECE", **_LEGEND)
+            axes.legend(title="pooled ECE", **_LEGEND)
             axes.set(xlim=(0, 1), ylim=(0, 1))
             axes.set_xticks(*_TICKS)
             axes.set_yticks(*_TICKS)

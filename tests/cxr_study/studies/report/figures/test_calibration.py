@@ -72,7 +72,7 @@ def test_strategies_of_a_method_share_a_panel(made_up, drawn):
     [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
     assert points(axes) == [[[0.5, 0.5]], [[0.75, 0.5]]]
     assert legend(axes) == ["fedavg 0.000", "fedbn+ 0.250"]
-    assert axes.get_legend().get_title().get_text() == "ECE"
+    assert axes.get_legend().get_title().get_text() == "pooled ECE"
 
 
 def test_a_bin_with_few_predictions_has_no_marker_but_counts(made_up, drawn):
