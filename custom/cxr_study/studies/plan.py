@@ -95,7 +95,7 @@ class _Planner:
         held, folder = self._sites(setting, row, seed)
         union = sorted(set(chain.from_iterable(held.values())))
         tests = {name: self._tested(name, setting, held, seed) for name in self.tests}
-        # What would be tracked is in the run's record; TensorBoard costs a run a tenth of its time.
+        # What would be tracked is in the run's record, and its folder is removed with the run's.
         settings = {**self.data.knobs, "seed": seed, "tracking": "none"}
         project = self.project if row.federated else None
         what = {
