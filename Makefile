@@ -4,6 +4,7 @@
 SUITS := -c "import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))"
 PYTHON ?= $(shell for python in python3.12 python3.11 python3.10 python3; do \
 	$$python $(SUITS) 2>/dev/null && echo $$python && break; done)
+PYTEST = .venv/bin/pytest --numprocesses auto --dist loadgroup
 INSTALL = .venv/bin/pip install --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help
@@ -23,9 +24,13 @@ nih:
 	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
 		"images; got none. Say e.g. make real NIH=data/nih" >&2; exit 2; }
 
+.PHONY: quick
+quick: .venv/installed-dev ## Run the tests that need no TensorFlow and no FLARE process: after every change
+	HYPOTHESIS_PROFILE=dev $(PYTEST) --tier quick $(PYTEST_ARGS)
+
 .PHONY: test
 test: .venv/installed-dev ## Run all tests; some of them: make test PYTEST_ARGS=tests/cxr_study
-	.venv/bin/pytest --numprocesses auto $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 .PHONY: check
 check: .venv/installed-dev ## Lint, format and types

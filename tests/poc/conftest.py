@@ -2,7 +2,7 @@
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
+import shutil
 
 import pytest
 
@@ -12,6 +12,7 @@ from cxr_study import jobs
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.job_code import PACKAGES
+from once import once
 from provisioned import Provisioned
 from surgical_aggregation.site_policy import SitePolicy
 from tiny_site import TinySite
@@ -74,28 +75,30 @@ def rare(folder):
 def job(network):
     """Makes a tiny job whose code gets to the places in a given way."""
 
-    def make(code, sites=SITES, name="surgical", **knobs):
+    def make(code, name="surgical", **knobs):
         folder = network.folder / f"{name}-{code}"
         jobs.write(name, folder / "template", code)
-        chosen = {site: SITES[site] for site in sites}
         knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
-        return tiny_job.make(folder, chosen, job=folder / "template", settings=knobs)
+        return tiny_job.make(folder, SITES, job=folder / "template", settings=knobs)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def results(network, job):
-    """What one job of installed code left that the lead submitted in three ways, by way."""
-    folder = job("installed")
-    told = network.console(network.lead, f"submit_job {folder}")
+    """What three jobs left, each submitted in another way, by way.
+
+    The lead's session: a training with installed code. The project admin's console: the same with
+    carried code. FLARE's command, as the lead: an evaluation of the session's best model.
+    """
     with FlareSession(network.lead) as session:
+        ids = {"session": session.submit(job("installed"))}
+        told = network.console(network.admin, f"submit_job {job('carried')}")
+        ids["console"] = re.search(r"Submitted job: (\S+)", told)[1]
+        deployed.wait(session, ids["session"])
+        folder = job("installed", name="evaluation", model_of=ids["session"])
         submit = ("job", "submit", "-j", folder, "--startup-kit", network.lead, "--format", "json")
-        ids = {
-            "console": re.search(r"Submitted job: (\S+)", told)[1],
-            "command": json.loads(network.nvflare(*submit))["data"]["job_id"],
-            "session": session.submit(folder),
-        }
+        ids["command"] = json.loads(network.nvflare(*submit))["data"]["job_id"]
         metas = {way: deployed.wait(session, job_id) for way, job_id in ids.items()}
         return {
             way: deployed.downloaded(session, network, job_id, metas[way])
@@ -105,8 +108,13 @@ def results(network, job):
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The run that faults strike, without them; running while the tests' systems start."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    body = tiny_job.initial_body(folder / "body.npz")
-    with ThreadPoolExecutor() as pool:
-        yield pool.submit(Undisturbed(folder / "run", body).run)
+    """The run that faults strike, without them."""
+
+    def run(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        body = tiny_job.initial_body(folder / "body.npz")
+        Undisturbed(folder / "run", body).run()
+
+    folder = once(tmp_path_factory, "undisturbed", run)
+    return Undisturbed(folder / "run", folder / "body.npz")

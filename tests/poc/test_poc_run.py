@@ -30,14 +30,12 @@ from cxr_study.finished_run import finished_run
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES
 
-pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
 TWO = {name: SITES[name] for name in ("north", "south")}
-ROUNDS = 12
+ROUNDS = 6
 
 
 def kill(system, word, place, rounds):
-    """Kill a process of a POC once its job has made some rounds; in a thread of its own."""
+    """Kill a process of a system once its job has made some rounds; in a thread of its own."""
 
     def wait_and_kill():
         deadline = time.monotonic() + 120
@@ -128,14 +126,6 @@ def submit(system, folder, name, change=lambda job: None, **settings):
 
 
 class TestDeployedRun:
-    def test_goes_on_where_the_servers_process_was_killed_by_what_was_downloaded(
-        self, system, folder
-    ):
-        kill(system, ".runner_process", "server", 3)
-        servers = submit(system, folder, "killed", num_rounds=ROUNDS)
-        assert len(servers) == 2
-        assert results.rounds_run(*servers) == ROUNDS
-
     def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(self, system, folder):
         def spoil(job):
             config = job / "app_server/config/config_fed_server.conf"
@@ -199,8 +189,7 @@ class TestPocSystem:
         job = tiny_job.make(folder / "endless", TWO, settings=settings)
         with FlareSession(system.lead) as session:
             job_id = session.submit(job)
-            while not deployed.rounds(system, job_id):
-                time.sleep(0.1)
+            deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
         left = services.processes(system.folder.resolve())
         for process in left:
             if any(word.endswith(".server_train") for word in process.cmdline()):

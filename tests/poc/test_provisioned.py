@@ -6,13 +6,9 @@ import pytest
 
 import deployed
 from cxr_study.deployment.flare_session import FlareSession
+from undisturbed import same
 
 pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
-
-@pytest.fixture(scope="module")
-def carried(job):
-    return job("carried", ["nih", "chexpert"])
 
 
 class TestKits:
@@ -35,9 +31,9 @@ class TestInstalledCode:
 
 
 class TestCarriedCode:
-    def test_is_refused_from_a_lead_who_may_bring_none_and_the_job_says_so(self, network, carried):
+    def test_is_refused_from_a_lead_who_may_bring_none_and_the_job_says_so(self, network, results):
         with FlareSession(network.lead) as session:
-            job_id = session.submit(carried)
+            job_id = session.submit(network.folder / "surgical-carried" / "job")
             meta = deployed.wait(session, job_id)
             deadline = time.monotonic() + 10
             while "job_deploy_detail" not in meta:  # FLARE says why a moment later
@@ -46,13 +42,14 @@ class TestCarriedCode:
         assert meta["status"] == "FINISHED:FAILED_TO_RUN"
         assert meta["job_deploy_detail"] == ["server: BYOC not permitted"]
 
-    def test_runs_for_the_project_admin_who_may(self, network, carried):
-        with FlareSession(network.admin) as session:
-            job_id = session.submit(carried)
-            meta = deployed.wait(session, job_id)
-            done = deployed.downloaded(session, network, job_id, meta)
-        assert done.status == "FINISHED:COMPLETED" and meta["byoc"]
+    def test_runs_for_the_project_admin_who_may(self, network, results):
+        done = results["console"]
+        assert done.status == "FINISHED:COMPLETED" and done.meta["byoc"]
         assert (
             "runs the job's own surgical_aggregation, cxr_study"
-            in (network.kit("nih") / job_id / "log.txt").read_text()
+            in (network.kit("nih") / done.job_id / "log.txt").read_text()
         )
+
+    @pytest.mark.parametrize("model", ["best", "last"])
+    def test_makes_the_model_of_the_installed_code_to_the_last_bit(self, results, model):
+        assert same(getattr(results["console"], model), getattr(results["session"], model))

@@ -1,7 +1,6 @@
 """A run that is continued, and one that stops early, in FLARE's simulator."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -10,8 +9,6 @@ from cxr_study.simulation import checkpoint_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import run
-
-pytestmark = [pytest.mark.simulator, pytest.mark.keras]
 
 SITES = {
     "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},
@@ -29,18 +26,13 @@ KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
 def continued(tmp_path_factory, initial_body):
     """One undisturbed run, and one in two parts; and its first part continued with other sites."""
     folder = tmp_path_factory.mktemp("continued")
-    with ThreadPoolExecutor() as pool:
-        whole = pool.submit(run, folder / "whole", SITES, initial_body, num_rounds=8, **KNOBS)
-        half = pool.submit(run, folder / "half", SITES, initial_body, num_rounds=2, **KNOBS)
-        half.result()
-        workspace = folder / "half" / "workspace"
-        start = checkpoint_folder(workspace) / "last.npz"
-        states = {site: checkpoint_folder(workspace, site) for site in SITES}
-        rest = pool.submit(run, folder / "rest", SITES, start, states=states, num_rounds=6, **KNOBS)
-        grown = pool.submit(run, folder / "grown", OTHERS, start, num_rounds=2, **KNOBS)
-        return SimpleNamespace(
-            whole=whole.result(), half=half.result(), rest=rest.result(), grown=grown.result()
-        )
+    whole = run(folder / "whole", SITES, initial_body, num_rounds=8, **KNOBS)
+    half = run(folder / "half", SITES, initial_body, num_rounds=2, **KNOBS)
+    start = checkpoint_folder(half.workspace) / "last.npz"
+    states = {site: checkpoint_folder(half.workspace, site) for site in SITES}
+    rest = run(folder / "rest", SITES, start, states=states, num_rounds=6, **KNOBS)
+    grown = run(folder / "grown", OTHERS, start, num_rounds=2, **KNOBS)
+    return SimpleNamespace(whole=whole, half=half, rest=rest, grown=grown)
 
 
 def same(one, other):

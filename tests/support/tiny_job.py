@@ -4,49 +4,62 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
 from cxr_study import job_folder
 from surgical_aggregation.checkpoint import Checkpoint, digest, save
-from tiny_site import FEATURES
+from tiny_site import FEATURES, INPUTS
 
 JOBS = Path(__file__).parents[2] / "jobs"
 
 _SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}')
 
 
-def make(folder, sites, *, job="surgical", settings=None, plan=()):
+def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=()):
     """Copy a job for sites {name: {"classes", "images"}}; returns the job folder."""
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "sites.json"
     table.write_text(json.dumps(sites), encoding="utf-8")
     target = folder / "job"
-    job_folder.copy(JOBS / job, target, sites=list(sites), settings=settings or {})
-    client = target / job_folder.CLIENT_CONFIG
-    text, replaced = _SITE.subn(
-        f'path = "tiny_site.TinySite", args {{ site = "{{SITE_NAME}}", table = "{table}" }}',
-        client.read_text(),
+    job_folder.copy(
+        JOBS / job, target, sites=list(sites), settings=settings or {}, per_site=per_site
     )
-    assert replaced == 1
     if plan:
-        kept = folder / "results"
-        kept.mkdir()
-        misbehave = (
-            f'{{ path = "misbehave.Misbehave", args {{ site = "{{SITE_NAME}}", '
-            f'plan = {json.dumps(list(plan))}, folder = "{kept}" }} }}'
+        (folder / "results").mkdir()
+    for client in target.glob("app_*/config/config_fed_client.conf"):
+        text = _substitute(
+            _SITE,
+            f'path = "tiny_site.TinySite", args {{ site = "{{SITE_NAME}}", table = "{table}" }}',
+            client.read_text(),
         )
-        text, replaced = re.subn(r"(KeepAtSite\"\n.*\n)", rf"\1      {misbehave}\n", text)
-        assert replaced == 1
-    client.write_text(text)
+        if plan:
+            misbehave = (
+                f'{{ path = "misbehave.Misbehave", args {{ site = "{{SITE_NAME}}", '
+                f'plan = {json.dumps(list(plan))}, folder = "{folder / "results"}" }} }}'
+            )
+            text = _substitute(r"(KeepAtSite\"\n.*\n)", rf"\1      {misbehave}\n", text)
+        client.write_text(text)
     return target
 
 
+def _substitute(pattern, new, text):
+    text, replaced = re.subn(pattern, new, text)
+    assert replaced == 1
+    return text
+
+
 def initial_body(path):
-    """Write the body that the tiny network starts from; returns the path."""
-    import keras
-
-    from tiny_site import tiny_model
-
-    keras.utils.set_random_seed(7)
-    body = {v.path: v.numpy() for v in tiny_model(1).variables if not v.path.startswith("head/")}
+    """Write the body that the tiny network starts from; returns the path. Needs no Keras."""
+    rng = np.random.default_rng(7)
+    body = {
+        "dense/kernel": rng.uniform(-0.9, 0.9, (INPUTS, FEATURES)),
+        "dense/bias": np.zeros(FEATURES),
+        "bn/gamma": np.ones(FEATURES),
+        "bn/beta": np.zeros(FEATURES),
+        "bn/moving_mean": np.zeros(FEATURES),
+        "bn/moving_variance": np.ones(FEATURES),
+    }
+    body = {name: value.astype(np.float32) for name, value in body.items()}
     manifest = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
     save(Checkpoint(body, manifest), path)
     return path

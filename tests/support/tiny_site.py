@@ -8,7 +8,7 @@ import numpy as np
 
 from surgical_aggregation.site import Site
 
-FEATURES = 4
+INPUTS, FEATURES = 3, 4
 
 COMPLAINT = "the images of this site are tiny"
 """What a site that complains says in its error log."""
@@ -46,7 +46,7 @@ class TinySite(Site):
         import tensorflow as tf
 
         rng = np.random.default_rng(sum(map(ord, self.site + split)))
-        images = rng.normal(size=(self._entry["images"], 3)).astype(np.float32)
+        images = rng.normal(size=(self._entry["images"], INPUTS)).astype(np.float32)
         labels = (rng.random((len(images), len(self.classes))) < 0.4).astype(np.float32)
         if not training:
             return tf.data.Dataset.from_tensor_slices((images, labels)).batch(8)
@@ -65,7 +65,7 @@ def tiny_model(classes):
     """Three inputs, a dense layer with batch normalisation, and the head."""
     import keras
 
-    inputs = keras.Input((3,))
+    inputs = keras.Input((INPUTS,))
     x = keras.layers.Dense(FEATURES, activation="relu", name="dense")(inputs)
     x = keras.layers.BatchNormalization(name="bn")(x)
     return keras.Model(inputs, keras.layers.Dense(classes, activation="sigmoid", name="head")(x))

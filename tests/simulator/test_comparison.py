@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,8 +17,6 @@ from cxr_study.simulation import checkpoint_folder
 from cxr_study.training_process import FAILED
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.checkpoint import digest, load, save
-
-pytestmark = [pytest.mark.keras, pytest.mark.simulator]
 
 SHARED, OWN, OTHER, ALL = MEASURES
 PERSONALISED, POOLED, ALONE = (
@@ -62,16 +59,11 @@ def trained(tmp_path_factory):
         for row in (PERSONALISED, POOLED, ALONE)
     }
     cells["missing"] = dataclasses.replace(cells[POOLED], site_files=home / "nowhere")
-    os.environ["SURGAGG_CACHE"] = str(home / "cache")
-    try:
-        with ThreadPoolExecutor() as pool:
-            pending = {
-                key: pool.submit(train, cell, home / str(number))
-                for number, (key, cell) in enumerate(cells.items())
-            }
-            return {key: future.result() for key, future in pending.items()}
-    finally:
-        del os.environ["SURGAGG_CACHE"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(home / "cache"))
+        return {
+            key: train(cell, home / str(number)) for number, (key, cell) in enumerate(cells.items())
+        }
 
 
 @pytest.mark.parametrize("row", [PERSONALISED, POOLED, ALONE])

@@ -1,0 +1,165 @@
+"""Where the tests' time goes: CPU seconds by file and kind of process, peak memory and processes.
+
+python tests/benchmarks/suite_cost.py --numprocesses auto --dist loadgroup
+
+Every argument is pytest's. A process belongs to the test that was running when it was started,
+which pytest says in its environment. Linux only.
+"""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__)
+KINDS = {
+    "simulator": r"simulator\.simulator ",
+    "simulated site": r"simulator_worker",
+    "site's service": r"client_train",
+    "server's service": r"server_train",
+    "site's job": r"client\.worker_process",
+    "server's job": r"server\.runner_process",
+    "surgagg": r"/surgagg ",
+    "other python": r"python",
+}
+"""Kind of process -> what its command holds."""
+
+MARK = "SUITE_COST"
+"""Environment variable by which all processes of a run are known; the folder of its notes."""
+
+TENSORFLOW = 450e6
+"""Resident memory from which a process counts as one with TensorFlow, bytes."""
+
+
+def _timed(item):
+    """Around a phase of a test: note what it took of this process."""
+    wall, cpu = time.monotonic(), time.process_time()
+    try:
+        return (yield)
+    finally:
+        line = [item.nodeid, time.monotonic() - wall, time.process_time() - cpu]
+        with Path(os.environ[MARK], str(os.getpid())).open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    """Time it."""
+    return (yield from _timed(item))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    """Time it."""
+    return (yield from _timed(item))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    """Time it."""
+    return (yield from _timed(item))
+
+
+class Processes:
+    """All processes whose environment says that they belong to a run of the tests.
+
+    Args:
+        run: What stands behind `MARK` there.
+    """
+
+    def __init__(self, run):
+        self.run = run
+        self.found = {}
+        self.peak = Counter()
+
+    def look(self):
+        """Note what each process has used, and what there is at this moment."""
+        now = Counter()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                self._look_at(process, now)
+            except (OSError, ValueError):
+                continue  # it has ended meanwhile
+        self.peak |= now
+
+    def _look_at(self, process, now):
+        environment = dict(
+            item.partition("=")[::2]
+            for item in (process / "environ").read_text(errors="replace").split("\0")
+        )
+        if environment.get(MARK) != self.run:
+            return
+        numbers = (process / "stat").read_text().rpartition(") ")[2].split()
+        memory = int(numbers[21]) * os.sysconf("SC_PAGE_SIZE")
+        entry = self.found.setdefault((process.name, numbers[19]), {})
+        entry["test"] = environment.get("PYTEST_CURRENT_TEST", "")
+        entry["cpu"] = sum(map(int, numbers[11:13])) / os.sysconf("SC_CLK_TCK")
+        entry["command"] = (process / "cmdline").read_text().replace("\0", " ")
+        now["processes"] += 1
+        now["MB of memory"] += memory // 10**6
+        now["processes with TensorFlow"] += memory > TENSORFLOW
+
+    def by(self, key):
+        """CPU seconds and number of the processes that tests have started, by `key(entry)`."""
+        cpu, number = Counter(), Counter()
+        for entry in self.found.values():
+            if entry["test"]:
+                cpu[key(entry)] += entry["cpu"]
+                number[key(entry)] += 1
+        return cpu, number
+
+
+def kind(entry):
+    """What a process is, by its command."""
+    return next((name for name, seen in KINDS.items() if re.search(seen, entry["command"])), "else")
+
+
+def file_of(test):
+    """File of a test's id."""
+    return test.partition("::")[0]
+
+
+def main():
+    """Run pytest; print the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, MARK: folder, "PYTHONPATH": path}
+        processes = Processes(folder)
+        command = [sys.executable, "-m", "pytest", "-p", HERE.stem, *sys.argv[1:]]
+        began = time.monotonic()
+        run = subprocess.Popen(command, env=environment)
+        while run.poll() is None:
+            processes.look()
+            time.sleep(0.25)
+        seconds = time.monotonic() - began
+        lines = [json.loads(x) for f in Path(folder).iterdir() for x in f.read_text().splitlines()]
+    wall, own = Counter(), Counter()
+    for test, seconds_, cpu in lines:
+        wall[file_of(test)] += seconds_
+        own[file_of(test)] += cpu
+    children, number = processes.by(lambda entry: file_of(entry["test"]))
+    print(f"\n{'file':58}{'seconds':>9}{'CPU own':>9}{'children':>9}{'processes':>10}")
+    for file in sorted(wall, key=lambda f: -own[f] - children[f])[:40]:
+        print(f"{file:58}{wall[file]:9.1f}{own[file]:9.1f}{children[file]:9.1f}{number[file]:10}")
+    print(f"\n{'kind of process':58}{'CPU':>9}{'number':>9}")
+    cpu, number = processes.by(kind)
+    for name, value in cpu.most_common():
+        print(f"{name:58}{value:9.1f}{number[name]:9}")
+    print(f"{'the tests themselves':58}{own.total():9.1f}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"\n{seconds:.0f} s, {own.total() + cpu.total():.0f} CPU seconds in tests", end="; ")
+    print(f"{used.ru_utime + used.ru_stime:.0f} of pytest and what it waited for")
+    print(", ".join(f"{value:,.0f} {name}" for name, value in processes.peak.items()), "at once")
+    return run.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""Studies through FLARE's simulator: made, made again, killed in between, and made in a POC."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+import pytest
+import yaml
+from rich.console import Console
+
+import deployed
+import study_data
+from cxr_study.deployment import services
+from cxr_study.label_table import classes
+from cxr_study.studies import predictions, test_set
+from cxr_study.studies.data_file import read_data
+from cxr_study.studies.machine import Machine
+from cxr_study.studies.make import make
+from cxr_study.studies.run_folder import RUNS, read_result
+from cxr_study.studies.selection import Selection, StudyError
+from cxr_study.studies.study_file import read_study
+
+STUDIES = {
+    "cut": {
+        "title": "One data set, cut in two",
+        "source": "none",
+        "factor": "sites",
+        "settings": [{"name": "2", "cut": "nih", "sites": 2}],
+        "quick": ["2"],
+        "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
+        "seeds": 1,
+        "tests": ["nih", "mimic"],
+    },
+    "two": {
+        "title": "Two data sets",
+        "source": "none",
+        "factor": "classes",
+        "settings": [{"name": "20", "sites": ["nih", "chexpert"]}],
+        "quick": ["20"],
+        "methods": {"personalised": ["fedbn"]},
+        "seeds": 1,
+        "tests": ["nih"],
+    },
+}
+ROUNDS = 4
+MACHINE = Machine(2, 16e9)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """The command that makes studies in a folder, as a process that is started."""
+    home = tmp_path_factory.mktemp("study")
+    data = study_data.write(home, num_rounds=ROUNDS)
+    for name, content in STUDIES.items():
+        (home / f"{name}.yaml").write_text(yaml.safe_dump(content))
+
+    def start(name, *studies, methods=""):
+        command = [
+            str(Path(sys.executable).with_name("surgagg")), "study", "run",
+            *(str(home / f"{each}.yaml") for each in studies),
+            "--data", str(data), "--out", str(home / name), "--methods", methods,
+        ]  # fmt: skip
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "SURGAGG_CACHE": str(home / "cache")},
+        )
+
+    return SimpleNamespace(start=start, home=home, data=data)
+
+
+def finish(process):
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    return said
+
+
+def kill_after_a_round(process, folder, rounds):
+    """Kill a study when its run has made so many rounds in all; the processes that it had."""
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.stdout.read()
+        records = folder.glob("runs/*/*/part-*/server/simulate_job/run_record.jsonl")
+        made = [record.read_text().count('"event": "round"') for record in records]
+        if sum(made) >= rounds:
+            break
+        time.sleep(0.05)
+    family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return family
+
+
+@pytest.fixture(scope="module")
+def made(study):
+    """The studies made once, and a federated run of one once more with two kills."""
+    said = finish(study.start("undisturbed", *STUDIES))
+    again = finish(study.start("undisturbed", *STUDIES))
+    left = []
+    for rounds in (1, 3):
+        process = study.start("killed", "cut", methods="surgical")
+        family = kill_after_a_round(process, study.home / "killed", rounds)
+        _, alive = psutil.wait_procs(family, timeout=60)
+        left += alive
+    finish(study.start("killed", "cut", methods="surgical"))
+    return SimpleNamespace(said=said, again=again, left=left)
+
+
+@pytest.fixture(scope="module")
+def in_poc(made, study):
+    """The result of the federated run of "two" in a POC."""
+    two = read_study(study.home / "two.yaml")
+    done = make(
+        [two], read_data(study.data), study.home / "poc", Selection(),
+        machine=MACHINE, console=Console(quiet=True), project=deployed.PROJECT,
+    )  # fmt: skip
+    assert not done.failures
+    [run] = done.runs["two"]
+    return run.key, read_result(study.home / "poc" / RUNS / run.key)
+
+
+def results(folder):
+    """Key of a run -> its result."""
+    return {path.name: read_result(path) for path in (folder / "runs").iterdir()}
+
+
+class TestStudy:
+    def test_every_run_is_made_and_told(self, made, study):
+        found = results(study.home / "undisturbed")
+        assert len(found) == 3
+        assert all(result.rounds == ROUNDS for result in found.values())
+        assert made.said.count("done after") == 3
+
+    def test_a_run_that_is_there_is_not_made_again(self, made):
+        assert "done after" not in made.again
+
+    def test_a_figure_can_be_had_from_what_is_kept_alone(self, made, study):
+        folder = study.home / "undisturbed"
+        for key, result in results(folder).items():
+            for model, held in result.classes.items():
+                for name, kept in result.tests.items():
+                    table = test_set.read(kept, folder / "test_sets")
+                    predicted = predictions.read(folder / "runs" / key, model, name)
+                    assert predicted.shape == (len(table), len(held))
+                    assert set(classes(table)) >= set(held)
+                    assert ((predicted > 0) & (predicted < 1)).all()
+
+    def test_sites_with_models_of_their_own_are_both_tested(self, made, study):
+        found = results(study.home / "undisturbed").values()
+        assert sorted(sorted(result.classes) for result in found) == [
+            ["chexpert", "nih"], ["global"], ["global"],
+        ]  # fmt: skip
+
+    def test_the_test_set_is_the_same_for_all_of_a_study(self, made, study):
+        found = [result.tests for result in results(study.home / "undisturbed").values()]
+        cut = [tests for tests in found if "mimic" in tests]
+        assert len(cut) == 2 and cut[0] == cut[1]
+
+    def test_drift_is_on_record_for_the_classes_that_both_sites_hold(self, made, study):
+        found = results(study.home / "undisturbed").values()
+        [surgical] = [r for r in found if r.column_similarity and r.column_similarity[0]]
+        assert len(surgical.column_similarity) == ROUNDS
+        shared = {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
+        assert all(set(each) == shared for each in surgical.column_similarity)
+
+
+class TestKilled:
+    def test_nothing_runs_on(self, made):
+        assert not made.left
+
+    def test_the_results_are_those_of_the_undisturbed_study(self, made, study):
+        undisturbed, killed = (results(study.home / name) for name in ("undisturbed", "killed"))
+        assert len(killed) == 1
+        for key, other in killed.items():
+            result = undisturbed[key]
+            for name in ("rounds", "best_round", "losses", "column_similarity", "tests", "digests"):
+                assert getattr(result, name) == getattr(other, name), (key, name)
+
+    def test_the_predictions_are_bit_for_bit(self, made, study):
+        paths = list((study.home / "killed/runs").glob("*/*.npz"))
+        assert paths
+        for path in paths:
+            with (
+                np.load(path) as one,
+                np.load(study.home / "undisturbed/runs" / path.parent.name / path.name) as other,
+            ):
+                assert one.files == other.files
+                for name in one.files:
+                    np.testing.assert_array_equal(one[name], other[name])
+
+
+class TestPoc:
+    def test_the_models_and_all_that_is_kept_are_the_simulators_bit_for_bit(self, in_poc, study):
+        poc_key, poc = in_poc
+        found = results(study.home / "undisturbed")
+        assert poc_key not in found  # both were made
+        [simulated] = [result for result in found.values() if "chexpert" in result.classes]
+        for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
+            assert getattr(poc, name) == getattr(simulated, name), name
+
+    def test_nothing_is_left_behind(self, in_poc, study):
+        assert not services.processes(study.home.resolve())
+        assert not list(study.home.glob("*/runs/*/work"))
+        children = psutil.Process().children(recursive=True)
+        assert not [child for child in children if "nvflare" in " ".join(child.cmdline())]
+
+    def test_sites_that_the_project_does_not_have_are_refused(self, study, tmp_path):
+        with pytest.raises(StudyError, match=r"has the sites .*; setting '2' has others"):
+            make(
+                [read_study("clients")], read_data(study.data), tmp_path, Selection(),
+                machine=MACHINE, console=Console(quiet=True), project=deployed.PROJECT,
+            )  # fmt: skip

@@ -1,0 +1,70 @@
+"""Jobs that do not end well in FLARE's own simulator; cxr_study/test_simulation.py pretends one."""
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import tiny_job
+from cxr_study.phantom import write_phantom
+from cxr_study.run_events import read_events
+from cxr_study.simulation import SimulationError, server_folder, simulate
+from tiny_job import JOBS
+
+SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
+
+
+def processes(folder):
+    """Processes of FLARE's simulator that work in a folder."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def test_a_site_without_its_site_file_ends_the_job(tmp_path, monkeypatch, initial_body):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    write_phantom(tmp_path / "phantom", images_per_site=60, size=16)
+    missing = tmp_path / "phantom/sites/chexpert.yaml"
+    missing.unlink()
+    environment = {"CXR_SITES": str(missing.parent), "CXR_INITIAL_BODY": str(initial_body)}
+    began = time.monotonic()
+    with pytest.raises(SimulationError) as error:
+        simulate(JOBS / "surgical", tmp_path / "run", ["nih", "chexpert"], environment=environment)
+    assert time.monotonic() - began < 200
+    reason, log = str(error.value).splitlines()
+    assert reason.startswith(f"the job failed: chexpert: site file {missing} does not exist")
+    assert Path(log.removeprefix("The log is ")).read_text()
+    assert processes(tmp_path) == []
+
+
+def test_an_initial_body_that_is_not_there_ends_the_job(tmp_path):
+    job = tiny_job.make(tmp_path, SITES)
+    began = time.monotonic()
+    with pytest.raises(SimulationError, match=r"failed: checkpoint '.*none\.npz' does not exist"):
+        simulate(
+            job, tmp_path / "run", list(SITES),
+            environment={"CXR_INITIAL_BODY": str(tmp_path / "none.npz")},
+        )  # fmt: skip
+    assert time.monotonic() - began < 200
+    assert processes(tmp_path) == []
+
+
+def test_an_interrupt_ends_every_process(tmp_path, initial_body):
+    job = tiny_job.make(tmp_path, SITES)
+    workers = []
+
+    def interrupt(events):
+        workers[:] = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]
+        if len(workers) == len(SITES):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(
+            job, tmp_path / "run", list(SITES), watch=interrupt,
+            environment={"CXR_INITIAL_BODY": str(initial_body)},
+        )  # fmt: skip
+    assert processes(tmp_path) == []
+    assert read_events(server_folder(tmp_path / "run"))[0]["event"] == "started"
