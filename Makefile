@@ -38,6 +38,10 @@ check: .venv/installed-dev ## Lint, format and types
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
+.PHONY: mutants
+mutants: .venv/installed-dev ## Change the product in 100 places, one at a time; say which changes no test notices
+	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
+
 .PHONY: jobs
 jobs: .venv/installed ## Write the job folders anew from their templates
 	.venv/bin/python -m cxr_study.jobs jobs

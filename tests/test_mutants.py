@@ -1,0 +1,158 @@
+"""What is changed in the product to see whether a test notices, and what is said of it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mutations import mutations
+
+SCRIPT = Path(__file__).with_name("mutants.py")
+SOURCE = '''"""A docstring, 1."""
+
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    LIMIT = 1
+Kind = Literal["a", "b"]
+__version__ = "1"
+
+
+@deco(3)
+def f(x: "int" = 4, *, name: str = typer.Option("d", min=1)) -> "int":
+    """A docstring, 2."""
+    y: "list" = [é, 0] if x else []
+    if x < 1 and not y:
+        raise ValueError("short", f"{x + 1}", "a long text")
+    log.info("once", 2)
+    save(x, (y), mode="w", encoding="utf-8")
+    return (
+        x
+    )
+
+
+class Base:
+    @abstractmethod
+    def g(self):
+        return 5
+
+
+if __name__ == "__main__":
+    f(6)
+'''.encode()
+SHOWN = [
+    "4 -> 5",
+    "x -> not (x)",
+    "0 -> 1",
+    "x < 1 and not y -> not (x < 1 and not y)",
+    "and -> or",
+    "< -> <=",
+    "1 -> 2",
+    "not y -> y",
+    'save(x, (y), mode="w", encoding="utf-8") -> pass',
+    'mode="w" -> nothing',
+    "\"w\" -> 'wx'",
+    "x -> None",
+]
+CODE = """
+def near(a, b):
+    return abs(a - b) < 3
+
+
+def far(a, b):
+    return a - b > 7
+"""
+TEST = """
+from made_up.distance import near
+
+
+def test_near():
+    assert near(1, 2)
+    assert not near(1, 4)
+    assert not near(4, 1)
+"""
+
+
+def nodes(text):
+    """How a text parses, a line for each node."""
+    return ast.dump(ast.parse(text), indent=0).splitlines()
+
+
+def test_mutations_are_of_what_runs_and_not_of_annotations_declarations_and_texts_for_people():
+    assert [mutation.shown for mutation in mutations(SOURCE)] == SHOWN
+
+
+@pytest.mark.parametrize("number", range(len(SHOWN)))
+def test_a_mutation_changes_its_own_bytes_only_and_can_be_parsed(number):
+    mutation = mutations(SOURCE)[number]
+    mutated = mutation.applied(SOURCE)
+    assert nodes(mutated) != nodes(SOURCE)
+    after = mutation.start + len(mutation.text.encode())
+    assert mutated[: mutation.start] == SOURCE[: mutation.start]
+    assert mutated[after:] == SOURCE[mutation.end :]
+    assert SOURCE.count(b"\n", 0, mutation.start) == mutation.line - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = a - b * c", ["a + b * c", "a - b / c"]),
+        ("x = a is not b", ["a is b"]),
+        ("x = (a + b) not in (c)", ["a + b in c", "a - b not in c"]),
+        (
+            "x = 0.5 <= a < True",
+            ["1.5 <= a < True", "0.5 < a < True", "0.5 <= a <= True", "0.5 <= a < False"],
+        ),
+        ("x = 'é' + 'b c'", ["'é' - 'b c'", "'éx' + 'b c'"]),
+    ],
+)
+def test_what_an_expression_becomes(before, after):
+    source = before.encode()
+    mutated = {ast.unparse(ast.parse(one.applied(source))) for one in mutations(source)}
+    assert mutated == {f"x = {text}" for text in after}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of one module that has two functions, and tests of the first."""
+    package = tmp_path / "components/made_up"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "distance.py").write_text(CODE)
+    tests = tmp_path / "tests/made_up"
+    tests.mkdir(parents=True)
+    (tests / "test_distance.py").write_text(TEST)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def mutants(project, *arguments):
+    """What the script says, as lines."""
+    command = [sys.executable, SCRIPT, "--root", project, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_function_keeps_its_mutations_when_another_changes(project):
+    drawn = mutants(project, "--list", "--number", "99")
+    assert drawn == mutants(project, "--list", "--number", "99")
+    assert drawn != mutants(project, "--list", "--number", "99", "--seed", "1")
+    module = project / "components/made_up/distance.py"
+    module.write_text(CODE.replace("a - b > 7", "abs(a - b) > 7 + 0"))
+    again = mutants(project, "--list", "--number", "99")
+    assert [line for line in again if ":3 " in line] == [line for line in drawn if ":3 " in line]
+
+
+def test_a_mutation_is_caught_where_a_test_looks_and_survives_elsewhere(project):
+    said = mutants(project, "--number", "2", "--seed", "3")  # one of each function
+    survived, caught = "distance.py:7  a - b > 7 -> None", "distance.py:3  < -> <="
+    assert said[0].startswith("[  1/2] survived") and said[0].endswith(survived)
+    assert said[1].startswith("[  2/2] caught") and said[1].endswith(caught)
+    assert said[2].startswith("caught 1 of 2, 0 by the time limit; 0 not counted")
+    assert said[3] == "survivors:"
+    assert said[4].endswith(survived)
+    assert len(said) == 5
+    assert (project / "components/made_up/distance.py").read_text() == CODE
