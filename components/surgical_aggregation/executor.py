@@ -12,12 +12,10 @@ from nvflare.apis.signal import Signal
 from surgical_aggregation import tensorflow_runtime
 from surgical_aggregation.site import SiteError, find_site
 from surgical_aggregation.site_tasks import SiteTasks
-from surgical_aggregation.training_options import TrainingOptions
+from surgical_aggregation.training_options import SENT, TrainingOptions
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """How the log line begins that says why a site could not start."""
-
-SENT = ("weights", "differences")
 
 
 class KerasExecutor(Executor):

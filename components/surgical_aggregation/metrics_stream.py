@@ -15,7 +15,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.widgets.streaming import AnalyticsSender
 
 from surgical_aggregation.global_model import MODEL_ROUND
-from surgical_aggregation.tracking import NONE
+from surgical_aggregation.trackers import NONE
 
 STREAMED = ("bce", "auroc", "train_loss")
 """What a metric's name begins with, up to a slash, if it is streamed."""

@@ -20,10 +20,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-import numpy as np
+if TYPE_CHECKING:
+    from surgical_aggregation.averaging import Array, Variables
 
-from surgical_aggregation.averaging import Array, Variables
+    Moments = Mapping[str, Array]
+    Step = tuple[Array, dict[str, Array]]
 
 SQUARE_DECAY = 0.99
 """c, the decay of FedAdam's second moment (Reddi et al.)."""
@@ -32,9 +35,6 @@ ADAPTIVITY = 1e-3
 """t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
 
 _STATISTICS = re.compile(r"/(moving_mean|moving_variance)$")
-
-Moments = Mapping[str, Array]
-Step = tuple[Array, dict[str, Array]]
 
 
 class OptimizerError(ValueError):
@@ -47,6 +47,8 @@ def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
 
 
 def _fedadam(d: Array, moments: Moments, momentum: float) -> Step:
+    import numpy as np
+
     mean = momentum * moments.get("mean", 0.0) + (1 - momentum) * d
     square = SQUARE_DECAY * moments.get("square", ADAPTIVITY**2) + (1 - SQUARE_DECAY) * d**2
     return mean / (np.sqrt(square) + ADAPTIVITY), {"mean": mean, "square": square}
@@ -104,6 +106,8 @@ def step(
     """
     if optimizer == "none":
         return dict(aggregate), {}
+    import numpy as np  # those who only `check` need none
+
     kinds, rule = _RULES[optimizer]
     after = {k: moments[k] for k in moments if k.partition("/")[0] in kinds}
     stepped = {}

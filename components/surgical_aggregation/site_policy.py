@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nvflare.apis.fl_constant import FLContextKey
-from nvflare.apis.fl_context import FLContext
+if TYPE_CHECKING:
+    from nvflare.apis.fl_context import FLContext
 
 
 class PolicyError(ValueError):
@@ -77,6 +77,8 @@ def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any
     Raises:
         PolicyError: There is another key.
     """
+    from nvflare.apis.fl_constant import FLContextKey  # those who write a policy need no FLARE
+
     properties = fl_ctx.get_prop(FLContextKey.SCOPE_PROPERTIES)
     if properties is None:
         return None

@@ -8,6 +8,9 @@ from surgical_aggregation import strategy as strategies
 
 CLASS_WEIGHTINGS = ("none", "balanced")
 
+SENT = ("weights", "differences")
+"""What a site may send of what it trained."""
+
 
 class TrainingOptionsError(ValueError):
     """An option of the training is not usable."""

@@ -1,8 +1,12 @@
 """How much a site counts: strategy f for the body, strategy g for each column of the head."""
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-from surgical_aggregation.contribution import Contribution
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surgical_aggregation.contribution import Contribution
 
 BODY_WEIGHTINGS = ("mean", "samples")
 HEAD_WEIGHTINGS = ("mean", "samples", "positives")

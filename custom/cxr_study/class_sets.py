@@ -6,7 +6,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from cxr_study.vocabulary import NIH_CLASSES, nearest
@@ -88,6 +87,8 @@ def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> Class
             f"{sites} sites need a class each and at most {len(classes)} shared ones; got "
             f"{len(classes)} classes, {shared} of them shared."
         )
+    import numpy as np  # published class sets need none
+
     order = np.random.default_rng(seed).permutation(sorted(classes)).tolist()
     common, dealt = order[:shared], order[shared:]
     return tuple(tuple(sorted(common + dealt[site::sites])) for site in range(sites))

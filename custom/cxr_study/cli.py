@@ -25,16 +25,14 @@ from cxr_study import (
     job_folder,
     jobs,
     presets,
-    real_study,
     settings,
 )
 from cxr_study.backbones import BACKBONES
 from cxr_study.cli_run import check_room, console, make_room, run_and_report, say, split
-from cxr_study.deployment.deployed_run import DeployedRunError
-from cxr_study.initial_body import check_network
+from cxr_study.job_failure import JobFailedError
+from cxr_study.network_check import check_network
 from cxr_study.readers.discovery import official_files
-from cxr_study.simulation import SimulationError
-from cxr_study.study_run import StudyRun
+from cxr_study.run_request import StudyRun
 from surgical_aggregation import __version__
 
 app = typer.Typer(
@@ -58,6 +56,9 @@ app.command(epilog=cli_compare.EPILOG)(cli_compare.compare)
 app.command("job", epilog=cli_job.EPILOG)(cli_job.job)
 app.command(epilog=cli_submit.EPILOG)(cli_submit.submit)
 app.command(epilog=cli_report.EPILOG)(cli_report.report)
+
+REAL_SITES = ("nih-1", "nih-2")
+"""Names of the sites that `real_study.write_nih_study` cuts NIH into."""
 
 JobOption = Annotated[Path, typer.Option("--job", help="Job folder.")]
 
@@ -116,14 +117,16 @@ def real(
     Patients are split 70/10/20. Any part of the images will do; rows without an image are left out.
     """
     data = out.with_name(f"{out.name}-sites")
-    rooms = {out: cli_run.MARK, data: f"sites/{real_study.SITES[0]}.yaml"}
+    rooms = {out: cli_run.MARK, data: f"sites/{REAL_SITES[0]}.yaml"}
     for folder, mark in rooms.items():
         check_room(folder, force, mark)
     official_files("nih", nih)
-    study = _study(job, out, real_study.SITES, data / "sites", initial_body, preset, knobs)
+    study = _study(job, out, REAL_SITES, data / "sites", initial_body, preset, knobs)
     for folder, mark in rooms.items():
         make_room(folder, force, mark)
-    real_study.write_nih_study(nih, data, seed=seed)
+    from cxr_study.real_study import write_nih_study
+
+    write_nih_study(nih, data, seed=seed)
     run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)
 
 
@@ -208,6 +211,6 @@ def main() -> None:
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)
-    except (DeployedRunError, SimulationError) as error:
+    except JobFailedError as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(1)

@@ -6,17 +6,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from cxr_study import job_folder, settings
 from cxr_study.cli_run import Force, Out, Own, Settings, run_and_report, say
 from cxr_study.finished_run import read_site_files
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.run_request import Earlier, StudyRun
+from cxr_study.simulator_folders import checkpoint_folder
 from cxr_study.study_check import RunFolderError, check
-from cxr_study.study_run import Earlier, StudyRun
-from surgical_aggregation import lineage, retirement, wire
-from surgical_aggregation.checkpoint import CheckpointError, load, save
+from surgical_aggregation import lineage
 
 CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
 DECRYPT_EPILOG = (
@@ -87,8 +85,10 @@ def retire(
     out: Annotated[Path, typer.Option(help="New file for the model without them.")],
 ) -> None:
     """Take classes out of a global model on purpose; nothing else ever removes one."""
-    if out.exists():
-        raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
+    _check_new(out)
+    from surgical_aggregation import retirement, wire
+    from surgical_aggregation.checkpoint import load, save
+
     model = retirement.retire(load(checkpoint), classes)
     save(model, out)
     left = len(wire.classes_of(model.variables))
@@ -102,8 +102,12 @@ def decrypt(
     out: Annotated[Path, typer.Option(help="New file for the model in plain.")],
 ) -> None:
     """Open a model of homomorphically encrypted training, at a site; the server has no key."""
-    if out.exists():
-        raise CheckpointError(f"the model needs a new file; {out} exists. Give another --out.")
+    _check_new(out)
+    import numpy as np
+
+    from surgical_aggregation import wire
+    from surgical_aggregation.checkpoint import CheckpointError, load, save
+
     encrypted = load(checkpoint)
     if not any(value.dtype == np.uint8 for value in encrypted.variables.values()):
         raise CheckpointError(f"{checkpoint} is not encrypted; it can be used as it is.")
@@ -125,11 +129,18 @@ def decrypt(
     say(f"{out}: {len(wire.classes_of(model.variables))} classes")
 
 
+def _check_new(out: Path) -> None:
+    if out.exists():
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
+
+
 def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
     """The setting that makes up for an interruption; nothing where there was none."""
     study = StudyRun(earlier / "job", earlier, (), None, None, {})
     last = checkpoint_folder(study.workspace) / "last.npz"
     if start is Start.BEST or not last.is_file():
         return {}
+    from surgical_aggregation.checkpoint import load
+
     missing = lineage.missing_rounds(load(last).manifest)
     return {"num_rounds": missing} if missing else {}

@@ -10,11 +10,8 @@ from rich.console import Console
 
 from cxr_study import settings
 from cxr_study.cli_run import InitialBody, SiteFiles
-from cxr_study.comparison import text
-from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, Setup
-from cxr_study.comparison.outcome import ComparisonError
-from cxr_study.comparison.run import compare as compare_all
-from surgical_aggregation import tensorflow_runtime
+from cxr_study.comparison.check import check
+from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, ComparisonError, Setup
 
 EPILOG = "Example:  surgagg compare --out runs/compare --seeds 3"
 PHANTOM_SETTINGS = {"batch_size": 16}
@@ -67,7 +64,11 @@ def compare(
         patience=patience,
         settings={**PHANTOM_SETTINGS, **given} if site_files is None else given,
     )
-    found, page = compare_all(
+    check(setup, initial_body)
+    from cxr_study.comparison import run, text
+    from surgical_aggregation import tensorflow_runtime
+
+    found, page = run.compare(
         (*ROWS, *HEAD_WEIGHTINGS) if head_weightings else ROWS,
         seeds,
         setup,

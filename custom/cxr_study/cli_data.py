@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from cxr_study import class_sets, image_store, progress, split
-from cxr_study.class_report import SiteClasses, class_report, print_report
-from cxr_study.image_files import locate
-from cxr_study.label_table import classes as class_columns
-from cxr_study.phantom import write_phantom
-from cxr_study.readers import DATASETS, mimic, nih
+from cxr_study.readers import DATASETS
 from cxr_study.readers.discovery import official_files
-from cxr_study.site_cut import write_sites
-from cxr_study.site_data import (
-    check_disjoint,
-    held_classes,
-    load_labels,
-    prepare,
-    read_labels,
-    select_views,
-)
-from cxr_study.site_file import SiteFile, SiteFileError, read_site_file, write_site_file
-from cxr_study.split_file import counts, read_split, write_split
 from cxr_study.vocabulary import nearest
+
+if TYPE_CHECKING:
+    from cxr_study.site_file import SiteFile
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -68,6 +54,8 @@ def site(
     if site_file.exists():
         raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
     labels, metadata, images = official_files(dataset, folder)
+    from cxr_study.site_file import read_site_file, write_site_file
+
     site_file.parent.mkdir(parents=True, exist_ok=True)
     split_file = site_file.with_name(f"{site_file.stem}_split.csv")
     write_site_file(
@@ -104,7 +92,12 @@ def split_patients(
 
     The split is stratified by "the patient has any positive label". An earlier split is replaced.
     """
-    _split(read_site_file(site_file), _fraction(share), seed, nih_lists, mimic_split)
+    if nih_lists is not None and mimic_split is not None:
+        raise typer.BadParameter("--nih-lists and --mimic-split exclude each other.")
+    part = _fraction(share)
+    from cxr_study.site_file import read_site_file
+
+    _split(read_site_file(site_file), part, seed, nih_lists, mimic_split)
 
 
 @app.command(
@@ -129,15 +122,28 @@ def sites(
     """
     if out.exists():
         raise typer.BadParameter(f"--out needs a new folder; {out} exists.")
+    part = _fraction(share)
+    from rich.table import Table
+
+    from cxr_study import class_sets
+    from cxr_study.site_file import read_site_file
+
     pool = read_site_file(site_file)
     if sets == "published":
         held = class_sets.published(number, shared)
     elif sets == "drawn":
+        from cxr_study.label_table import classes as class_columns
+        from cxr_study.site_data import read_labels
+
         known = pool.classes or class_columns(read_labels(pool))
         held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
     else:
         held = class_sets.read_class_sets(Path(sets), number, shared)
-    written = write_sites(pool, out, held, seed=seed, share=float(_fraction(share)))
+    from cxr_study.site_cut import write_sites
+    from cxr_study.split import SPLITS
+    from cxr_study.split_file import read_split
+
+    written = write_sites(pool, out, held, seed=seed, share=float(part))
     table = Table(title="Sites")
     for column in ("site", "patients", "train", "validation", "test", "images", "classes"):
         table.add_column(column, justify="left" if column in ("site", "classes") else "right")
@@ -147,7 +153,7 @@ def sites(
         table.add_row(
             path.stem,
             f"{sum(part['patients'] for part in parts.values()):,}",
-            *(f"{parts[name]['images']:,}" for name in split.SPLITS),
+            *(f"{parts[name]['images']:,}" for name in SPLITS),
             f"{sum(part['images'] for part in parts.values()):,}",
             ", ".join(names),
         )
@@ -162,6 +168,10 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
     Images that are missing, unreadable, constant or duplicates are listed and left out. Exit code 1
     if they are more than the site file's 'bad_images'.
     """
+    from cxr_study import image_store, progress
+    from cxr_study.site_data import check_disjoint, load_labels, prepare
+    from cxr_study.site_file import read_site_file
+
     loaded = [load_labels(read_site_file(path)) for path in site_files]
     check_disjoint(loaded)
     failed = False
@@ -208,10 +218,11 @@ def audit(
     ] = 10,
 ) -> None:
     """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
-    from cxr_study.audit import from_flare_job, read_shared, write_audit, write_cross_site
-
     if bool(site_files) == bool(shared or statistics):
         raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
+    from cxr_study import progress
+    from cxr_study.audit import from_flare_job, read_shared, write_audit, write_cross_site
+
     if site_files:
         with progress.bar("looking at images") as report:
             page = write_audit(site_files, out, size=size, min_count=min_count, progress=report)
@@ -238,6 +249,9 @@ def phantom(
     corrupt: Annotated[int, typer.Option(help="Image files of each site to damage.", min=0)] = 0,
 ) -> None:
     """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
+    from cxr_study import progress
+    from cxr_study.phantom import write_phantom
+
     with progress.bar("drawing") as report:
         write_phantom(
             folder,
@@ -258,9 +272,14 @@ def classes(site_files: SiteFiles) -> None:
 
     Exit code 1 if names look alike and nobody has decided whether they are the same.
     """
-    found = []
     if len({path.stem for path in site_files}) < len(site_files):
         raise typer.BadParameter("sites need different names; two site files have the same.")
+    from cxr_study.class_report import SiteClasses, class_report, print_report
+    from cxr_study.label_table import classes as class_columns
+    from cxr_study.site_data import held_classes, read_labels
+    from cxr_study.site_file import read_site_file
+
+    found = []
     for site_file in map(read_site_file, site_files):
         columns = class_columns(read_labels(site_file))
         found.append(
@@ -279,6 +298,10 @@ def classes(site_files: SiteFiles) -> None:
 
 
 def _refuse_without_images(written: SiteFile) -> None:
+    from cxr_study.image_files import locate
+    from cxr_study.site_data import read_labels
+    from cxr_study.site_file import SiteFileError
+
     table = read_labels(written)
     files = locate(written.images, table["image"], DATASETS[written.dataset].identifying)
     if not any(files):
@@ -295,9 +318,12 @@ def _split(
     nih_lists: tuple[Path, Path] | None,
     mimic_split: Path | None,
 ) -> None:
+    from cxr_study import split
+    from cxr_study.readers import mimic, nih
+    from cxr_study.site_data import read_labels, select_views
+    from cxr_study.split_file import counts, write_split
+
     table = select_views(written, read_labels(written))
-    if nih_lists is not None and mimic_split is not None:
-        raise typer.BadParameter("--nih-lists and --mimic-split exclude each other.")
     if nih_lists is not None:
         parts = nih.official_lists(*nih_lists).set_index("image")["part"]
         assignment = split.split_by_lists(table, parts, seed=seed)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from cxr_study.cli_run import say
 from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
@@ -88,6 +87,8 @@ def server(
 
 
 def _permitted(file: Path) -> dict[str, list[str]]:
+    import yaml
+
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or not all(map(is_class_names, content.values())):
         raise KitError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,12 @@ from cxr_study import cli_run, job_folder, presets, settings
 from cxr_study.cli_report import make_report
 from cxr_study.cli_run import check_room, console, make_room, say, split
 from cxr_study.cli_submit import Retries
-from cxr_study.deployment import attended_job, poc_run
-from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.deployment.poc_run import PocRun
-from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import downloaded_run, finished_run
+
+if TYPE_CHECKING:
+    from cxr_study.deployment.flare_session import FlareSession
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,7 +61,12 @@ def run(
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     if initial_body is not None:
         for_all = {**for_all, "initial_body": str(initial_body.absolute())}
-    poc = PocRun(job, out, names, project, site_files, for_all, per_site, port, retries, keep)
+    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    from cxr_study.deployment import poc_run
+
+    poc = poc_run.PocRun(
+        job, out, names, project, site_files, for_all, per_site, port, retries, keep
+    )
     poc_run.check(poc)
     check_room(out, force)
     poc.system.stop()  # one that an earlier run left
@@ -90,6 +94,8 @@ def prepare(
     ] = False,
 ) -> None:
     """Make certificates and startup kits."""
+    from cxr_study.deployment.poc_system import PocSystem
+
     system = PocSystem(folder)
     with Steps(console).step("prepare") as said:
         system.prepare(
@@ -107,6 +113,8 @@ def prepare(
 @app.command(epilog="Example:  surgagg poc start")
 def start(folder: Folder = HERE) -> None:
     """Start server and sites, and wait until all are connected."""
+    from cxr_study.deployment.poc_system import PocSystem
+
     with Steps(console).step("start") as said:
         system = PocSystem(folder)
         system.start()
@@ -123,6 +131,9 @@ def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
 @app.command(epilog="Example:  surgagg poc watch 0043d777-243b-4872-a3ae-97753961216e")
 def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
+    from cxr_study.deployment import attended_job
+    from cxr_study.deployment.poc_system import PocSystem
+
     places = PocSystem(folder).places
     with _lead(folder) as session:
         attended_job.attend(session, job_id, folder / "downloads", places, Steps(console))
@@ -148,6 +159,8 @@ def report_(
     ] = None,
 ) -> None:
     """Report a job that was downloaded, with the data and the own models of the POC's sites."""
+    from cxr_study.deployment.poc_system import PocSystem
+
     system = PocSystem(folder)
     states = {
         site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
@@ -159,6 +172,8 @@ def report_(
 @app.command(epilog="Example:  surgagg poc stop")
 def stop(folder: Folder = HERE) -> None:
     """End all its processes, whatever state they are in; a running job is aborted."""
+    from cxr_study.deployment.poc_system import PocSystem
+
     system = PocSystem(folder)
     if not system.running:
         _ = system.project  # a folder that was misspelt must not look like success
@@ -169,11 +184,16 @@ def stop(folder: Folder = HERE) -> None:
 @app.command(epilog="Example:  surgagg poc clean")
 def clean(folder: Folder = HERE) -> None:
     """Stop it and remove its folder."""
+    from cxr_study.deployment.poc_system import PocSystem
+
     with Steps(console).step("clean", str(folder)):
         PocSystem(folder).clean()
 
 
 @contextmanager
 def _lead(folder: Path) -> Iterator[FlareSession]:
+    from cxr_study.deployment.flare_session import FlareSession
+    from cxr_study.deployment.poc_system import PocSystem
+
     with FlareSession(PocSystem(folder).lead) as session:
         yield session

@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cxr_study import federated_evaluation, job_folder
+from cxr_study import job_folder
 from cxr_study.cli_run import console, say
 from cxr_study.finished_run import RUN_FILE, FinishedRun, downloaded_run, finished_run
-from cxr_study.report.console import print_summary
-from cxr_study.study_report import report as write_report
 
 EPILOG = "Example:  surgagg report runs/run"
 TABLE = "federated_test.csv"
@@ -59,10 +57,13 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     Raises:
         ResultsError: The run has not finished.
     """
+    from cxr_study import federated_evaluation, study_report
+    from cxr_study.report.console import print_summary
+
     server = run.servers[-1]
     trained = "num_rounds" in job_folder.knobs(run.job)
     if trained and not run.elsewhere and not job_folder.encrypted(run.job):
-        summary, html = write_report(run, folder, title=title, console=to)
+        summary, html = study_report.report(run, folder, title=title, console=to)
         return lambda: _answer(lambda: print_summary(summary, to), html, server, to)
     if not trained and not (server / federated_evaluation.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model

@@ -11,11 +11,9 @@ from rich.console import Console
 
 from cxr_study import presets
 from cxr_study.finished_run import finished_run
-from cxr_study.report.console import print_summary
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.run_request import StudyRun
+from cxr_study.simulator_folders import checkpoint_folder
 from cxr_study.study_check import RunFolderError, check
-from cxr_study.study_report import report
-from cxr_study.study_run import StudyRun, run
 
 console = Console()
 
@@ -56,6 +54,10 @@ def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     """Run a study, print its answer, and say where everything is."""
     check(study, own=own)  # before an earlier run is removed for this one
     make_room(study.folder, force)
+    from cxr_study.report.console import print_summary
+    from cxr_study.study_report import report
+    from cxr_study.study_run import run
+
     run(study, own=own, console=console)
     finished = finished_run(study.folder)
     summary, html = report(finished, study.folder / "report", title=title, console=console)

@@ -7,17 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from cxr_study.cli_run import say, split
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.studies import origin, summary
-from cxr_study.studies.data_file import read_data
-from cxr_study.studies.machine import Machine
-from cxr_study.studies.make import make
-from cxr_study.studies.selection import Selection
-from cxr_study.studies.study_file import path_of, read_study, shipped
-from cxr_study.studies.study_results import gather
+from cxr_study.studies.shipped import names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,7 +23,7 @@ console = Console()
 @app.command(epilog="Example:  surgagg study run clients shared-classes --quick")
 def run(
     studies: Annotated[
-        list[str], typer.Argument(help=f"Study files, or names: {', '.join(shipped())}.")
+        list[str], typer.Argument(help=f"Study files, or names: {', '.join(names('published'))}.")
     ],
     data: Annotated[
         str, typer.Option(help="Data file, or 'phantom': which data, and which recipe.")
@@ -69,15 +62,25 @@ def run(
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
     the others; the same command goes on where an earlier one was interrupted.
     """
+    from cxr_study.studies.data_file import read_data
+    from cxr_study.studies.selection import Selection, trainings
+    from cxr_study.studies.study_file import path_of, read_study
+
     selection = Selection(
         settings=split(settings) or None,
         methods=split(methods) or None,
         seeds=seeds or (1 if quick else None),
         quick=quick and not settings,
     )
-    from cxr_study.studies.report.write import write as report  # statsmodels takes a while
-
     read, found = [read_study(study) for study in studies], read_data(data)
+    for study in read:
+        trainings(study, selection)  # a misspelt setting is told at once: the rest takes a while
+    from cxr_study.studies import origin, summary
+    from cxr_study.studies.machine import Machine
+    from cxr_study.studies.make import make
+    from cxr_study.studies.report.write import write as report
+    from cxr_study.studies.study_results import gather
+
     origins = [origin.origin(path_of(study), found, selection) for study in studies]
     for study, told in zip(read, origins, strict=True):
         if other := origin.another(told, out / study.name):
@@ -106,6 +109,10 @@ def run(
 @app.command("list", epilog="Example:  surgagg study list")
 def list_() -> None:
     """The studies that come with the package, and where their files are, to be copied."""
+    from rich.table import Table
+
+    from cxr_study.studies.study_file import path_of, read_study, shipped
+
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("name", "title", "settings", "source"):
         table.add_column(heading)

@@ -10,9 +10,6 @@ import typer
 from cxr_study import job_folder, presets, settings
 from cxr_study.cli_report import make_report
 from cxr_study.cli_run import Force, Job, Preset, Settings, Sites, console, make_room, split
-from cxr_study.deployment import deployed_run
-from cxr_study.deployment.deployed_run import DeployedRun
-from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.study_check import check_site_files
@@ -51,12 +48,15 @@ def submit(
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
     check_site_files(site_files, names)
+    from cxr_study.deployment import deployed_run
+    from cxr_study.deployment.flare_session import FlareSession
+
     session = FlareSession(kit, patience=patience, on_wait=_say_waiting)
     with session:  # a kit that does not work shows before anything is removed
         make_room(out, force)
         copy = out / "job"
         job_folder.copy(job, copy, sites=names, settings=for_all, per_site=per_site)
-        deployed = DeployedRun(copy, out / RESULTS, retries)
+        deployed = deployed_run.DeployedRun(copy, out / RESULTS, retries)
         servers = deployed_run.run(deployed, session, Steps(console))
     jobs = [server.parent.name for server in servers]
     write_facts(out, site_files, jobs, elsewhere=site_files is None)

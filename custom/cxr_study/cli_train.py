@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from cxr_study import evaluation, presets, progress, settings, solo_run
+from cxr_study import presets, settings, solo_run
 from cxr_study.cli_run import Force, InitialBody, Settings, SiteFiles, console, make_room, say
-from cxr_study.embedded import embedded_study
 from cxr_study.job_settings import JobError
-from cxr_study.report import view
-from cxr_study.report.summary import Group, MeanAuroc
+from cxr_study.solo_files import BEST_FILE, ROUNDS_FILE
 from cxr_study.solo_run import SoloRun
-from cxr_study.solo_training import BEST_FILE, ROUNDS_FILE
-from cxr_study.study_run import prepare
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
+
+if TYPE_CHECKING:
+    from cxr_study.report.summary import Group, MeanAuroc
 
 GROUPS: Mapping[Group, str] = {
     "held": "classes it labels",
@@ -61,6 +56,10 @@ def train(
     known = {knob: value for knob, value in named.items() if value is not None}
     runs = list(_runs(method, _names(sites), out, preset, knobs or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
+    from cxr_study import progress
+    from cxr_study.embedded import embedded_study
+    from cxr_study.study_run import prepare
+
     folder = site_files or embedded_study().sites
     for run in runs:  # what is wrong with a site shows before another one is trained
         prepare(folder, run.sites, run.knobs["image_size"])
@@ -106,6 +105,11 @@ def _runs(
 
 def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
     """Say how well the best models do on the test splits."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from surgical_aggregation.checkpoint import load
+
     rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
     groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
@@ -123,6 +127,10 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
 
 def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
     """Site -> group of classes -> mean AUROC of the best model."""
+    from cxr_study import evaluation
+    from surgical_aggregation import wire
+    from surgical_aggregation.checkpoint import load
+
     best = load(run.out / BEST_FILE)
     union = wire.classes_of(best.variables)
     network = evaluation.Network(
@@ -137,5 +145,7 @@ def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, Me
 
 
 def _cell(mean: MeanAuroc | None) -> str:
+    from cxr_study.report import view
+
     text = view.interval(mean, 3)
     return text if mean is None else f"{text}\nover {mean.defined} of {mean.of}"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cxr_study import job_folder, results
-from cxr_study.simulation import checkpoint_folder, server_folder
+from cxr_study import job_folder
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.study_check import RunFolderError
 
 RUN_FILE = "run.json"
@@ -127,6 +127,8 @@ def downloaded_run(
 
 
 def _alone(workspace: Path, site: str) -> Path:
+    from cxr_study import results  # needs FLARE
+
     personal = results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
     return personal.get(site) or results.best_checkpoint(server_folder(workspace))
 

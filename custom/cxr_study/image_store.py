@@ -22,6 +22,7 @@ from cxr_study.decode_files import decode_files
 from cxr_study.decoding import RECIPE
 from cxr_study.image_files import ImageError
 from cxr_study.image_journal import OK, UNREADABLE, ImageJournal, Known
+from cxr_study.image_limit import allowed
 from cxr_study.image_sources import Source, look_at, undecoded
 
 MISSING = "missing"
@@ -110,27 +111,6 @@ def prepare(
             "memory is short. Start again where there is more; what was decoded is not lost."
         ) from error
     return prepared
-
-
-def allowed(limit: int | str, total: int) -> int:
-    """Say how many images of a total may be unusable.
-
-    Args:
-        limit: A number of images such as 3, or a share such as "1%".
-        total: Number of images.
-
-    Returns:
-        The number; a share is rounded down.
-
-    Raises:
-        ValueError: The limit is neither.
-    """
-    text = str(limit).strip()
-    if re.fullmatch(r"\d+", text):
-        return int(text)
-    if re.fullmatch(r"\d+(\.\d+)?\s*%", text) and (share := float(text[:-1])) <= 100:
-        return int(share * total / 100)
-    raise ValueError(f"needs a number of images, or a share such as 1%; got {limit!r}.")
 
 
 def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:

@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
-from surgical_aggregation.carried_code import code_files
-
 PACKAGES = ("surgical_aggregation", "cxr_study")
 """The method and the study: what a job's configuration names, besides FLARE's own."""
 
@@ -44,6 +42,8 @@ def add(app: Path, way: str) -> None:
 
 
 def _copy(package: str, target: Path) -> None:
+    from surgical_aggregation.carried_code import code_files
+
     source = import_module(package).__file__
     for name, file in code_files(Path(str(source)).parent).items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -139,7 +139,11 @@ def _app(job: Path, site: str) -> str:
 
 
 def _knobs(config: Path) -> Settings:
-    return read_knobs(_read(config))
+    text = _read(config)
+    try:
+        return read_knobs(text)
+    except JobError as error:
+        raise JobError(f"{config}, {error}") from None
 
 
 def _rewrite(config: Path, settings: Settings) -> None:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from cxr_study import job_code, job_folder, presets
 from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from cxr_study.job_settings import JobError, Settings
 from cxr_study.vocabulary import nearest
 from surgical_aggregation.strategy import check
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
 
 
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     return Environment(
         loader=PackageLoader("cxr_study", "job_templates"),
         trim_blocks=True,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
-from pyhocon import ConfigFactory
+from cxr_study.job_settings import JobError
 
 _KNOB = re.compile(
     r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
@@ -15,13 +14,15 @@ _KNOB = re.compile(
 )
 
 
-@lru_cache
-def read_knobs(text: str) -> Mapping[str, object]:
-    """Knob -> value."""
-    # A tenth of a second each time, and one run looks at its job a dozen times.
-    parsed = ConfigFactory.parse_string(text)
-    names = [match["name"] for match in _KNOB.finditer(text)]
-    return {name: parsed[name] for name in names if name != "format_version"}
+def read_knobs(text: str) -> dict[str, object]:
+    """Knob -> value.
+
+    Raises:
+        JobError: A value is not written as JSON is; names the knob and its line.
+    """
+    knobs = {match["name"]: _value(match) for match in _KNOB.finditer(text)}
+    knobs.pop("format_version", None)
+    return knobs
 
 
 def set_knobs(text: str, settings: Mapping[str, object]) -> str:
@@ -36,3 +37,14 @@ def set_knobs(text: str, settings: Mapping[str, object]) -> str:
         return f"{name} = {value}{match['rest']}"
 
     return _KNOB.sub(line, text)
+
+
+def _value(knob: re.Match[str]) -> object:
+    try:
+        return json.loads(knob["value"])
+    except json.JSONDecodeError:
+        line = knob.string.count("\n", 0, knob.start()) + 1
+        raise JobError(
+            f"line {line}: knob {knob['name']!r} needs a number, true, false, or a text in double "
+            f"quotes; got {knob['value']}."
+        ) from None

@@ -9,9 +9,8 @@ from dataclasses import fields
 from cxr_study.amplitudes import amplitudes
 from cxr_study.backbones import BACKBONES
 from surgical_aggregation import server_optimizer, strategy, weighting
-from surgical_aggregation.executor import SENT
-from surgical_aggregation.tracking import NONE, TRACKERS
-from surgical_aggregation.training_options import TrainingOptions
+from surgical_aggregation.trackers import NONE, TRACKERS
+from surgical_aggregation.training_options import SENT, TrainingOptions
 
 LEAST = {
     "num_rounds": 0,

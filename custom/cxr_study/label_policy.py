@@ -12,15 +12,19 @@ Sources: Irvin et al., AAAI 2019 (U-Zeros, U-Ones, U-Ignore); Pham et al., Neuro
 arXiv:1911.06475 (label smoothing and its ranges).
 """
 
+from __future__ import annotations
+
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Literal
 
 from cxr_study.label_table import BLANK, UNCERTAIN, classes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 Uncertain = Literal["zeros", "ones", "ignore", "smooth-zeros", "smooth-ones"]
 Blank = Literal["negative", "not labelled"]
@@ -34,7 +38,7 @@ UNCERTAIN_POLICIES: tuple[Uncertain, ...] = (
 )
 BLANK_POLICIES: tuple[Blank, ...] = ("negative", "not labelled")
 _SMOOTHED = {"smooth-zeros": (0.0, 0.3), "smooth-ones": (0.55, 0.85)}
-_FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": np.nan}
+_FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
 
 
 class PolicyError(ValueError):
@@ -77,7 +81,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
     Raises:
         PolicyError: There are blank labels and nobody has decided what they count as.
     """
-    blank = 0.0 if policy.blank == "negative" else np.nan
+    blank = 0.0 if policy.blank == "negative" else math.nan
     resolved = {}
     for name in classes(table):
         labels = table[name].to_numpy(float, copy=True)
@@ -106,6 +110,8 @@ def certain(labels: pd.DataFrame) -> pd.DataFrame:
 def _resolve(policy: Uncertain, class_name: str, images: np.ndarray) -> np.ndarray | float:
     if policy in _FIXED:
         return _FIXED[policy]
+    import numpy as np  # those who only read a policy need no NumPy
+
     low, high = _SMOOTHED[policy]
     checksums = [zlib.crc32(f"{class_name}\0{image}".encode()) for image in images]
     return low + (high - low) * np.array(checksums, float) / 2**32

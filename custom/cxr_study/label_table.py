@@ -20,10 +20,14 @@ A reader interprets nothing: in the table *as read* a label is one of
 After `label_policy.apply` it is a number in [0, 1], or NaN for not labelled.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 DESCRIPTORS = ("image", "patient", "view", "sex", "age")
 LOADED = ("split", "file")  # what `site_data` adds behind the classes
@@ -45,6 +49,9 @@ def assemble(
     Returns:
         The label table, with a RangeIndex.
     """
+    import numpy as np  # those who only need the names of the columns need no NumPy
+    import pandas as pd
+
     columns = {name: descriptors[name] for name in DESCRIPTORS} | dict(labels)
     return pd.DataFrame({name: np.asarray(column) for name, column in columns.items()})
 

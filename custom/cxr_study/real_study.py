@@ -11,9 +11,6 @@ from cxr_study.readers.discovery import official_files
 from cxr_study.site_cut import write_sites
 from cxr_study.site_file import read_site_file, write_site_file
 
-SITES = ("nih-1", "nih-2")
-"""Names of the two sites that `write_nih_study` cuts NIH into."""
-
 
 class StudyError(ValueError):
     """The data for a study are not where they should be."""

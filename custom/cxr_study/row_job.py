@@ -8,7 +8,7 @@ from pathlib import Path
 from cxr_study import jobs
 from cxr_study.job_settings import Settings
 from cxr_study.rows import Row
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.simulator_folders import checkpoint_folder
 from surgical_aggregation import strategy
 from surgical_aggregation.persistor import BEST_FILE, LAST_FILE
 from surgical_aggregation.site_state import BEST_FILE as SITE_BEST_FILE

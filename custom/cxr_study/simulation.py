@@ -15,7 +15,9 @@ from pathlib import Path
 import psutil
 
 from cxr_study import flare_log, job_folder
+from cxr_study.job_failure import JobFailedError
 from cxr_study.run_events import read_events
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from surgical_aggregation.site_state import BEST_FILE, LAST_FILE
 
 LOG_FILE = "simulator.log"
@@ -24,22 +26,12 @@ _LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^
 _LOST_UNNAMED = "run_client_thread error"
 
 
-class SimulationError(RuntimeError):
+class SimulationError(JobFailedError):
     """A job did not end well; the message holds the reason and the log to read."""
 
 
 class LostSiteError(SimulationError):
     """A site's process ended, or FLARE lost it, and nobody said why."""
-
-
-def server_folder(workspace: Path) -> Path:
-    """Folder of the server's results in a simulator workspace."""
-    return workspace / "server" / "simulate_job"
-
-
-def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
-    """Folder of the models of the server, or of a site's files, in a simulator workspace."""
-    return workspace / party / "checkpoints" / "simulate_job"
 
 
 def simulate(

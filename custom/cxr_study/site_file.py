@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from cxr_study.image_store import allowed
+from cxr_study.image_limit import allowed
 from cxr_study.label_policy import BLANK_POLICIES, UNCERTAIN_POLICIES, LabelPolicy
 from cxr_study.readers import DATASETS
 from cxr_study.vocabulary import class_name

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cxr_study import job_folder, jobs
-from cxr_study.embedded import embedded_initial_body
 from cxr_study.job_settings import JobError, Settings
-from cxr_study.pooled_site import PooledSite
-from cxr_study.site import ChestXraySite
-from cxr_study.solo_training import train_alone
 from cxr_study.vocabulary import nearest
-from surgical_aggregation import tensorflow_runtime
-from surgical_aggregation.checkpoint import load
 from surgical_aggregation.training_options import TrainingOptions
+
+if TYPE_CHECKING:
+    from cxr_study.site import ChestXraySite
 
 METHODS = MappingProxyType(
     {"individual": "surgical", "centralised": "vanilla", "centralised-partial": "partial_loss"}
@@ -105,6 +102,12 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a knob is unusable.
     """
+    from cxr_study.embedded import embedded_initial_body  # those who only check need no FLARE
+    from cxr_study.pooled_site import PooledSite
+    from cxr_study.solo_training import train_alone
+    from surgical_aggregation import tensorflow_runtime
+    from surgical_aggregation.checkpoint import load
+
     values = dict(run.knobs)
     threads = values["threads"] or tensorflow_runtime.cores()
     tensorflow_runtime.configure(threads, values["seed"], values["mixed_precision"])
@@ -125,6 +128,8 @@ def train(
 
 
 def _site(run: SoloRun, name: str) -> ChestXraySite:
+    from cxr_study.site import ChestXraySite
+
     network: Mapping[str, Any] = {
         key: run.knobs[key] for key in ("backbone", "image_size", "hidden", "batch_size", "seed")
     }

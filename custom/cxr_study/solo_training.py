@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from cxr_study.solo_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import Checkpoint, save
@@ -22,10 +23,6 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
     import tensorflow as tf
 
     from surgical_aggregation.local_training import LocalTraining
-
-BEST_FILE = "best.npz"
-LAST_FILE = "last.npz"
-ROUNDS_FILE = "rounds.jsonl"
 
 
 class SoloTrainingError(ValueError):

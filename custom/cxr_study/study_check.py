@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from cxr_study import job_folder
 from cxr_study.job_settings import JobError
-from cxr_study.site_file import read_site_file
 
 if TYPE_CHECKING:
-    from cxr_study.study_run import StudyRun
+    from cxr_study.run_request import StudyRun
 
 
 class RunFolderError(ValueError):
@@ -62,6 +61,8 @@ def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
         SiteFileError: One is unusable.
     """
     if folder is not None:
+        from cxr_study.site_file import read_site_file
+
         for site in sites:
             read_site_file(folder / f"{site}.yaml")
 

@@ -19,7 +19,8 @@ import numpy as np
 from cxr_study import job_folder, jobs
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.run_events import read_events
-from cxr_study.simulation import server_folder, simulate
+from cxr_study.simulation import simulate
+from cxr_study.simulator_folders import server_folder
 from cxr_study.site_cut import decisions, write_sites
 from cxr_study.site_file import read_site_file, write_site_file
 from cxr_study.study_run import prepare

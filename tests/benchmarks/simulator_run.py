@@ -15,7 +15,8 @@ import psutil
 from cxr_study import job_folder, results
 from cxr_study.embedded import embedded_initial_body
 from cxr_study.run_events import read_events
-from cxr_study.simulation import server_folder, simulate
+from cxr_study.simulation import simulate
+from cxr_study.simulator_folders import server_folder
 
 
 class PeakMemory(threading.Thread):

@@ -15,7 +15,7 @@ from cxr_study.class_sets import published
 from cxr_study.jobs import METHODS
 from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
-from cxr_study.simulation import server_folder
+from cxr_study.simulator_folders import server_folder
 from cxr_study.split_file import read_split
 
 ROOT = Path(__file__).parents[2]

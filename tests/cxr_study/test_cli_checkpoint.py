@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from cxr_study import cli_checkpoint, job_folder, study_check
 from cxr_study.finished_run import RUN_FILE
-from cxr_study.simulation import checkpoint_folder
-from cxr_study.study_run import Earlier
+from cxr_study.run_request import Earlier
+from cxr_study.simulator_folders import checkpoint_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint, load, save
 from surgical_aggregation.site_state import STATE_FILE

@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cxr_study import cli, cli_compare
-from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS
-from cxr_study.comparison.outcome import ComparisonError
+from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, ComparisonError
 
 
 @pytest.fixture

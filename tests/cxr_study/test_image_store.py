@@ -12,7 +12,7 @@ from PIL import Image
 
 from cxr_study import image_store
 from cxr_study.image_files import ImageError, locate
-from cxr_study.image_store import allowed, check_limit, prepare
+from cxr_study.image_store import check_limit, prepare
 
 MINI = Path(__file__).parents[2].parent / "shared/data/nih-mini"
 
@@ -239,18 +239,6 @@ class TestProblems:
         check_limit(prepared, "50%", "")
         with pytest.raises(ImageError):
             check_limit(prepared, "49.9%", "")
-
-    @pytest.mark.parametrize(
-        ("limit", "most"),
-        [(0, 0), (3, 3), ("3", 3), ("1%", 2), ("0.5 %", 1), ("100%", 299), ("0%", 0)],
-    )
-    def test_a_limit_is_a_number_or_a_share(self, limit, most):
-        assert allowed(limit, 299) == most
-
-    @pytest.mark.parametrize("limit", [-1, 0.5, True, "101%", "-1%", "many", "", None, [1]])
-    def test_nothing_else_is_a_limit(self, limit):
-        with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
-            allowed(limit, 299)
 
 
 RUN = """

@@ -1,6 +1,12 @@
-import pytest
+from pathlib import Path
 
+import pytest
+from pyhocon import ConfigFactory
+
+from cxr_study.job_settings import JobError
 from cxr_study.knob_text import read_knobs, set_knobs
+
+JOBS = Path(__file__).parents[2] / "jobs"
 
 TEXT = """\
 format_version = 2
@@ -31,3 +37,24 @@ def test_what_is_set_is_replaced_and_every_other_character_kept():
 @pytest.mark.parametrize("value", ["/my data/of # 1", "C:\\runs", r"\d+/$", 'say "so"', "é"])
 def test_a_text_is_read_back_as_it_was_set(value):
     assert read_knobs(set_knobs(TEXT, {"name": value}))["name"] == value
+
+
+@pytest.mark.parametrize(
+    "config",
+    sorted(JOBS.glob("*/app_*/config/*.conf")),
+    ids=lambda path: str(path.relative_to(JOBS)),
+)
+def test_values_are_those_that_flares_parser_reads(config):
+    text = config.read_text()
+    knobs, parsed = read_knobs(text), ConfigFactory.parse_string(text)
+    assert knobs == {name: parsed[name] for name in knobs}
+    assert [type(value) for value in knobs.values()] == [type(parsed[name]) for name in knobs]
+
+
+@pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
+def test_a_value_that_is_none_is_refused_by_its_knob_and_line(value):
+    with pytest.raises(JobError) as error:
+        read_knobs(TEXT.replace("1e-3", value))
+    assert str(error.value) == (
+        f"line 4: knob 'rate' needs a number, true, false, or a text in double quotes; got {value}."
+    )

@@ -5,7 +5,7 @@ import pytest
 from cxr_study import job_folder, jobs, row_job
 from cxr_study.job_settings import JobError
 from cxr_study.rows import Row
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.simulator_folders import checkpoint_folder
 
 SITES = ("nih", "chexpert")
 UNION = ("Edema", "Fracture", "Mass")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cxr_study.job_settings import JobError
+from cxr_study.run_request import Earlier, StudyRun
 from cxr_study.site_file import SiteFileError
 from cxr_study.study_check import RunFolderError, check
-from cxr_study.study_run import Earlier, StudyRun
 
 JOBS = Path(__file__).parents[2] / "jobs"
 

@@ -11,10 +11,13 @@ from rich.console import Console
 
 from cxr_study import job_folder, study_check, study_run
 from cxr_study.finished_run import RUN_FILE
-from cxr_study.simulation import SimulationError, checkpoint_folder
+from cxr_study.run_request import Earlier, StudyRun
+from cxr_study.simulation import SimulationError
+from cxr_study.simulator_folders import checkpoint_folder
 from cxr_study.site_file import SiteFileError
 from cxr_study.split import SplitError
-from cxr_study.study_run import Earlier, RunFolderError, StudyRun, run
+from cxr_study.study_check import RunFolderError
+from cxr_study.study_run import run
 from surgical_aggregation.site_state import STATE_FILE
 
 PREPARE = study_run.prepare

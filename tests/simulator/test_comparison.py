@@ -13,7 +13,7 @@ from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.phantom import write_phantom
 from cxr_study.rows import Row
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.simulator_folders import checkpoint_folder
 from cxr_study.training_process import FAILED
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.checkpoint import digest, load, save

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.simulation import checkpoint_folder
+from cxr_study.simulator_folders import checkpoint_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import run

@@ -9,7 +9,8 @@ import pytest
 import tiny_job
 from cxr_study import job_folder
 from cxr_study.run_events import read_events
-from cxr_study.simulation import SimulationError, server_folder, simulate
+from cxr_study.simulation import SimulationError, simulate
+from cxr_study.simulator_folders import server_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES

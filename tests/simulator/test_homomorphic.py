@@ -12,7 +12,8 @@ import tenseal
 import encrypted
 import tiny_job
 from cxr_study.run_events import read_events
-from cxr_study.simulation import server_folder, simulate
+from cxr_study.simulation import simulate
+from cxr_study.simulator_folders import server_folder
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.homomorphic.ciphertext import decrypted, is_packed
 from tiny_run import SITES

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import tiny_job
 from cxr_study.run_events import read_events
-from cxr_study.simulation import server_folder, simulate
+from cxr_study.simulation import simulate
+from cxr_study.simulator_folders import server_folder
 from surgical_aggregation.checkpoint import load
 
 SITES = {

@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 
 import faulty_job
-from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
+from cxr_study.simulation import LostSiteError, simulate
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from faulty_run import KNOBS, SITES
 from surgical_aggregation.checkpoint import load
 

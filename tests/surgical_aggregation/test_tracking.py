@@ -10,8 +10,9 @@ from nvflare.apis.utils.analytix_utils import create_analytic_dxo
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from flare import Engine, context
-from surgical_aggregation import tracking
-from surgical_aggregation.tracking import Tracking, TrackingError, check_installed
+from surgical_aggregation import trackers
+from surgical_aggregation.trackers import TrackingError, check_installed
+from surgical_aggregation.tracking import Tracking
 
 
 def sent(engine, site, tag, value, step):
@@ -89,7 +90,7 @@ class TestRefusals:
     def test_a_package_that_is_not_there_ends_the_run_and_says_what_to_do(
         self, tmp_path, panics, monkeypatch
     ):
-        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
+        monkeypatch.setattr(trackers, "find_spec", lambda package: None)
         track(Tracking("mlflow"), tmp_path)
         assert "'mlflow' needs the package mlflow at the server, which is not there" in panics[0]
         assert "pip install mlflow" in panics[0]
@@ -104,7 +105,7 @@ class TestRefusals:
         assert panics == ["tracking must be one of tensorboard, mlflow, none; got 'wandb'."]
 
     def test_none_needs_nothing(self, monkeypatch):
-        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
+        monkeypatch.setattr(trackers, "find_spec", lambda package: None)
         check_installed("none")
         with pytest.raises(TrackingError, match="pip install tensorboard"):
             check_installed("tensorboard")

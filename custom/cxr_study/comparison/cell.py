@@ -16,9 +16,9 @@ from pathlib import Path
 
 from cxr_study import evaluation, solo_run, training_process
 from cxr_study.comparison import federated, outcome, solo
-from cxr_study.comparison.grid import Cell
+from cxr_study.comparison.grid import Cell, ComparisonError
 from cxr_study.comparison.measures import Score
-from cxr_study.comparison.outcome import ComparisonError, Ended, Outcome
+from cxr_study.comparison.outcome import Ended, Outcome
 from cxr_study.evaluation import Network, TestSplit
 from cxr_study.label_table import classes as class_columns
 from cxr_study.row_job import Models

@@ -9,7 +9,8 @@ from pathlib import Path
 from cxr_study import results, row_job
 from cxr_study.comparison.grid import ENDINGS, Cell
 from cxr_study.row_job import Models
-from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
+from cxr_study.simulation import LostSiteError, simulate
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.training_process import Tell
 from surgical_aggregation.persistor import LAST_FILE
 

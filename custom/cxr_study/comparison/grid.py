@@ -30,6 +30,10 @@ HEAD_WEIGHTINGS = tuple(Row("surgical", "fedbn+", name) for name in ("samples", 
 """Rows on request: other weights of the sites in the mean of a class's column."""
 
 
+class ComparisonError(ValueError):
+    """A comparison cannot be made, or its folder holds another one."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """What all rows of a comparison have in common.

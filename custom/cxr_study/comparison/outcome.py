@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cxr_study.comparison.grid import Cell
+from cxr_study.comparison.grid import Cell, ComparisonError
 from cxr_study.comparison.measures import Score, mean_auroc
 from cxr_study.page.html import replace
-
-
-class ComparisonError(ValueError):
-    """A comparison cannot be made, or its folder holds another one."""
 
 
 @dataclass(frozen=True)

@@ -5,64 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from cxr_study import evaluation, job_folder, jobs
+from cxr_study import evaluation
 from cxr_study.comparison.grid import Cell, Setup
-from cxr_study.comparison.outcome import ComparisonError
 from cxr_study.embedded import embedded_initial_body, embedded_study
-from cxr_study.initial_body import check_network
 from cxr_study.label_table import classes as class_columns
 from cxr_study.rows import Row
 from cxr_study.site_cut import decisions
 from cxr_study.site_file import read_site_file, write_site_file
 from cxr_study.study_run import prepare
 
-OWN_KNOBS = (
-    "continues", "head_weighting", "initial_body", "min_clients", "num_rounds", "patience",
-    "report_counts", "seed", "sites", "strategy", "threads", "union",
-)  # fmt: skip
-"""Knobs that a comparison sets itself."""
-
 EQUAL_CLASSES_ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 """Trained where all sites have the same classes, to see whether they are the same."""
 
 EQUAL_CLASSES_ROUNDS = 2
-
-
-def check(setup: Setup, initial_body: Path | None) -> int:
-    """Refuse a setup with which nothing could be trained.
-
-    Args:
-        setup: What all rows have in common.
-        initial_body: Checkpoint; None: the embedded study's.
-
-    Returns:
-        Side of the images, pixels.
-
-    Raises:
-        ComparisonError: Too few sites, rounds that contradict each other, or a knob that the
-            comparison sets.
-        JobError: A knob that a job does not have, or a value of another kind.
-        InitialBodyError: The initial body is of another network.
-    """
-    if len(set(setup.sites)) < max(2, len(setup.sites)):
-        raise ComparisonError(
-            f"a comparison needs two or more sites, each once; got {setup.sites}."
-        )
-    if not 1 <= setup.rounds <= setup.most_rounds:
-        raise ComparisonError(
-            f"--most-rounds must be at least --rounds, and that at least 1; got "
-            f"{setup.most_rounds} and {setup.rounds}."
-        )
-    if own := [name for name in setup.settings if name in OWN_KNOBS]:
-        raise ComparisonError(f"the comparison sets the knob {own[0]!r} itself; leave it out.")
-    with TemporaryDirectory() as folder:
-        job = Path(folder) / "job"  # of any method: they differ in the comparison's own knobs only
-        jobs.configure("surgical", job, sites=setup.sites, settings=setup.settings, per_site={})
-        knobs = job_folder.knobs(job)
-    check_network(initial_body, backbone=str(knobs["backbone"]), hidden=int(str(knobs["hidden"])))
-    return int(str(knobs["image_size"]))
 
 
 def cells(

@@ -16,8 +16,8 @@ from rich.progress import (
 )
 
 from cxr_study.comparison import claims, plan, schedule, summary
-from cxr_study.comparison.grid import Cell, Setup
-from cxr_study.comparison.outcome import ComparisonError
+from cxr_study.comparison.check import check
+from cxr_study.comparison.grid import Cell, ComparisonError, Setup
 from cxr_study.comparison.summary import Summary
 from cxr_study.comparison.write import write
 from cxr_study.rows import Row
@@ -56,7 +56,7 @@ def compare(
         ComparisonError: It cannot be done, or `folder` holds another one.
         ValueError: A site file, a knob or the initial body is unusable.
     """
-    size = plan.check(setup, initial_body)
+    size = check(setup, initial_body)
     if " " in str(folder.absolute()):
         raise ComparisonError(
             f"FLARE's simulator needs a folder without spaces in its path; got "

@@ -8,8 +8,8 @@ from pathlib import Path
 from cxr_study import solo_run
 from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.row_job import Models
+from cxr_study.solo_files import BEST_FILE, LAST_FILE
 from cxr_study.solo_run import SoloRun
-from cxr_study.solo_training import BEST_FILE, LAST_FILE
 from cxr_study.training_process import Tell
 from surgical_aggregation.checkpoint import load
 

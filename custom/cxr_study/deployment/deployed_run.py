@@ -16,13 +16,14 @@ from cxr_study.deployment.job_watch import End
 from cxr_study.deployment.jobs_left import Rounds, copied, rounds_left
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import SERVER
+from cxr_study.job_failure import JobFailedError
 from cxr_study.round_progress import RoundProgress, round_bars
 
 _SITES_PATIENCE = 120.0
 """Seconds to wait for a job's sites; then FLARE decides whether it starts without."""
 
 
-class DeployedRunError(RuntimeError):
+class DeployedRunError(JobFailedError):
     """A job did not end well; the message holds the reason and the log to read."""
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 PROJECT = Path("poc/project.yml")
 """The project's own, from its root."""
 
@@ -37,6 +35,8 @@ class PocProject:
         Raises:
             PocError: It is none.
         """
+        import yaml  # those who only need `PROJECT` need none
+
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
             project = cls(content)
@@ -57,6 +57,8 @@ class PocProject:
 
     def write(self, path: Path) -> None:
         """Write it as a project file."""
+        import yaml
+
         text = yaml.safe_dump(self.content, sort_keys=False, allow_unicode=True)
         path.write_text(text, encoding="utf-8")
 

@@ -18,8 +18,8 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.steps import Steps
 from cxr_study.embedded import embedded_initial_body, embedded_study
 from cxr_study.finished_run import RESULTS, SITES, write_facts
-from cxr_study.initial_body import check_network
 from cxr_study.job_settings import JobError, Settings
+from cxr_study.network_check import check_network
 from cxr_study.study_check import check_site_files
 from surgical_aggregation import tensorflow_runtime
 

@@ -4,17 +4,19 @@ A reader interprets nothing and drops nothing: uncertain labels, blanks and late
 table, and the site file says what becomes of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
-from cxr_study.csv_columns import TableError
-from cxr_study.label_table import classes
-from cxr_study.readers import chexpert, cxr_lt, mimic, nih, padchest, table, vindr
+from cxr_study.readers.class_names import PADCHEST, VINDR
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,7 @@ class Dataset:
     """What is known about a data set without reading it.
 
     Attributes:
-        read: read(labels), or read(labels, metadata) where `metadata` is true -> label table.
-        classes: Names of the classes that `read` gives; None where the file decides.
+        classes: Names of the classes that its reader gives; None where the file decides.
         default_classes: The classes of a site that lists none; None for all.
         metadata: Whether a second csv is needed.
         identifying: How many trailing parts of a path tell an image from all others; 0 for the
@@ -34,7 +35,6 @@ class Dataset:
         metadata_names: The same of the second csv.
     """
 
-    read: Callable[..., pd.DataFrame]
     patients: str
     classes: tuple[str, ...] | None = None
     default_classes: tuple[str, ...] | None = None
@@ -45,16 +45,14 @@ class Dataset:
 
 
 DATASETS = {
-    "nih": Dataset(nih.read, "nih", classes=NIH_CLASSES, labels_names=("Data_Entry_2017*.csv",)),
+    "nih": Dataset("nih", classes=NIH_CLASSES, labels_names=("Data_Entry_2017*.csv",)),
     "chexpert": Dataset(
-        chexpert.read,
         "chexpert",
         classes=CHEXPERT_CLASSES,
         identifying=3,  # patient, study and view
         labels_names=("train.csv", "CheXpert-v1.0*/train.csv"),
     ),
     "mimic": Dataset(
-        mimic.read,
         "mimic",
         classes=CHEXPERT_CLASSES,
         metadata=True,
@@ -62,7 +60,6 @@ DATASETS = {
         metadata_names=("mimic-cxr-2.*-metadata.csv",),
     ),
     "cxr-lt": Dataset(
-        cxr_lt.read,
         "mimic",
         labels_names=(
             "train.csv",
@@ -72,18 +69,16 @@ DATASETS = {
         ),
     ),
     "vindr": Dataset(
-        vindr.read,
         "",
-        classes=vindr.class_names(),
+        classes=VINDR,
         labels_names=("image_labels_train.csv", "annotations/image_labels_train.csv"),
     ),
     "padchest": Dataset(
-        padchest.read,
         "padchest",
-        default_classes=padchest.UNION,
+        default_classes=PADCHEST,
         labels_names=("PADCHEST_chest_x_ray_images_labels_160K*.csv",),
     ),
-    "table": Dataset(table.read, "table", identifying=0),
+    "table": Dataset("table", identifying=0),
 }
 
 
@@ -102,8 +97,15 @@ def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> 
         TableError: A csv does not hold what the data set promises, the files do not have the same
             classes, or an image stands in two of them.
     """
+    import numpy as np  # those who only look into `DATASETS` need no pandas
+    import pandas as pd
+
+    from cxr_study.csv_columns import TableError
+    from cxr_study.label_table import classes
+
     known = DATASETS[dataset]
-    tables = [known.read(csv, metadata) if known.metadata else known.read(csv) for csv in labels]
+    reader = _reader(dataset)
+    tables = [reader(csv, metadata) if known.metadata else reader(csv) for csv in labels]
     for csv, part in zip(labels, tables, strict=True):
         differ = sorted(set(classes(part)) ^ set(classes(tables[0])))
         if differ:
@@ -126,3 +128,9 @@ def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> 
             "of the files out."
         )
     return whole
+
+
+def _reader(dataset: str) -> Callable[..., pd.DataFrame]:
+    """read(labels) of a data set's module, or read(labels, metadata) -> label table."""
+    module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
+    return module.read

@@ -16,23 +16,6 @@ from cxr_study.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.readers import cells
 from cxr_study.vocabulary import class_name
 
-UNION = (
-    "Atelectasis",
-    "Cardiomegaly",
-    "Consolidation",
-    "Edema",
-    "Emphysema",
-    "Fibrosis",
-    "Infiltration",
-    "Mass",
-    "Nodule",
-    "Pleural Effusion",
-    "Pleural Thickening",
-    "Pneumonia",
-    "Pneumothorax",
-)
-"""The classes of the study that PadChest names itself; the rest would have to be merged."""
-
 _SILENT = {"", "unchanged", "exclude", "suboptimal study"}  # say nothing about findings
 _VIEWS = {"PA": "PA", "AP": "AP", "AP_horizontal": "AP", "L": "lateral", "": "", "UNK": ""}
 

@@ -13,43 +13,9 @@ import pandas as pd
 from cxr_study.csv_columns import CsvColumns, TableError, read_columns, read_header
 from cxr_study.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.readers import cells
-from cxr_study.vocabulary import class_name
+from cxr_study.readers.class_names import VINDR, VINDR_COLUMNS
 
 _READERS = 3  # of a training image
-_LABELS: tuple[tuple[str, ...], ...] = (
-    ("Aortic enlargement",),
-    ("Atelectasis",),
-    ("Calcification",),
-    ("Cardiomegaly",),
-    ("Clavicle fracture",),
-    ("Consolidation",),
-    ("Edema",),
-    ("Emphysema",),
-    ("Enlarged PA",),
-    ("ILD",),
-    ("Infiltration",),
-    ("Lung Opacity",),
-    ("Lung cavity",),
-    ("Lung cyst",),
-    ("Mediastinal shift",),
-    ("Nodule/Mass",),
-    ("Pleural effusion",),
-    ("Pleural thickening",),
-    ("Pneumothorax",),
-    ("Pulmonary fibrosis",),
-    ("Rib fracture",),
-    ("Other lesion",),
-    ("COPD",),
-    ("Lung tumor",),
-    ("Pneumonia",),
-    ("Tuberculosis",),
-    ("Other diseases", "Other disease"),  # train, test
-)
-
-
-def class_names() -> tuple[str, ...]:
-    """Return the 27 classes, in the order of the csv."""
-    return tuple(class_name(names[0], "vindr") for names in _LABELS)
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -74,9 +40,11 @@ def read(csv: Path) -> pd.DataFrame:
             "boxes of Kaggle's competition; use PhysioNet's image_labels_train.csv."
         )
     votes = "rad_id" in header
-    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *_LABELS])
+    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *VINDR_COLUMNS])
     columns.decode("image_id", cells.filled)
-    labels = np.stack([columns.decode(names[0], cells.certain_label) for names in _LABELS], axis=1)
+    labels = np.stack(
+        [columns.decode(names[0], cells.certain_label) for names in VINDR_COLUMNS], axis=1
+    )
     images = columns.cells["image_id"].to_numpy()
     if votes:
         images, labels = _majority(columns, labels)
@@ -89,7 +57,7 @@ def read(csv: Path) -> pd.DataFrame:
         "sex": np.full(len(images), "", dtype=object),
         "age": np.full(len(images), np.nan),
     }
-    return assemble(descriptors, dict(zip(class_names(), labels.T, strict=True)))
+    return assemble(descriptors, dict(zip(VINDR, labels.T, strict=True)))
 
 
 def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

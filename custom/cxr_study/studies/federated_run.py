@@ -9,7 +9,8 @@ from typing import Any
 
 from cxr_study import job_folder, results, row_job
 from cxr_study.run_events import read_events
-from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder, simulate
+from cxr_study.simulation import LostSiteError, simulate
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.studies.training import Trained, Training
 from cxr_study.training_process import Tell
 from surgical_aggregation.checkpoint import load

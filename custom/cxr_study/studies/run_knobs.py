@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cxr_study import job_folder, presets, row_job, solo_run
-from cxr_study.initial_body import check_network
+from cxr_study.network_check import check_network
 from cxr_study.rows import Row
 from cxr_study.studies import solo
 from cxr_study.studies.data_file import DataFileError, StudyData

@@ -10,8 +10,8 @@ from typing import Any
 from cxr_study import presets, solo_run
 from cxr_study.job_settings import Settings
 from cxr_study.rows import Row
+from cxr_study.solo_files import BEST_FILE, ROUNDS_FILE
 from cxr_study.solo_run import SoloRun
-from cxr_study.solo_training import BEST_FILE, ROUNDS_FILE
 from cxr_study.studies.training import Trained, Training
 from cxr_study.training_process import Tell
 

@@ -8,7 +8,8 @@ import pytest
 
 from cxr_study.comparison import federated
 from cxr_study.rows import Row
-from cxr_study.simulation import LostSiteError, checkpoint_folder, server_folder
+from cxr_study.simulation import LostSiteError
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 
 UNION = "Edema,Fracture,Mass"
 

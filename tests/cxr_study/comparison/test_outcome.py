@@ -3,8 +3,7 @@ import dataclasses
 import pytest
 
 from cxr_study.comparison import outcome as outcomes
-from cxr_study.comparison.grid import ENDINGS
-from cxr_study.comparison.outcome import ComparisonError
+from cxr_study.comparison.grid import ENDINGS, ComparisonError
 
 
 def test_what_is_written_is_read_again(made_up, tmp_path):

@@ -1,17 +1,11 @@
-import dataclasses
-
 import pytest
 
 from cxr_study.comparison import plan
 from cxr_study.comparison.grid import ROWS, Setup
-from cxr_study.comparison.outcome import ComparisonError
-from cxr_study.initial_body import InitialBodyError
-from cxr_study.job_settings import JobError
 from cxr_study.label_table import classes
 from cxr_study.phantom import write_phantom
 from cxr_study.site_data import load_labels
 from cxr_study.site_file import read_site_file
-from surgical_aggregation.checkpoint import Checkpoint, save
 
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})
 
@@ -26,38 +20,6 @@ def phantom(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-
-
-class TestCheck:
-    def test_it_knows_the_size_of_the_images(self):
-        assert plan.check(SETUP, None) == 16
-        assert plan.check(dataclasses.replace(SETUP, settings={}), None) == 64
-
-    @pytest.mark.parametrize("sites", [("nih",), ("nih", "nih"), ("nih", "chexpert", "nih")])
-    def test_fewer_than_two_sites_or_one_twice_are_refused(self, sites):
-        with pytest.raises(ComparisonError, match="two or more sites, each once"):
-            plan.check(dataclasses.replace(SETUP, sites=sites), None)
-
-    @pytest.mark.parametrize(("rounds", "most"), [(3, 2), (0, 2)])
-    def test_rounds_that_contradict_each_other_are_refused(self, rounds, most):
-        setup = dataclasses.replace(SETUP, rounds=rounds, most_rounds=most)
-        with pytest.raises(ComparisonError, match=f"got {most} and {rounds}"):
-            plan.check(setup, None)
-
-    @pytest.mark.parametrize("name", plan.OWN_KNOBS)
-    def test_a_knob_that_the_comparison_sets_is_refused(self, name):
-        setup = dataclasses.replace(SETUP, settings={name: 1})
-        with pytest.raises(ComparisonError, match=f"sets the knob '{name}' itself"):
-            plan.check(setup, None)
-
-    def test_a_knob_that_no_job_has_is_refused(self):
-        with pytest.raises(JobError, match="learning_rat"):
-            plan.check(dataclasses.replace(SETUP, settings={"learning_rat": 1.0}), None)
-
-    def test_a_body_of_another_network_is_refused(self, tmp_path):
-        save(Checkpoint({}, {"backbone": "densenet121"}), tmp_path / "body.npz")
-        with pytest.raises(InitialBodyError):
-            plan.check(SETUP, tmp_path / "body.npz")
 
 
 class TestCells:

@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from cxr_study.comparison import run as comparison
-from cxr_study.comparison.grid import Setup
-from cxr_study.comparison.outcome import ComparisonError
+from cxr_study.comparison.grid import ComparisonError, Setup
 from cxr_study.phantom import write_phantom
 from cxr_study.rows import Row
 from cxr_study.side_by_side import DONE, FAILS, STARTS, Failure

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cxr_study.comparison import cell, outcome, schedule
-from cxr_study.comparison.outcome import ComparisonError
+from cxr_study.comparison.grid import ComparisonError
 from cxr_study.side_by_side import DONE, FAILS, KEPT, STARTS
 
 DO = 'shutil.copyfile(made, kept); note("done")\n'

@@ -11,8 +11,8 @@ from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.finished_run import finished_run
-from cxr_study.initial_body import InitialBodyError
 from cxr_study.job_settings import JobError
+from cxr_study.network_check import InitialBodyError
 from surgical_aggregation.checkpoint import Checkpoint, save
 
 SITES = ("north", "south")

@@ -1,7 +1,8 @@
 import pytest
 
 from cxr_study.csv_columns import TableError
-from cxr_study.readers import DATASETS, padchest, read
+from cxr_study.readers import DATASETS, read
+from cxr_study.readers.class_names import PADCHEST
 from cxr_study.vocabulary import UNION_CLASSES
 
 ROW = ",,Frontal," + "," * 13
@@ -67,4 +68,4 @@ def test_data_sets_of_one_hospital_share_its_patients():
 
 
 def test_the_default_classes_of_padchest_are_classes_of_the_study():
-    assert set(padchest.UNION) < set(UNION_CLASSES)
+    assert set(PADCHEST) < set(UNION_CLASSES)

@@ -2,6 +2,7 @@ import pytest
 
 from cxr_study.csv_columns import TableError
 from cxr_study.readers import vindr
+from cxr_study.readers.class_names import VINDR
 
 LABELS = (
     "Aortic enlargement,Atelectasis,Calcification,Cardiomegaly,Clavicle fracture,Consolidation,"
@@ -38,7 +39,7 @@ def positive(table):
 
 def test_three_lines_become_a_row_of_the_label_table(read):
     table = read(*votes("5008", ["Edema"], ["Edema"], ["Edema"]))
-    assert tuple(table.columns[5:]) == vindr.class_names()
+    assert tuple(table.columns[5:]) == VINDR
     assert table.iloc[0, :4].tolist() == ["5008", "5008", "PA", ""]
 
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from cxr_study.initial_body import InitialBodyError
+from cxr_study.network_check import InitialBodyError
 from cxr_study.rows import Row
 from cxr_study.studies import run_knobs
 from cxr_study.studies.data_file import DataFileError

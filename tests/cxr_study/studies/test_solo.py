@@ -7,7 +7,7 @@ import pytest
 from cxr_study import solo_run
 from cxr_study.job_settings import JobError
 from cxr_study.rows import Row
-from cxr_study.solo_training import BEST_FILE, ROUNDS_FILE
+from cxr_study.solo_files import BEST_FILE, ROUNDS_FILE
 from cxr_study.studies import solo
 from cxr_study.studies.training import Training
 
