@@ -60,7 +60,8 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
         settings: Knob -> value.
 
     Raises:
-        JobError: There is no such method or knob, or a value is of another kind than the job's own.
+        JobError: There is no such method or knob, a value is of another kind than the job's own,
+            or the strategy needs a federation.
     """
     if method not in METHODS:
         raise JobError(
@@ -79,6 +80,11 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
                     f"{method} training has no knob {name!r}; {nearest(name, tuple(own))}."
                 )
         job_folder.copy(template, job, sites=["site"], settings=settings)  # refuses other kinds
+    if settings.get("strategy") == "fedbn":
+        raise JobError(
+            "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
+            "only in what a site does not send. Use fedavg."
+        )
     kinds = {name: type(value) for name, value in own.items()}
     return own | {name: kinds[name](value) for name, value in settings.items()}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
 
 
 class SoloTrainingError(ValueError):
-    """A training cannot be done as asked, or led to nothing."""
+    """A training led to nothing."""
 
 
 def train_alone(
@@ -67,16 +67,11 @@ def train_alone(
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        SoloTrainingError: The strategy needs a federation, or no model could be measured.
+        SoloTrainingError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
     """
     from surgical_aggregation.local_training import LocalTraining
 
-    if options.strategy == "fedbn":
-        raise SoloTrainingError(
-            "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
-            "only in what a site does not send. Use fedavg."
-        )
     training = LocalTraining(site, options)
     warmed_up = _start(training, initial)
     splits = {name: measured_at[name].data("validation") for name in sorted(measured_at)}

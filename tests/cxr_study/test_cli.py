@@ -15,8 +15,11 @@ from cxr_study.class_sets import published
 from cxr_study.jobs import METHODS
 from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
+from cxr_study.simulation import SimulationError
 from cxr_study.simulator_folders import server_folder
 from cxr_study.split_file import read_split
+from surgical_aggregation import __version__
+from typed import typed
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "jobs" / "surgical"
@@ -194,8 +197,9 @@ class TestInit:
 
 
 class TestJob:
-    def test_it_writes_a_folder_with_everything_set(self, surgagg):
-        call = surgagg(
+    def test_it_writes_a_folder_with_everything_set(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        call = typed(
             "job", "personalised", "--strategy", "fedbn", "--sites", "a, b", "--preset", "paper",
             "--set", "num_rounds=3", "--set", "b:epochs=2", "--out", "new/job",
         )  # fmt: skip
@@ -204,17 +208,16 @@ class TestJob:
             "job      new/job",
             "submit   nvflare job submit -j new/job",
         ]
-        job = surgagg.home / "new/job"
+        job = tmp_path / "new/job"
         knobs = job_folder.knobs(job, "b")
         wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
         assert {name: knobs[name] for name in wanted} == wanted
         assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
 
-    def test_what_is_there_is_left_alone(self, surgagg):
-        (surgagg.home / "there").mkdir()
-        call = surgagg("job", "surgical", "--out", "there")
-        assert call.code == 2 and "there" in call.err
-        assert not list((surgagg.home / "there").iterdir())
+    def test_what_is_there_is_left_alone(self, tmp_path):
+        call = typed("job", "surgical", "--out", tmp_path)
+        assert call.code == 2 and str(tmp_path) in call.err
+        assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -255,22 +258,19 @@ MISTAKES = {
 }
 
 
-@pytest.fixture(scope="module")
-def mistakes(surgagg):
-    """The calls of `MISTAKES`, each with its --out where it has none."""
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The folder where the calls of `MISTAKES` are made, with what must stay in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     for folder in ("mine", "new-sites"):
-        (surgagg.home / folder).mkdir()
-        (surgagg.home / folder / "thesis.txt").write_text("all of it")
-    (surgagg.home / "old/job").mkdir(parents=True)
-    (surgagg.home / "old/job/meta.json").touch()
-    (surgagg.home / "nih").mkdir()
-    (surgagg.home / "nih/Data_Entry_2017.csv").touch()
-    with ThreadPoolExecutor(4) as pool:
-        pending = {
-            name: pool.submit(surgagg, *words, *([] if "--out" in words else ["--out", "mistake"]))
-            for name, words in MISTAKES.items()
-        }
-        return {name: call.result() for name, call in pending.items()}
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "thesis.txt").write_text("all of it")
+    (tmp_path / "old/job").mkdir(parents=True)
+    (tmp_path / "old/job/meta.json").touch()
+    (tmp_path / "nih").mkdir()
+    (tmp_path / "nih/Data_Entry_2017.csv").touch()
+    return tmp_path
 
 
 class TestMistakes:
@@ -309,37 +309,31 @@ class TestMistakes:
             ("real's images", "needs Data_Entry_2017*.csv"),
         ],
     )
-    def test_is_told(self, mistakes, name, message):
-        assert mistakes[name].code == 2, mistakes[name].err
-        (line,) = mistakes[name].err.splitlines()
+    def test_is_told_and_nothing_is_made_or_removed(self, home, name, message):
+        before = sorted(home.rglob("*"))
+        words = MISTAKES[name]
+        call = typed(*words, *([] if "--out" in words else ["--out", "mistake"]))
+        assert call.code == 2, call.err
+        (line,) = call.err.splitlines()
         assert line.startswith("surgagg: ") and message in line
+        assert sorted(home.rglob("*")) == before
+        assert (home / "mine/thesis.txt").read_text() == "all of it"
 
-    def test_makes_nothing(self, mistakes, surgagg):
-        assert not (surgagg.home / "mistake").exists()
-        assert not list(surgagg.home.glob("cache/phantom*"))
-
-    def test_removes_nothing_not_even_an_earlier_run(self, mistakes, surgagg):
-        for folder in ("mine", "new-sites"):
-            assert (surgagg.home / folder / "thesis.txt").read_text() == "all of it"
-        assert (surgagg.home / "old/job/meta.json").exists()
-
-
-def test_no_command_waits_for_tensorflow_before_it_needs_it():
-    program = "import sys, cxr_study.cli; print('tensorflow' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "False\n", done.stderr
+    def test_ends_the_process_with_code_2(self, surgagg):
+        call = surgagg("run", JOB, "--set", "num_round=2")
+        assert call.code == 2 and call.out == ""
+        assert call.err.startswith("surgagg: job 'surgical' has no knob 'num_round'; nearest")
+        assert len(call.err.splitlines()) == 1
 
 
-def test_version_is_the_packages(surgagg):
-    from surgical_aggregation import __version__
-
-    call = surgagg("--version")
+def test_version_is_the_packages():
+    call = typed("--version")
     assert (call.code, call.out) == (0, f"{__version__}\n")
 
 
 def test_a_job_that_fails_is_exit_code_1(monkeypatch, capsys):
     def fail():
-        raise cli.SimulationError("the job failed: [nih] no images\nThe log is x.log")
+        raise SimulationError("the job failed: [nih] no images\nThe log is x.log")
 
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(SystemExit) as end:

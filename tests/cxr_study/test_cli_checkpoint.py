@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cxr_study import cli_checkpoint, job_folder, study_check
+from cxr_study import cli_checkpoint, job_folder, site_file
 from cxr_study.finished_run import RUN_FILE
 from cxr_study.run_request import Earlier
 from cxr_study.simulator_folders import checkpoint_folder
@@ -38,7 +38,7 @@ def started(monkeypatch):
     """Runs that were asked for: [(study, own, title, force), ...]."""
     calls = []
     monkeypatch.setattr(cli_checkpoint, "run_and_report", lambda *a: calls.append(a))
-    monkeypatch.setattr(study_check, "read_site_file", lambda path: None)
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     return calls
 
 
@@ -161,7 +161,7 @@ class TestRetire:
 
     def test_overwrites_nothing(self, model):
         before = model.read_bytes()
-        with pytest.raises(ValueError, match=r"needs a new file; .*best\.npz exists"):
+        with pytest.raises(FileExistsError, match=r"needs a new file; .*best\.npz exists"):
             surgagg("retire", model, "Mass", "--out", model)
         assert model.read_bytes() == before
 

@@ -7,7 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cxr_study import cli, cli_compare
+from cxr_study.comparison import run as runner
+from cxr_study.comparison import text
 from cxr_study.comparison.grid import HEAD_WEIGHTINGS, ROWS, ComparisonError
+from surgical_aggregation import tensorflow_runtime
 
 
 @pytest.fixture
@@ -21,9 +24,9 @@ def compare(monkeypatch):
             called.update(rows=rows, seeds=seeds, setup=setup, out=out, **others)
             return SimpleNamespace(failures=failures), out / "comparison.html"
 
-        monkeypatch.setattr(cli_compare, "compare_all", run)
-        monkeypatch.setattr(cli_compare.text, "print_summary", lambda found, console: None)
-        monkeypatch.setattr(cli_compare.tensorflow_runtime, "cores", lambda: 4)
+        monkeypatch.setattr(runner, "compare", run)
+        monkeypatch.setattr(text, "print_summary", lambda found, console: None)
+        monkeypatch.setattr(tensorflow_runtime, "cores", lambda: 4)
         result = CliRunner().invoke(cli.app, ["compare", *options])
         return SimpleNamespace(**called), result
 

@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cxr_study import cli, cli_report
+from cxr_study import cli, study_report
 from cxr_study.cli_report import make_report
 from cxr_study.finished_run import downloaded_run, write_facts
+from cxr_study.report import console as summary_console
 from cxr_study.results import ResultsError
 from tiny_job import JOBS
 
@@ -39,8 +40,8 @@ def full(monkeypatch):
         runs.append((run, folder))
         return "summary", folder / "report.html"
 
-    monkeypatch.setattr(cli_report, "write_report", report)
-    monkeypatch.setattr(cli_report, "print_summary", lambda summary, to: to.print(summary))
+    monkeypatch.setattr(study_report, "report", report)
+    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print(summary))
     return runs
 
 

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from cxr_study import cli, cli_study
+from cxr_study import cli
 from cxr_study.rows import Row
+from cxr_study.studies import make as module
+from cxr_study.studies import study_results, summary
 from cxr_study.studies.check import check
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.report import write
@@ -36,10 +38,10 @@ def study(monkeypatch, tmp_path):
             return SimpleNamespace(runs={s.name: [] for s in studies}, failures=failures)
 
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(cli_study, "make", make)
+        monkeypatch.setattr(module, "make", make)
         results = SimpleNamespace(seeds=None)
-        monkeypatch.setattr(cli_study, "gather", lambda *_: results)
-        monkeypatch.setattr(cli_study.summary, "show", lambda *_: None)
+        monkeypatch.setattr(study_results, "gather", lambda *_: results)
+        monkeypatch.setattr(summary, "show", lambda *_: None)
 
         def report(results, data, folder):
             folder.mkdir(parents=True, exist_ok=True)

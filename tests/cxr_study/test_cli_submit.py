@@ -5,7 +5,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cxr_study import cli, cli_submit, job_folder
-from cxr_study.deployment import deployed_run
+from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.site_file import SiteFileError
 from tiny_job import JOBS
@@ -38,7 +38,7 @@ def submitted(monkeypatch):
         runs.append((run, folder))
         return lambda: None
 
-    monkeypatch.setattr(cli_submit, "FlareSession", Session)
+    monkeypatch.setattr(flare_session, "FlareSession", Session)
     monkeypatch.setattr(deployed_run, "run", run)
     monkeypatch.setattr(cli_submit, "make_report", report)
     return runs

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study import job_folder, solo_run
+from cxr_study import job_folder, solo_run, solo_training
 from cxr_study.job_settings import JobError
 from cxr_study.phantom import write_phantom
 from cxr_study.pooled_site import PooledSite
@@ -41,6 +41,10 @@ class TestKnobs:
         with pytest.raises(JobError, match="'epochs' needs a whole number"):
             knobs("individual", {"epochs": "many"})
 
+    def test_fedbn_is_refused_with_the_reason(self):
+        with pytest.raises(JobError, match=r"fedavg or fedbn\+; .* does not send"):
+            knobs("individual", {"strategy": "fedbn"})
+
     def test_an_unknown_method_is_refused(self):
         with pytest.raises(JobError, match=r"no method 'centralized'.*centralised"):
             knobs("centralized", {})
@@ -64,7 +68,7 @@ def called(monkeypatch, tmp_path, phantom):
             tensorflow_runtime, "configure", lambda *values: told.update(runtime=values)
         )
         monkeypatch.setattr(
-            solo_run,
+            solo_training,
             "train_alone",
             lambda site, options, initial, **rest: told.update(
                 site=site, options=options, initial=initial, **rest

@@ -215,10 +215,6 @@ class TestStrategy:
             assert np.array_equal(last[name], body[name]) == kept
         assert not np.array_equal(last["dense/kernel"], body["dense/kernel"])
 
-    def test_fedbn_is_refused_with_the_reason(self, train):
-        with pytest.raises(SoloTrainingError, match=r"fedavg or fedbn\+; .* does not send"):
-            train(TrainingOptions(strategy="fedbn"))
-
 
 def test_two_trainings_agree_bit_for_bit(train):
     one, other = train(), train(out="other")

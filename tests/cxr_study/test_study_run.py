@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cxr_study import job_folder, study_check, study_run
+from cxr_study import job_folder, site_file, study_run
 from cxr_study.finished_run import RUN_FILE
 from cxr_study.run_request import Earlier, StudyRun
 from cxr_study.simulation import SimulationError
@@ -54,7 +54,7 @@ def simulated(monkeypatch, continued, happens):
 def embedded(monkeypatch):
     """Names of what was asked of the embedded study."""
     asked = []
-    monkeypatch.setattr(study_check, "read_site_file", lambda path: None)
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(study_run, "prepare", lambda site_files, sites, size: None)
     for name in ("embedded_study", "embedded_initial_body"):
         monkeypatch.setattr(study_run, name, lambda name=name: asked.append(name))
