@@ -62,13 +62,13 @@ def run(
     if initial_body is not None:
         for_all = {**for_all, "initial_body": str(initial_body.absolute())}
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    check_room(out, force)
     from cxr_study.deployment import poc_run
 
     poc = poc_run.PocRun(
         job, out, names, project, site_files, for_all, per_site, port, retries, keep
     )
     poc_run.check(poc)
-    check_room(out, force)
     poc.system.stop()  # one that an earlier run left
     make_room(out, force)
     answers: list[Callable[[], None]] = []

@@ -9,7 +9,17 @@ import typer
 
 from cxr_study import job_folder, presets, settings
 from cxr_study.cli_report import make_report
-from cxr_study.cli_run import Force, Job, Preset, Settings, Sites, console, make_room, split
+from cxr_study.cli_run import (
+    Force,
+    Job,
+    Preset,
+    Settings,
+    Sites,
+    check_room,
+    console,
+    make_room,
+    split,
+)
 from cxr_study.deployment.steps import Steps
 from cxr_study.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.study_check import check_site_files
@@ -48,6 +58,7 @@ def submit(
     for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
     check_site_files(site_files, names)
+    check_room(out, force)
     from cxr_study.deployment import deployed_run
     from cxr_study.deployment.flare_session import FlareSession
 

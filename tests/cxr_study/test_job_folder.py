@@ -53,6 +53,13 @@ class TestKnobs:
             "threads", "tracking",
         }  # fmt: skip
 
+    def test_a_value_that_cannot_be_read_is_refused_by_its_file_and_line(self, tmp_path):
+        shutil.copytree(SURGICAL, tmp_path / "job")
+        config = tmp_path / "job" / SERVER_CONFIG
+        config.write_text(re.sub("(?m)^num_rounds = .*$", "num_rounds = many", config.read_text()))
+        with pytest.raises(JobError, match=rf"^{config}, line \d+: knob 'num_rounds' needs a num"):
+            job_folder.knobs(tmp_path / "job")
+
     def test_a_folder_that_is_no_job_is_refused(self, tmp_path):
         with pytest.raises(JobError, match=r"config_fed_server\.conf does not exist; a job folder"):
             job_folder.knobs(tmp_path)
