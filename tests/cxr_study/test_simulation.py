@@ -10,13 +10,8 @@ import pytest
 
 from cxr_study import job_folder, simulation
 from cxr_study.run_events import read_events
-from cxr_study.simulation import (
-    LostSiteError,
-    SimulationError,
-    checkpoint_folder,
-    server_folder,
-    simulate,
-)
+from cxr_study.simulation import LostSiteError, SimulationError, simulate
+from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from surgical_aggregation.run_record import RECORD_FILE
 from tiny_job import JOBS
 

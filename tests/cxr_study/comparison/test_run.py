@@ -45,7 +45,7 @@ def compare(phantom, made_up, monkeypatch, tmp_path):
             return outcomes, failures
 
         monkeypatch.setattr(comparison.schedule, "run_all", run_all)
-        monkeypatch.setattr(comparison.plan, "check", lambda setup, initial_body: 16)
+        monkeypatch.setattr(comparison, "check", lambda setup, initial_body: 16)
         (tmp_path / out).mkdir()
         shown = io.StringIO()
         found, page = comparison.compare(
