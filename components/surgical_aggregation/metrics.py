@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 Floats = NDArray[np.floating]
 
@@ -49,12 +48,25 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
     """
     positive, negative = labels == 1, labels == 0
     # Images without the label rank above all others, and so leave the others' ranks alone.
-    ranks = rankdata(np.where(positive | negative, scores, np.inf), axis=0)
+    ranks = _mid_ranks(np.where(positive | negative, scores, np.inf))
     positives = positive.sum(axis=0)
     negatives = negative.sum(axis=0)
     rank_sum = np.where(positive, ranks, 0.0).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _mid_ranks(scores: Floats) -> NDArray[np.float64]:
+    """Ranks from 1 in each column, ties sharing their mean; NaN in a column with a NaN.
+
+    What `scipy.stats.rankdata` gives, whose import costs a site's process a second.
+    """
+    ranks = np.full(scores.shape, np.nan)
+    for column, values in enumerate(scores.T):
+        if not np.isnan(values).any():
+            _, place, ties = np.unique(values, return_inverse=True, return_counts=True)
+            ranks[:, column] = (np.cumsum(ties) - (ties - 1) / 2)[place]
+    return ranks
 
 
 def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> dict[str, float]:

@@ -13,8 +13,6 @@ from PIL import Image
 from cxr_study import dicom
 from cxr_study.image_files import ImageError
 
-RECIPE = 1  # raise it when `decode` gives other pixels than before: what is kept is made again
-
 
 def decode(path: Path, size: int) -> np.ndarray:
     """Decode one image file; see `decode_bytes`.

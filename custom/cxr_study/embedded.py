@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
-from rich.console import Console
 
 from cxr_study import cache, progress
-from cxr_study.phantom import write_phantom
-from cxr_study.phantom.acquisition import SITES
 
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
@@ -69,6 +66,8 @@ def embedded_data(images: int) -> Path:
     Args:
         images: Frontal images of each data set.
     """
+    from cxr_study.phantom.acquisition import SITES
+
     root = cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{images}-{'-'.join(SITES)}"
     _write(root, images, tuple(SITES), SEED)
     return root
@@ -78,6 +77,8 @@ def _write(root: Path, images: int, sites: tuple[str, ...], seed: int) -> None:
     with _lock(root):
         if root.exists():
             return
+        from cxr_study.phantom import write_phantom  # which imports much
+
         _notice(f"writing the phantom study to {root}")
         with progress.bar("phantom images") as report:
             write_phantom(
@@ -138,4 +139,6 @@ def _lock(path: Path) -> FileLock:
 
 
 def _notice(text: str) -> None:
+    from rich.console import Console
+
     Console(stderr=True).print(text, highlight=False, soft_wrap=True)

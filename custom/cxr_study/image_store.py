@@ -18,12 +18,12 @@ import pandas as pd
 from filelock import FileLock
 
 from cxr_study import cache
-from cxr_study.decode_files import decode_files
-from cxr_study.decoding import RECIPE
 from cxr_study.image_files import ImageError
 from cxr_study.image_journal import OK, UNREADABLE, ImageJournal, Known
 from cxr_study.image_limit import allowed
 from cxr_study.image_sources import Source, look_at, undecoded
+
+RECIPE = 1  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"
 DUPLICATE = "duplicate"
@@ -90,7 +90,9 @@ def prepare(
     try:
         store.mkdir(parents=True, exist_ok=True)
         known = journal.read()
-        if undecoded(known, sources):
+        if undecoded(known, sources):  # else nothing that decodes needs to be imported
+            from cxr_study.decode_files import decode_files
+
             with FileLock(store / "lock"):
                 journal.repair()
                 todo = undecoded(journal.read(), sources)  # others decoded while this one waited

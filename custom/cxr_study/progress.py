@@ -1,10 +1,13 @@
 """Progress bars for long work, on standard error."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Report = Callable[[int, int], None]
 """Called as report(done, total)."""
@@ -19,10 +22,20 @@ def bar(description: str) -> Iterator[Report]:
         ...     report(1, 2)
         ...     report(2, 2)
     """
+    from rich.console import Console  # here, for the server imports this module
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines(console, description)
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
     )  # fmt: skip

@@ -1,10 +1,14 @@
 """Areas under the ROC and precision-recall curves of a test split's resampled patients."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _CHUNK = 4_000_000  # resamples x images held at a time
 
@@ -93,6 +97,8 @@ def _count(labels: np.ndarray, scores: np.ndarray, patient: np.ndarray, patients
 
 
 def _table(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    from scipy import sparse  # here, for a training's process imports this module and needs none
+
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 

@@ -10,7 +10,7 @@ import pydicom
 import pytest
 from PIL import Image
 
-from cxr_study import image_store
+from cxr_study import decode_files, image_store
 from cxr_study.image_files import ImageError, locate
 from cxr_study.image_store import check_limit, prepare
 
@@ -190,7 +190,7 @@ class TestPrepare:
         def end(*arguments):
             raise BrokenExecutor
 
-        monkeypatch.setattr(image_store, "decode_files", end)
+        monkeypatch.setattr(decode_files, "decode_files", end)
         with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
             open_store([png("a.png", 5)])
 

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,26 @@ class TestConfiguration:
     def test_its_header_says_the_command(self, job, name):
         if name == job_folder.SERVER_CONFIG:
             assert f"nvflare simulator jobs/{job}" in (JOBS / job / name).read_text()
+
+
+HEAVY = {"joblib", "keras", "matplotlib", "pydicom", "scipy", "sklearn", "tensorflow"}
+
+
+@pytest.mark.parametrize(
+    ("name", "spared"),
+    [
+        (job_folder.SERVER_CONFIG, HEAVY | {"pandas", "PIL", "rich"}),
+        (job_folder.CLIENT_CONFIG, HEAVY),
+    ],
+)
+def test_the_surgical_job_starts_without_what_it_does_not_need(name, spared):
+    paths = [node["path"] for node in walk(parsed("surgical", name)) if "path" in node]
+    imports = ", ".join(sorted({path.rpartition(".")[0] for path in paths}))
+    program = f"import sys, {imports}\nprint(*{spared} & set(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
 
 
 @pytest.mark.parametrize("job", sorted({job for job, _ in CONFIGS}))

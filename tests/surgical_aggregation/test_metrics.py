@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 from sklearn.metrics import log_loss, roc_auc_score
 
+from surgical_aggregation import metrics
 from surgical_aggregation.metrics import auroc, bce, counts, disclosed, named, summary
 
 NAN = np.nan
@@ -42,6 +44,14 @@ class TestAuroc:
         labels = np.array([[0.0, 0], [1, 1], [0, 0]])
         scores = np.array([[0.1, 0.1], [0.9, 0.9], [NAN, 0.2]])
         np.testing.assert_equal(auroc(labels, scores), [NAN, 1])
+
+
+@given(labels_and_scores(), st.sampled_from([np.float32, np.float64]))
+def test_ranks_are_scipys_to_the_bit_with_ties_infinities_and_nan(drawn, kind):
+    labels, scores = drawn
+    scores = np.where(labels == 1, np.inf, scores).astype(kind)
+    scores[0, 0] = NAN
+    np.testing.assert_array_equal(metrics._mid_ranks(scores), rankdata(scores, axis=0))
 
 
 class TestBce:

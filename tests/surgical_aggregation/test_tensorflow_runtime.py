@@ -47,3 +47,25 @@ def test_what_tensorflow_is_made_of_is_not_looked_through_for_garbage(collecting
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert found.stdout.split() == [str(collecting), "True"]
+
+
+def test_what_no_site_needs_is_not_imported_with_tensorflow_and_can_be_afterwards():
+    program = """
+import sys
+from surgical_aggregation import tensorflow_runtime
+
+tensorflow_runtime.configure(1, 0)
+print(*{"matplotlib", "pandas", "scipy", "sklearn"} & set(sys.modules))
+import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.split() == []
+
+
+def test_a_package_that_is_loaded_already_stays():
+    with tensorflow_runtime._without(["subprocess", "absent"]):
+        assert sys.modules["subprocess"] is subprocess
+        assert sys.modules["absent"] is None
+    assert "absent" not in sys.modules
