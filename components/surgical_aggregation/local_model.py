@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -20,6 +21,20 @@ from surgical_aggregation.training_options import TrainingOptions
 
 RANDOM_STATE = "seed_generator_state"
 """How the path of a Keras random generator's state ends (dropout has one)."""
+
+
+class Predicted(NamedTuple):
+    """What a model says about the images of a dataset, in its order.
+
+    Attributes:
+        features: What the head weighs, shape (images, features).
+        probabilities: Shape (images, classes).
+        labels: As they came with the images.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    labels: np.ndarray
 
 
 class LocalModel:
@@ -54,6 +69,8 @@ class LocalModel:
                     layer.trainable = False
         self._received = _anchors(model) if options.proximal else []
         self._compile()
+        network = keras.Model(model.input, [self._head.input, model.output])
+        self._forward = tf.function(lambda images: network(images, training=False))
         self._body = {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
 
     def _compile(self) -> None:
@@ -150,10 +167,18 @@ class LocalModel:
     def evaluate(self, data: tf.data.Dataset, classes: Iterable[str]) -> dict[str, float]:
         """Metrics of a split in its own order, for some of the classes; see `metrics.named`."""
         index = [self.classes.index(name) for name in classes]
-        labels = np.concatenate([batch for _, batch in data.as_numpy_iterator()])
-        probabilities = self.model.predict(data, verbose=0)
+        _, probabilities, labels = self.predict(data)
         names = tuple(self.classes[i] for i in index)
         return metrics.named(names, labels[:, index], probabilities[:, index])
+
+    def predict(self, data: tf.data.Dataset) -> Predicted:
+        """What the model says about images, each batch of which is made once."""
+        # Traced here, for batches of any size; Keras would once more for the last, smaller one.
+        self._forward.get_concrete_function(data.element_spec[0])
+        batches = [
+            [value.numpy() for value in (*self._forward(images), labels)] for images, labels in data
+        ]
+        return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset) -> None:
         """Train the columns of some classes on a frozen body, with an Adam of its own.
@@ -168,8 +193,7 @@ class LocalModel:
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
         """
-        features = keras.Model(self.model.inputs, self._head.input).predict(data, verbose=0)
-        labels = np.concatenate([batch for _, batch in data.as_numpy_iterator()])
+        features, _, labels = self.predict(data)
         index = [self.classes.index(name) for name in classes]
         layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
         head = keras.Sequential([keras.Input(features.shape[1:]), layer])
@@ -180,6 +204,7 @@ class LocalModel:
             optimizer=keras.optimizers.Adam(self.options.warmup_learning_rate),
             loss=training_loss(weights, self.options.focal_gamma),
         )
+        head.optimizer.build(head.trainable_variables)  # else its first step is traced twice
         epochs = self.options.warmup_epochs
         head.fit(features, labels[:, index], batch_size=64, epochs=epochs, verbose=0)
         kernel[:, index], bias[index] = layer.get_weights()

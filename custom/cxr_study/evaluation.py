@@ -138,7 +138,7 @@ def predict(checkpoint: Checkpoint, network: Network, pixels: np.ndarray) -> pd.
     local = restored(checkpoint, network)
     nothing = np.zeros((len(pixels), len(local.classes)), np.float32)
     batches = dataset(pixels, nothing, batch_size=256)
-    return pd.DataFrame(local.model.predict(batches, verbose=0), columns=list(local.classes))
+    return pd.DataFrame(local.predict(batches).probabilities, columns=list(local.classes))
 
 
 def restored(checkpoint: Checkpoint, network: Network) -> LocalModel:

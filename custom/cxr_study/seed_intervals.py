@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from scipy import stats
-
 CONFIDENCE = 0.95
 
 
@@ -29,6 +27,8 @@ def interval(values: Sequence[float]) -> Interval | None:
     mean = fmean(values)
     if len(values) < 2:
         return Interval(mean, None, None, len(values))
+    from scipy import stats  # here, for it takes a second and every command imports this module
+
     error = float(stats.sem(values))
     if math.isclose(error, 0.0, abs_tol=1e-12):
         return Interval(mean, mean, mean, len(values))

@@ -113,6 +113,34 @@ class TestTrain:
         assert int(model.model.optimizer.iterations) == 16
 
 
+class TestPredict:
+    def test_is_keras_prediction_in_the_order_of_the_images(self, data):
+        model = local_model()
+        features, probabilities, labels = model.predict(data)
+        np.testing.assert_array_equal(probabilities, model.model.predict(data, verbose=0))
+        assert features.shape == (128, FEATURES)
+        np.testing.assert_array_equal(labels, np.concatenate([batch for _, batch in data]))
+
+    def test_is_traced_once_whatever_the_split_and_its_last_batch(self, data):
+        model = local_model()
+        model.warm_up(CLASSES, data.unbatch().batch(30))
+        for images in (128, 17, 3):
+            model.evaluate(data.unbatch().take(images).batch(16), CLASSES)
+        assert model._forward.experimental_get_tracing_count() == 1
+
+    def test_makes_each_batch_once(self, data):
+        made = []
+
+        def batches():
+            for images, labels in data:
+                made.append(len(labels))
+                yield images, labels
+
+        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
+        local_model().evaluate(counted, CLASSES)
+        assert sum(made) == 128
+
+
 class TestWarmUp:
     def test_trains_the_columns_asked_for_and_nothing_else(self, data):
         model = local_model()

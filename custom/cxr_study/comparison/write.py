@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from cxr_study import jobs
-from cxr_study.comparison import figures, text
+from cxr_study.comparison import text
 from cxr_study.comparison.claims import EQUAL_CLASSES
 from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES
@@ -61,6 +61,8 @@ def write(summary: Summary, outcomes: Sequence[Outcome], folder: Path) -> Path:
 
 def render(summary: Summary) -> str:
     """Make the page."""
+    from cxr_study.comparison import figures  # here, for every command imports this module
+
     return template(__package__).render(
         summary=summary,
         text=text,

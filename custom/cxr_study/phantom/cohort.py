@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
 from cxr_study.phantom.acquisition import SITES, choose_devices
 from cxr_study.phantom.co_occurrence import correlations
@@ -104,6 +103,8 @@ def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
 
 def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """How far each study tends to each finding: a Gaussian copula, uniform on (0, 1)."""
+    from scipy.special import ndtr  # here, for every command imports this module
+
     mixing = np.linalg.cholesky(correlations())
     lasting = rng.standard_normal((person[-1] + 1, len(UNION_CLASSES)))[person]
     passing = rng.standard_normal((len(person), len(UNION_CLASSES)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cxr_study.page.html import picture, replace, template
 
-from . import figures, view
+from . import view
 from .summary import Summary
 
 TOP_PREDICTIONS = 5
@@ -73,6 +73,8 @@ def render(summary: Summary, examples: Sequence[Example]) -> str:
     Raises:
         ValueError: An example's image is not a square of 8-bit grey values.
     """
+    from . import figures  # here, for every command imports this module, and not matplotlib
+
     filters = {"auroc": view.interval, "duration": view.duration, "percent": view.percent}
     shown = [(e, picture(e.image, e.site), predictions(e)) for e in examples]
     return template(__package__, **filters).render(

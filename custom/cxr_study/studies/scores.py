@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import average_precision_score
 
 from cxr_study.label_table import classes as class_columns
 from cxr_study.studies import predictions, test_set
@@ -103,6 +102,8 @@ def _measure(
 
 def _metrics(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
     """Of one class, over its labelled images."""
+    from sklearn.metrics import average_precision_score  # here, for every command imports this
+
     column = labels[:, None], probabilities[:, None]
     area = float(auroc(*column)[0])
     error = calibration_error(reliability(labels, probabilities))

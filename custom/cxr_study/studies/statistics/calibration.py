@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.calibration import calibration_curve
 
 from surgical_aggregation.metrics import Floats
 
@@ -47,6 +46,8 @@ def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tupl
     Raises:
         ValueError: A probability is not in [0, 1].
     """
+    from sklearn.calibration import calibration_curve  # here, for every command imports this
+
     known, predicted = _labelled(labels, probabilities)
     edges = np.linspace(0, 1, number + 1)
     predictions = np.bincount(np.searchsorted(edges[1:-1], predicted), minlength=number)

@@ -1,0 +1,88 @@
+"""CPU seconds until each kind of process is ready, and how many modules it has imported by then.
+
+Each starts several times; the median is printed. CPU seconds, for those that others use do not
+count; but on a busy machine each of them does less.
+
+Usage: python tests/benchmarks/process_start.py [--times 3]
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+JOB = Path(__file__).parents[2] / "jobs/surgical"
+SIMULATOR = "nvflare.private.fed.app.simulator.simulator"
+FINISH = """
+import os, sys
+used = os.times()
+print(used.user + used.system, len(sys.modules), file=sys.__stdout__)
+"""
+VERSION = """
+from cxr_study.cli import app
+app(["--version"], standalone_mode=False)
+"""
+TENSORFLOW = """
+from surgical_aggregation import tensorflow_runtime
+tensorflow_runtime.configure(1, 0)
+"""
+TRAINING = f"""{TENSORFLOW}
+import cxr_study.input_pipeline, cxr_study.model, surgical_aggregation.local_training
+"""
+
+
+def components(side):
+    """Modules that the surgical job's configuration names."""
+    file = JOB / f"app_{side}/config/config_fed_{side}.conf"
+    paths = re.findall(r'path = "([\w.]+)\.\w+"', file.read_text(encoding="utf-8"))
+    return ", ".join(sorted(set(paths)))
+
+
+def program(*modules, then=""):
+    """Program that imports these modules, in order, and does something."""
+    return "".join(f"import {names}\n" for names in modules) + then
+
+
+def processes():
+    """Kind of process -> program that makes it ready."""
+    server, site, poc = components("server"), components("client"), "nvflare.private.fed.app"
+    runs = "cxr_study.studies.one_run"
+    return {
+        "surgagg --version": VERSION,
+        "server, simulator": program(SIMULATOR, server),
+        "server, POC": program(f"{poc}.server.runner_process", server),
+        "site, simulator, before TensorFlow": program(f"{SIMULATOR}_worker", site),
+        "site, simulator": program(f"{SIMULATOR}_worker", site, then=TRAINING),
+        "site, POC": program(f"{poc}.client.worker_process", site, then=TRAINING),
+        "TensorFlow alone": TENSORFLOW,
+        "run of a study, before TensorFlow": program(runs),
+        "run of a study": program(runs, then=TRAINING),
+        "training of a comparison": program("cxr_study.comparison.cell", then=TRAINING),
+    }
+
+
+def start(code):
+    """CPU seconds and modules of one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + FINISH], stdout=subprocess.PIPE, text=True, check=True
+    )
+    seconds, modules = done.stdout.split()[-2:]
+    return float(seconds), int(modules)
+
+
+def main():
+    """Print one line per kind of process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--times", type=int, default=3)
+    times = parser.parse_args().times
+    print("process                              CPU s   modules")
+    for kind, code in processes().items():
+        starts = [start(code) for _ in range(times)]
+        seconds, modules = (median(values) for values in zip(*starts, strict=True))
+        print(f"{kind:35} {seconds:6.2f} {modules:9.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
