@@ -25,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 TIERS = {
     "quick": "pure or tiny: no TensorFlow, no FLARE process, no wheel, no browser",
-    "keras": "trains a tiny network, or builds a wheel",
+    "keras": "imports TensorFlow, builds a wheel, or runs a command of FLARE",
     "simulator": "starts real FLARE simulator processes",
     "poc": "starts a real FLARE system (server, sites, admin) on this machine",
 }
@@ -34,8 +34,10 @@ TIERS = {
 ABOVE_QUICK = {
     "poc": "poc",
     "simulator": "simulator",
+    "cxr_study/deployment/test_poc_system.py": "keras",
     "cxr_study/studies/test_predictions.py": "keras",
     "cxr_study/test_augmentation.py": "keras",
+    "cxr_study/test_cli_poc.py": "keras",
     "cxr_study/test_cli_train.py": "keras",
     "cxr_study/test_evaluation.py": "keras",
     "cxr_study/test_input_pipeline.py": "keras",
@@ -44,7 +46,9 @@ ABOVE_QUICK = {
     "cxr_study/test_pretrain.py": "keras",
     "cxr_study/test_site.py": "keras",
     "cxr_study/test_solo_training.py": "keras",
+    "jobs/test_job.py": "keras",
     "surgical_aggregation/test_contract.py": "keras",
+    "surgical_aggregation/test_declaration.py": "keras",
     "surgical_aggregation/test_executor.py": "keras",
     "surgical_aggregation/test_local_model.py": "keras",
     "surgical_aggregation/test_local_training.py": "keras",
@@ -54,6 +58,7 @@ ABOVE_QUICK = {
     "surgical_aggregation/test_site.py": "keras",
     "surgical_aggregation/test_site_memory.py": "keras",
     "surgical_aggregation/test_site_tasks.py": "keras",
+    "surgical_aggregation/test_tensorflow_runtime.py": "keras",
     "test_packaging.py": "keras",
 }
 """Folder or file -> its tier; of all others it is "quick"."""
@@ -70,8 +75,9 @@ GROUPS = {
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
-NOT_QUICK = ("nvflare", "pip", "chromium")
-"""Words of commands that a quick test does not start."""
+PYTHON = sys.executable  # as it is; tests put programs of their own in its place
+NOT_QUICK = ("nvflare", "pip", "build")
+"""Packages that a quick test does not run as a program."""
 
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=1000)
 hypothesis.settings.register_profile("ci", deadline=None)
@@ -102,9 +108,9 @@ def pytest_configure(config):
 
 def _start_nothing_slow(event, args):
     if event == "subprocess.Popen":
-        words = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
-        slow = [word for word in NOT_QUICK if any(word in os.fsdecode(each) for each in words)]
-        assert not slow, f"a quick test starts none of {slow}; give its file another tier"
+        program, *words = map(os.fsdecode, args[1])
+        slow = program == PYTHON and words[0] == "-m" and words[1].startswith(NOT_QUICK)
+        assert not slow, f"a quick test does not run {words[1]}; give its file another tier"
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -4,8 +4,6 @@ import pytest
 from cxr_study.amplitudes import AUGMENTATIONS, Amplitudes
 from cxr_study.augmentation import augment
 
-pytestmark = pytest.mark.keras
-
 SIDE = 33  # odd, so that the middle is a pixel
 IMAGES = 400
 

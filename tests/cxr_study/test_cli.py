@@ -1,23 +1,16 @@
 """The console script, as a person calls it; `runs` are two whole studies in FLARE's simulator."""
 
-import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from cxr_study import cli, job_folder
-from cxr_study.class_sets import published
 from cxr_study.jobs import METHODS
-from cxr_study.phantom import write_phantom
-from cxr_study.report.summary import Summary
 from cxr_study.simulation import SimulationError
-from cxr_study.simulator_folders import server_folder
-from cxr_study.split_file import read_split
 from surgical_aggregation import __version__
 from typed import typed
 
@@ -48,152 +41,6 @@ def surgagg(tmp_path_factory):
 
     call.home = home
     return call
-
-
-@pytest.fixture(scope="session")
-def initial_body(surgagg):
-    call = surgagg(
-        "init", "initial.npz", "--backbone", "small_densenet", "--weights", "none",
-        "--image-size", 32,
-    )  # fmt: skip
-    assert call.code == 0, call.err
-    return surgagg.home / "initial.npz"
-
-
-@pytest.fixture(scope="session")
-def runs(surgagg, initial_body):
-    """Side by side: a phantom study with each site alone, and a study on real images."""
-    write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
-    with ThreadPoolExecutor() as pool:
-        phantom = pool.submit(
-            surgagg, "run", JOB, "--site-files", "phantom/sites", "--initial-body", initial_body,
-            "--own", "--out", "runs/phantom", *SMALL, "--set", "nih:learning_rate=2e-3",
-        )  # fmt: skip
-        real = None
-        if MINI.is_dir():
-            real = pool.submit(
-                surgagg, "real", MINI, "--job", JOB, "--initial-body", initial_body, "--no-own",
-                "--out", "runs/real", "--set", "num_rounds=3", "--set", "image_size=32",
-            )  # fmt: skip
-        return SimpleNamespace(
-            phantom=finished(phantom.result(), surgagg.home / "runs/phantom"),
-            real=real and finished(real.result(), surgagg.home / "runs/real"),
-        )
-
-
-def finished(call, folder):
-    assert call.code == 0, call.err
-    summary = Summary.from_json((folder / "report" / "summary.json").read_text())
-    html = (folder / "report" / "report.html").read_text()
-    return SimpleNamespace(out=call.out, folder=folder, summary=summary, html=html)
-
-
-@pytest.mark.simulator
-@pytest.mark.keras
-class TestRun:
-    def test_it_says_the_table_and_where_everything_is(self, runs):
-        lines = runs.phantom.out.splitlines()
-        assert any("Mean AUROC on each site's test split" in line for line in lines)
-        assert any(line.startswith("│ chexpert") for line in lines)
-        for what, path in {
-            "report": "runs/phantom/report/report.html",
-            "summary": "runs/phantom/report/summary.json",
-            "models": "runs/phantom/workspace/server/checkpoints/simulate_job",
-        }.items():
-            assert f"{what:8} {path}" in lines
-            assert (runs.phantom.folder.parents[1] / path).exists()
-
-    def test_aurocs_of_held_classes_are_those_that_the_sites_measured(self, runs):
-        path = server_folder(runs.phantom.folder / "workspace") / "cross_site_val"
-        measured = json.loads((path / "cross_val_results.json").read_text())
-        compared = 0
-        for row in runs.phantom.summary.test:
-            if row.model == "global" and row.held:
-                federated = measured[row.site]["SRV_best"].get(f"auroc/{row.class_name}")
-                assert row.auroc == pytest.approx(federated, abs=1e-6), row
-                compared += row.auroc is not None
-        assert compared > 10
-
-    def test_rounds_are_those_of_the_run_and_the_final_model(self, runs):
-        summary = runs.phantom.summary
-        assert [entry.round for entry in summary.rounds] == [0, 1, 2]
-        assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
-        assert summary.num_rounds == 2 and summary.image_size == 32
-
-    def test_each_site_alone_knows_its_own_classes(self, runs):
-        own = {
-            site: {row.class_name for row in runs.phantom.summary.test if row.model == "own"
-                   and row.site == site and row.auroc is not None}
-            for site in ("nih", "chexpert")
-        }  # fmt: skip
-        for site, classes in own.items():
-            assert classes and classes <= set(runs.phantom.summary.sites[site].classes)
-
-    def test_classes_that_a_site_lacks_are_scored_on_the_truth(self, runs):
-        lacked = [
-            row for row in runs.phantom.summary.test if not row.held and row.model == "global"
-        ]
-        assert len(lacked) == 6 + 7
-        assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in lacked)
-        assert any(row.auroc is not None for row in lacked)
-
-    def test_a_knob_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, runs):
-        job, own = (runs.phantom.folder / name for name in ("job", "own"))
-        for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
-            for folder in (job, own / f"{site}-job"):
-                assert job_folder.knobs(folder, site)["learning_rate"] == rate
-        assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
-
-    def test_the_report_is_of_this_run(self, runs):
-        assert "surgical on nih, chexpert" in runs.phantom.html
-
-
-@pytest.mark.data
-@needs_data
-@pytest.mark.simulator
-@pytest.mark.keras
-class TestReal:
-    def test_two_sites_with_the_published_classes(self, runs):
-        sites = runs.real.summary.sites
-        assert list(sites) == ["nih-1", "nih-2"]
-        for site, classes in zip(sites.values(), published(2), strict=True):
-            assert site.classes == tuple(sorted(classes))
-        assert sum(site.images.total for site in sites.values()) == 1000
-
-    def test_no_patient_is_at_both_sites_or_in_two_splits(self, runs):
-        split = read_split(runs.real.folder.with_name("real-sites") / "sites/split.csv").assignment
-        assert split["patient"].is_unique
-        for site, summary in runs.real.summary.sites.items():
-            assert (split["site"] == site).sum() == summary.patients.total
-
-    def test_classes_without_positives_are_not_defined_and_the_report_says_so(self, runs):
-        rows = [row for row in runs.real.summary.test if row.model == "global"]
-        without = [row for row in rows if row.positives == 0]
-        assert without
-        assert all(row.auroc is None for row in without)
-        assert all(row.auroc is not None for row in rows if row.positives)
-        assert "no positive image in the test split" in runs.real.html
-        assert all(row.class_name in runs.real.html for row in without)
-
-    def test_there_are_intervals_and_a_word_on_the_small_test_set(self, runs):
-        means = [mean for mean in runs.real.summary.means if mean.model == "global"]
-        assert means and all(mean.low <= mean.auroc <= mean.high for mean in means)
-        assert "Small test set" in runs.real.html and "Small test set" in runs.real.out
-
-    def test_every_round_is_there_and_no_site_trained_alone(self, runs):
-        assert [entry.round for entry in runs.real.summary.rounds] == [0, 1, 2, 3]
-        assert {row.model for row in runs.real.summary.test} == {"global"}
-        assert runs.real.summary.data == "real"
-
-
-class TestInit:
-    @pytest.mark.keras
-    def test_it_writes_the_body_and_says_its_digest_on_one_line(self, initial_body, surgagg):
-        from surgical_aggregation.checkpoint import digest, load
-
-        checkpoint = load(initial_body)
-        assert checkpoint.manifest["initial_body_sha256"] == digest(checkpoint.variables)
-        assert checkpoint.manifest["weights"] == "none"
 
 
 class TestJob:

@@ -17,8 +17,6 @@ from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load, save
 from typed import typed
 
-pytestmark = pytest.mark.keras
-
 SMALL = ["--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1"]
 
 

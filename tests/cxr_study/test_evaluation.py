@@ -175,7 +175,6 @@ class TestLoadTestSplit:
             load_test_split(site(), UNION, size=2)
 
 
-@pytest.mark.keras
 @pytest.mark.parametrize("own", [False, True])
 def test_predictions_are_the_networks_in_the_checkpoints_class_order(own, tmp_path):
     """Of a global model, and of one that a site keeps for itself."""

@@ -4,8 +4,6 @@ import pytest
 from cxr_study.amplitudes import AugmentationError
 from cxr_study.input_pipeline import dataset
 
-pytestmark = pytest.mark.keras
-
 MEAN, SD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
 
 

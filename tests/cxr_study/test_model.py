@@ -7,8 +7,6 @@ from cxr_study.backbones import BACKBONES
 from cxr_study.model import ModelError, build, initial_body
 from surgical_aggregation.checkpoint import digest
 
-pytestmark = pytest.mark.keras
-
 
 def body_paths(model):
     return [v.path for v in model.weights if not v.path.startswith("head/")]

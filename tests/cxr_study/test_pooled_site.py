@@ -44,7 +44,6 @@ def rows(images):
     return {image.tobytes() for image in images}
 
 
-@pytest.mark.keras
 class TestData:
     def test_a_split_is_one_members_after_the_other(self, both):
         pooled = arrays(PooledSite(both).data("validation"))
@@ -88,7 +87,6 @@ class TestData:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.keras
 def test_the_network_has_a_unit_for_each_class_of_the_union(both):
     assert PooledSite(both).model().output_shape == (None, 20)
 

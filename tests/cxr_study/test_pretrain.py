@@ -3,8 +3,6 @@ import pytest
 from cxr_study.phantom import SOURCE_CATEGORIES
 from cxr_study.pretrain import pretrained_body
 
-pytestmark = pytest.mark.keras
-
 
 @pytest.fixture(scope="module")
 def body():

@@ -57,9 +57,7 @@ def run(tmp_path):
     def run(**arguments):
         job = tmp_path / "job"
         if not job.exists():
-            job_folder.copy(
-                JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2}
-            )
+            job_folder.copy(JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2})
         simulate(job, run.workspace, list(SITES), **arguments)
 
     run.workspace = tmp_path / "runs" / "workspace"

@@ -81,7 +81,6 @@ class TestUnionHead:
             _ = site(other_classes="negative").classes
 
 
-@pytest.mark.keras
 class TestData:
     def test_a_split_has_its_rows_in_order_with_the_sites_labels(self, site):
         nih = site()
@@ -153,7 +152,6 @@ class TestData:
             nih.data("validation")
 
 
-@pytest.mark.keras
 def test_model_has_a_unit_per_class_and_the_settings_network(site):
     model = site(hidden=4).model()
     assert model.name == "small_densenet"
@@ -161,7 +159,6 @@ def test_model_has_a_unit_per_class_and_the_settings_network(site):
     assert model.get_layer("head").kernel.shape == (4, 14)
 
 
-@pytest.mark.keras
 def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
     from cxr_study.model import build, initial_body
     from surgical_aggregation.local_training import LocalTraining

@@ -12,8 +12,6 @@ from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.training_options import TrainingOptions
 from tiny_site import FEATURES, TinySite, tiny_model
 
-pytestmark = pytest.mark.keras
-
 CLASSES = ("Edema", "Mass")
 BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
 COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))

@@ -4,8 +4,6 @@ import pytest
 
 from cxr_study.federated_evaluation import read
 
-pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
 
 @pytest.fixture(scope="module")
 def evaluated(results):

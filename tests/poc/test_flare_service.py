@@ -11,8 +11,6 @@ from nvflare.fuel.flare_api.flare_api import new_secure_session
 from cxr_study.deployment.ports import wait_for_listener
 from provisioned import Provisioned
 
-pytestmark = pytest.mark.poc
-
 UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
 COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
 

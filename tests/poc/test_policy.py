@@ -7,8 +7,6 @@ import pytest
 
 from tiny_site import COMPLAINT
 
-pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
 
 @pytest.fixture(scope="module")
 def result(results):

@@ -8,8 +8,6 @@ import deployed
 from cxr_study.deployment.flare_session import FlareSession
 from undisturbed import same
 
-pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
 
 class TestKits:
     def test_preflight_check_passes_for_server_site_and_admin(self, network):

@@ -64,8 +64,6 @@ def found(tmp_path_factory):
     return json.loads((folder / "found.json").read_text())
 
 
-@pytest.mark.poc
-@pytest.mark.keras
 class TestRecipe:
     def test_the_job_runs_to_its_end_and_brings_the_union_home(self, found):
         assert found["status"] == "FINISHED:COMPLETED"

@@ -17,8 +17,6 @@ from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
 from tiny_run import SITES as PLACES
 
-pytestmark = [pytest.mark.poc, pytest.mark.keras]
-
 SITES = {f"{name}-hospital": entry for name, entry in PLACES.items()}
 """Long names, which a certificate's letters do not hold by chance."""
 

@@ -56,7 +56,7 @@ MACHINE = Machine(2, 16e9)
 def study(tmp_path_factory):
     """The command that makes studies in a folder, as a process that is started."""
     home = tmp_path_factory.mktemp("study")
-    data = study_data.write(home, num_rounds=ROUNDS)
+    data = study_data.write(home, study_data.network, num_rounds=ROUNDS)
     for name, content in STUDIES.items():
         (home / f"{name}.yaml").write_text(yaml.safe_dump(content))
 

@@ -15,8 +15,6 @@ from cxr_study.site_data import load_labels
 from cxr_study.site_file import read_site_file
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 
-pytestmark = pytest.mark.simulator
-
 JOB = Path(__file__).parents[2] / "jobs/census"
 CLASSES = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES}
 

@@ -12,8 +12,6 @@ from cxr_study.simulator_folders import server_folder
 from secrecy import forms
 from tiny_run import SITES
 
-pytestmark = [pytest.mark.simulator, pytest.mark.keras]
-
 UNION = {name for site in SITES.values() for name in site["classes"]}
 STRANGER = {"east": {"classes": ["Edema", "Hernia"], "images": 20}}  # Hernia: nobody taught it
 

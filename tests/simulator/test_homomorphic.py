@@ -18,8 +18,6 @@ from surgical_aggregation.checkpoint import load
 from surgical_aggregation.homomorphic.ciphertext import decrypted, is_packed
 from tiny_run import SITES
 
-pytestmark = [pytest.mark.simulator, pytest.mark.keras]
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, initial_body):

@@ -11,8 +11,6 @@ import pytest
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES, run
 
-pytestmark = [pytest.mark.simulator, pytest.mark.keras]
-
 ALONE = """
 import sys
 from pathlib import Path

@@ -2,26 +2,29 @@
 
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from cxr_study.phantom import write_phantom
-from surgical_aggregation.checkpoint import save
+from surgical_aggregation.checkpoint import Checkpoint, digest, save
 
 
-def write(home, **knobs):
+def write(home, initial_body, **knobs):
     """Write 150 images of each data set, 32 pixels, an initial body, and the data file.
+
+    Args:
+        home: Folder.
+        initial_body: Makes it, as a checkpoint.
+        knobs: In the data file.
 
     Returns:
         Path of the data file.
     """
-    from cxr_study.model import build, initial_body
-
     home = Path(home)
     write_phantom(
         home / "phantom", images_per_site=150, size=32, sites=("nih", "chexpert", "mimic")
     )
-    body = initial_body(build("small_densenet", 1, image_size=32), backbone="small_densenet")
-    save(body, home / "body.npz")
+    save(initial_body(), home / "body.npz")
     content = {
         "data": {
             "nih": "phantom/nih",
@@ -34,3 +37,17 @@ def write(home, **knobs):
     path = home / "small.yaml"
     path.write_text(yaml.safe_dump(content))
     return path
+
+
+def network():
+    """An initial body to train on."""
+    from cxr_study.model import build, initial_body
+
+    return initial_body(build("small_densenet", 1, image_size=32), backbone="small_densenet")
+
+
+def stand_in(value=0.0):
+    """What is enough of one for whoever trains nothing; needs no Keras."""
+    body = {"conv/kernel": np.full(2, value, np.float32)}
+    facts = {"backbone": "small_densenet", "image_size": 32, "hidden": 0, "head_features": 2}
+    return Checkpoint(body, {**facts, "initial_body_sha256": digest(body)})

@@ -18,8 +18,6 @@ from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, carried_out, column, folder, task, weights
 
-pytestmark = pytest.mark.keras
-
 
 class TestStart:
     @pytest.mark.parametrize("part", ["model", "data"])

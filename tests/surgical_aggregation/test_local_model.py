@@ -8,8 +8,6 @@ from surgical_aggregation.site import SiteError
 from surgical_aggregation.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
 
-pytestmark = pytest.mark.keras
-
 CLASSES = ("Edema", "Nodule/Mass")
 BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
 

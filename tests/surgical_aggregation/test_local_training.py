@@ -8,8 +8,6 @@ from surgical_aggregation.site import SiteError
 from surgical_aggregation.training_options import TrainingOptions
 from tiny_site import FEATURES, TinySite
 
-pytestmark = pytest.mark.keras
-
 COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
 
 

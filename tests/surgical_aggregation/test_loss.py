@@ -1,11 +1,8 @@
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from surgical_aggregation.loss import balanced_weights, labelled_bce, training_loss
-
-pytestmark = pytest.mark.keras
 
 
 class TestLabelledBce:

@@ -6,8 +6,6 @@ from surgical_aggregation.network import all_layers, check_body, head_layer
 from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES, tiny_model
 
-pytestmark = pytest.mark.keras
-
 
 class TestHeadLayer:
     def test_is_the_last_layer(self):

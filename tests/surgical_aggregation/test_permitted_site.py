@@ -74,7 +74,6 @@ def test_classes_are_the_rest_in_their_order(cut):
     assert cut.classes == ("Nodule/Mass", "Hernia")
 
 
-@pytest.mark.keras
 class TestPermittedSite:
     def test_training_labels_are_those_classes(self, cut, whole):
         np.testing.assert_array_equal(cut.training_labels, whole.training_labels[:, [1, 3]])

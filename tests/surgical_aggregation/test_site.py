@@ -68,7 +68,6 @@ class Counting(Site):
         return tf.data.Dataset.from_tensor_slices((np.zeros(3), labels)).batch(2)
 
 
-@pytest.mark.keras
 class TestTrainingLabels:
     def test_are_those_of_the_training_split(self):
         np.testing.assert_array_equal(Counting().training_labels, [[1], [np.nan], [0]])

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.signal import Signal
 
@@ -11,8 +10,6 @@ from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.site_state import PREVIOUS_FILE, load_state
 from tiny_tasks import COLUMNS, carried_out, column, folder, task, weights
-
-pytestmark = pytest.mark.keras
 
 
 class TestContinuation:

@@ -12,8 +12,6 @@ from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, carried_out, column, task, weights
 
-pytestmark = pytest.mark.keras
-
 
 class TestTrain:
     def test_gives_all_variables_with_a_dense_head(self, start, body):

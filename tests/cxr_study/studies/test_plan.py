@@ -3,12 +3,14 @@ import json
 
 import pytest
 
+import study_data
 from cxr_study import class_sets
 from cxr_study.studies import plan
 from cxr_study.studies.data_sets import data_sets
 from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import read_study
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from surgical_aggregation.checkpoint import save
 
 SHARED = set(NIH_CLASSES) & set(CHEXPERT_CLASSES)
 
@@ -114,10 +116,7 @@ class TestKey:
         assert not set(before) & set(keys(runs("clients", **wanted)))
 
     def test_another_initial_body_changes_it(self, runs, tmp_path):
-        from cxr_study.model import build, initial_body
-        from surgical_aggregation.checkpoint import save
-
-        save(initial_body(build("small_densenet", 1, image_size=32)), tmp_path / "other.npz")
+        save(study_data.stand_in(1.0), tmp_path / "other.npz")
         wanted = {"settings": ("2",), "seeds": 1}
         changed = keys(runs("clients", {"initial_body": tmp_path / "other.npz"}, **wanted))
         assert not set(changed) & set(keys(runs("clients", **wanted)))

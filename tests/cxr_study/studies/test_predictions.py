@@ -96,7 +96,6 @@ def checkpoint(model):
     return Checkpoint(wire.join(initial_body(model).variables, columns))
 
 
-@pytest.mark.keras
 class TestPredict:
     def test_probabilities_are_the_networks_on_the_images_of_the_table(self, model, test_set):
         from cxr_study.input_pipeline import dataset

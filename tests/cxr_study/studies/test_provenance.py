@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -61,10 +62,9 @@ class TestDevice:
         """The device where TensorFlow finds GPUs with such details."""
 
         def device(*gpus):
-            import tensorflow as tf
-
-            monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
-            monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: gpu)
+            details = SimpleNamespace(get_device_details=lambda gpu: gpu)
+            config = SimpleNamespace(list_physical_devices=lambda kind: gpus, experimental=details)
+            monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
             return provenance.device()
 
         return device
