@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -34,6 +34,9 @@ from cxr_study.network_check import check_network
 from cxr_study.readers.discovery import official_files
 from cxr_study.run_request import StudyRun
 from surgical_aggregation import __version__
+
+_UsageError: Any = typer.BadParameter.__mro__[1]
+"""click's, of which typer may have a copy of its own."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -207,7 +210,13 @@ def main() -> None:
     # A plain SIGTERM would end this process alone and leave the simulator's behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except _UsageError as error:
+        # By itself, typer draws a box, for which it loads a tenth of a second of rich.
+        if message := error.format_message():  # none where the help has been shown instead
+            help_ = f"{error.ctx.command_path} --help"
+            say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))
+        sys.exit(2)
     except (ValueError, OSError) as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(2)

@@ -1,10 +1,8 @@
-"""The console script, as a person calls it; `runs` are two whole studies in FLARE's simulator."""
+"""The console script, as a person calls it; what it runs is in simulator/test_commands.py."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,31 +14,6 @@ from typed import typed
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "jobs" / "surgical"
-MINI = ROOT.parent / "shared" / "data" / "nih-mini"
-SMALL = ["--set", "num_rounds=2", "--set", "image_size=32", "--set", "warmup_epochs=1"]
-
-needs_data = pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
-
-
-@pytest.fixture(scope="session")
-def surgagg(tmp_path_factory):
-    """Call the console script in a folder of its own with a cache of its own."""
-    home = tmp_path_factory.mktemp("surgagg")
-    script = Path(sys.executable).with_name("surgagg")
-    environment = {**os.environ, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "100"}
-
-    def call(*arguments):
-        done = subprocess.run(
-            [script, *map(str, arguments)],
-            cwd=home,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
-
-    call.home = home
-    return call
 
 
 class TestJob:
@@ -166,11 +139,30 @@ class TestMistakes:
         assert sorted(home.rglob("*")) == before
         assert (home / "mine/thesis.txt").read_text() == "all of it"
 
-    def test_ends_the_process_with_code_2(self, surgagg):
-        call = surgagg("run", JOB, "--set", "num_round=2")
-        assert call.code == 2 and call.out == ""
-        assert call.err.startswith("surgagg: job 'surgical' has no knob 'num_round'; nearest")
-        assert len(call.err.splitlines()) == 1
+    def test_ends_the_process_with_code_2(self, tmp_path):
+        script = Path(sys.executable).with_name("surgagg")
+        call = subprocess.run(
+            [script, "run", JOB, "--set", "num_round=2"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert call.returncode == 2 and call.stdout == ""
+        assert call.stderr.startswith("surgagg: job 'surgical' has no knob 'num_round'; nearest")
+        assert len(call.stderr.splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["run", "--nope"], "No such option: --nope"),
+            (["job", "surgical"], "Missing option '--out'. See surgagg job --help."),
+            (["study", "rum"], "No such command 'rum'"),
+        ],
+    )
+    def test_of_words_that_are_none_of_the_commands_is_told_likewise(self, words, message):
+        call = typed(*words)
+        assert (call.code, call.out) == (2, "")
+        (line,) = call.err.splitlines()
+        assert line.startswith("surgagg: ") and message in line
+        assert line.endswith(" --help.")
 
 
 def test_version_is_the_packages():
@@ -179,7 +171,7 @@ def test_version_is_the_packages():
 
 
 def test_a_job_that_fails_is_exit_code_1(monkeypatch, capsys):
-    def fail():
+    def fail(**_):
         raise SimulationError("the job failed: [nih] no images\nThe log is x.log")
 
     monkeypatch.setattr(cli, "app", fail)

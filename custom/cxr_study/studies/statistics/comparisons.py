@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from cxr_study.seed_intervals import Interval, interval
 
@@ -112,10 +111,14 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of
         Statistics 6, 1979, 65-70.
     """
-    members = [p for p in p_values if p is not None]
-    # Without any, statsmodels before 0.15 divides by zero.
-    adjusted = iter(multipletests(members, method="holm")[1] if members else ())
-    return [None if p is None else float(next(adjusted)) for p in p_values]
+    # statsmodels' multipletests gives the same, but looks for garbage in each call: 0.1 s.
+    members = np.array([p for p in p_values if p is not None])
+    order = members.argsort()
+    adjusted = np.empty(len(members))
+    steps = members[order] * np.arange(len(members), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    left = iter(adjusted.tolist())
+    return [None if p is None else next(left) for p in p_values]
 
 
 def mark(p: float | None) -> str:

@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from cxr_study.seed_intervals import interval
 from cxr_study.studies.statistics.comparisons import (
@@ -149,7 +150,12 @@ class TestHolm:
         assert holm([None]) == [None]
         assert holm([]) == []
 
-    @settings(max_examples=20)  # the library collects garbage each time
+    @pytest.mark.parametrize("number", [1, 2, 7, 40])
+    def test_it_is_statsmodels(self, number):
+        p_values = np.random.default_rng(number).beta(0.3, 2, number).round(2).tolist()  # with ties
+        expected = multipletests(p_values, method="holm")[1]
+        assert holm(p_values) == pytest.approx(expected.tolist(), abs=1e-15)
+
     @given(st.lists(st.floats(0, 1), min_size=1))
     def test_it_is_between_the_p_value_and_bonferronis_and_keeps_the_order(self, p_values):
         adjusted = holm(p_values)
