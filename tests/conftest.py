@@ -1,7 +1,7 @@
 """Test support on the path; the tiers of the tests, and how workers share them out.
 
-A test's tier is decided here, by its folder or file, and is a mark of it (`-m keras`). `--tier` is
-quicker than `-m`: files of other tiers are not even imported.
+A test's tier is that of its folder or file (see support/tiers.py), and a mark of it (`-m keras`).
+`--tier` is quicker than `-m`: files of other tiers are not even imported.
 """
 
 import os
@@ -23,57 +23,7 @@ sys.path.insert(0, SUPPORT)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-TIERS = {
-    "quick": "pure or tiny: no TensorFlow, no FLARE process, no wheel, no browser",
-    "keras": "imports TensorFlow, builds a wheel, or runs a command of FLARE",
-    "simulator": "starts real FLARE simulator processes",
-    "poc": "starts a real FLARE system (server, sites, admin) on this machine",
-}
-"""Tier -> what its tests do; each does what those before it may do as well."""
-
-ABOVE_QUICK = {
-    "poc": "poc",
-    "simulator": "simulator",
-    "cxr_study/deployment/test_poc_system.py": "keras",
-    "cxr_study/studies/test_predictions.py": "keras",
-    "cxr_study/test_augmentation.py": "keras",
-    "cxr_study/test_cli_poc.py": "keras",
-    "cxr_study/test_cli_train.py": "keras",
-    "cxr_study/test_evaluation.py": "keras",
-    "cxr_study/test_input_pipeline.py": "keras",
-    "cxr_study/test_model.py": "keras",
-    "cxr_study/test_pooled_site.py": "keras",
-    "cxr_study/test_pretrain.py": "keras",
-    "cxr_study/test_site.py": "keras",
-    "cxr_study/test_solo_training.py": "keras",
-    "jobs/test_job.py": "keras",
-    "surgical_aggregation/test_contract.py": "keras",
-    "surgical_aggregation/test_declaration.py": "keras",
-    "surgical_aggregation/test_executor.py": "keras",
-    "surgical_aggregation/test_local_model.py": "keras",
-    "surgical_aggregation/test_local_training.py": "keras",
-    "surgical_aggregation/test_loss.py": "keras",
-    "surgical_aggregation/test_network.py": "keras",
-    "surgical_aggregation/test_permitted_site.py": "keras",
-    "surgical_aggregation/test_site.py": "keras",
-    "surgical_aggregation/test_site_memory.py": "keras",
-    "surgical_aggregation/test_site_tasks.py": "keras",
-    "surgical_aggregation/test_tensorflow_runtime.py": "keras",
-    "test_packaging.py": "keras",
-}
-"""Folder or file -> its tier; of all others it is "quick"."""
-
-GROUPS = {
-    "simulator/test_evaluation.py": "runs",
-    "simulator/test_filters.py": "runs",
-    "simulator/test_homomorphic.py": "runs",
-    "simulator/test_run.py": "runs",
-    "poc/test_evaluation.py": "network",
-    "poc/test_policy.py": "network",
-    "poc/test_provisioned.py": "network",
-    "poc/test_submission.py": "network",
-}
-"""File -> session fixture that it shares with others, which one worker gets; else alone."""
+from tiers import GROUPS, TIERS, tier  # noqa: E402  # beside the support modules
 
 PYTHON = sys.executable  # as it is; tests put programs of their own in its place
 NOT_QUICK = ("nvflare", "pip", "build")
@@ -85,12 +35,6 @@ hypothesis.settings.register_profile("dev", deadline=None, max_examples=10)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-def tier(path):
-    """Tier of a test file, by its path below `TESTS`."""
-    found = ABOVE_QUICK.get(path.parts[0]) if path.parts else None
-    return found or ABOVE_QUICK.get(path.as_posix(), "quick")
-
-
 def pytest_addoption(parser):
     parser.addoption(
         "--tier", action="append", choices=TIERS, default=[],
@@ -100,7 +44,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     for name, what in TIERS.items():
-        config.addinivalue_line("markers", f"{name}: {what}; set by folder or file in conftest.py")
+        config.addinivalue_line(
+            "markers", f"{name}: {what}; set by folder or file in support/tiers.py"
+        )
     if config.getoption("tier") == ["quick"]:
         sys.modules["tensorflow"] = sys.modules["keras"] = None  # an import would fail
         sys.addaudithook(_start_nothing_slow)

@@ -58,7 +58,7 @@ def run(folder, initial_body, filters, **settings):
 def private(tmp_path_factory, initial_body):
     """Every site has a privacy filter of FLARE's, and south FLARE's own exclusion as well."""
     percentile = (PERCENTILE, f"percentile = 10, gamma = {GAMMA}")
-    svt = (SVT, f"fraction = 0.5, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
+    svt = (SVT, f"fraction = 0.9, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
     exclude = (EXCLUDE, r'exclude_vars = "^bn/"')
     filters = {"north": [KEEP, percentile], "west": [KEEP, percentile], "south": [exclude, svt]}
     return run(tmp_path_factory.mktemp("private"), initial_body, filters)

@@ -5,11 +5,20 @@ import pytest
 
 from cxr_study.studies.report.facts import PHANTOM
 from cxr_study.studies.report.write import write
+from surgical_aggregation import tensorflow_runtime
 
 FRAMES = (
     "runs", "scores", "means", "seeds", "tests", "patients", "patient_differences", "class_tests",
     "subgroups", "claims", "tables",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process():
+    """Processes to share the work out to would take longer to start than it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensorflow_runtime, "cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="module")

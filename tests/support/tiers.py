@@ -1,0 +1,59 @@
+"""The tiers of the tests, and which test files share a worker."""
+
+TIERS = {
+    "quick": "pure or tiny: no TensorFlow, no FLARE process, no wheel, no browser",
+    "keras": "imports TensorFlow, builds a wheel, or runs a command of FLARE",
+    "simulator": "starts real FLARE simulator processes",
+    "poc": "starts a real FLARE system (server, sites, admin) on this machine",
+}
+"""Tier -> what its tests do; each does what those before it may do as well."""
+
+ABOVE_QUICK = {
+    "poc": "poc",
+    "simulator": "simulator",
+    "cxr_study/deployment/test_poc_system.py": "keras",
+    "cxr_study/studies/test_predictions.py": "keras",
+    "cxr_study/test_augmentation.py": "keras",
+    "cxr_study/test_cli_poc.py": "keras",
+    "cxr_study/test_cli_train.py": "keras",
+    "cxr_study/test_evaluation.py": "keras",
+    "cxr_study/test_input_pipeline.py": "keras",
+    "cxr_study/test_model.py": "keras",
+    "cxr_study/test_pooled_site.py": "keras",
+    "cxr_study/test_pretrain.py": "keras",
+    "cxr_study/test_site.py": "keras",
+    "cxr_study/test_solo_training.py": "keras",
+    "jobs/test_job.py": "keras",
+    "surgical_aggregation/test_contract.py": "keras",
+    "surgical_aggregation/test_declaration.py": "keras",
+    "surgical_aggregation/test_executor.py": "keras",
+    "surgical_aggregation/test_local_model.py": "keras",
+    "surgical_aggregation/test_local_training.py": "keras",
+    "surgical_aggregation/test_loss.py": "keras",
+    "surgical_aggregation/test_network.py": "keras",
+    "surgical_aggregation/test_permitted_site.py": "keras",
+    "surgical_aggregation/test_site.py": "keras",
+    "surgical_aggregation/test_site_memory.py": "keras",
+    "surgical_aggregation/test_site_tasks.py": "keras",
+    "surgical_aggregation/test_tensorflow_runtime.py": "keras",
+    "test_packaging.py": "keras",
+}
+"""Folder or file -> its tier; of all others it is "quick"."""
+
+GROUPS = {
+    "simulator/test_evaluation.py": "runs",
+    "simulator/test_filters.py": "runs",
+    "simulator/test_homomorphic.py": "runs",
+    "simulator/test_run.py": "runs",
+    "poc/test_evaluation.py": "network",
+    "poc/test_policy.py": "network",
+    "poc/test_provisioned.py": "network",
+    "poc/test_submission.py": "network",
+}
+"""File -> session fixture that it shares with others, which one worker gets; else alone."""
+
+
+def tier(path):
+    """Tier of a test file, by its path below `TESTS`."""
+    found = ABOVE_QUICK.get(path.parts[0]) if path.parts else None
+    return found or ABOVE_QUICK.get(path.as_posix(), "quick")

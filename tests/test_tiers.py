@@ -1,0 +1,34 @@
+"""Which tests belong to which tier, and which share a worker: what support/tiers.py says is so."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import tiers
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", {**tiers.ABOVE_QUICK, **tiers.GROUPS})
+def test_what_is_named_is_there(name):
+    assert (TESTS / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("poc/test_faults.py", "poc"),
+        ("surgical_aggregation/test_loss.py", "keras"),
+        ("surgical_aggregation/test_wire.py", "quick"),
+        ("test_tiers.py", "quick"),
+    ],
+)
+def test_a_files_tier_is_its_own_or_its_folders(path, expected):
+    assert tiers.tier(Path(path)) == expected
+
+
+def test_every_test_has_its_tier_and_its_group(request):
+    assert request.node.get_closest_marker("quick")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # else files would be shared out test by test
+        assert request.node.nodeid.endswith("@test_tiers.py")
