@@ -6,7 +6,7 @@ PYTHON ?= $(shell for python in python3.12 python3.11 python3.10 python3; do \
 	$$python $(SUITS) 2>/dev/null && echo $$python && break; done)
 # Else every process compiles the packages anew, and every worker of pytest its tests.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST = .venv/bin/pytest --numprocesses auto --dist loadgroup
+PYTEST = .venv/bin/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 INSTALL = .venv/bin/pip install --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help

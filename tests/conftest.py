@@ -1,4 +1,4 @@
-"""Test support on the path; the tiers of the tests, and how workers share them out.
+"""The tiers of the tests, and how workers share them out.
 
 A test's tier is that of its folder or file (see support/tiers.py), and a mark of it (`-m keras`).
 `--tier` is quicker than `-m`: files of other tiers are not even imported.
@@ -14,20 +14,22 @@ import hypothesis
 import psutil
 import pytest
 
+from tiers import GROUPS, TIERS, tier
+
 with suppress(ImportError):
     import tenseal  # noqa: F401  # before TensorFlow: after it, the process would crash
 
 TESTS = Path(__file__).parent
 SUPPORT = str(TESTS / "support")
-sys.path.insert(0, SUPPORT)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from tiers import GROUPS, TIERS, tier  # noqa: E402  # beside the support modules
 
 PYTHON = sys.executable  # as it is; tests put programs of their own in its place
 NOT_QUICK = ("nvflare", "pip", "build")
 """Packages that a quick test does not run as a program."""
+
+WORKER = 4 * 2**30
+"""Memory for one worker and the sites that its tests start, each with TensorFlow; bytes."""
 
 hypothesis.settings.register_profile("deep", deadline=None, max_examples=1000)
 hypothesis.settings.register_profile("ci", deadline=None)
@@ -82,14 +84,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """A worker for every core, as far as there is memory for them."""
+def pytest_xdist_auto_num_workers(config):
+    """A worker for every core, and one more for those that wait for FLARE; as memory allows."""
+    waiting = 0 if config.getoption("tier") == ["quick"] else 1
     memory = psutil.virtual_memory().available
-    return max(1, min(len(os.sched_getaffinity(0)), int(memory / WORKER)))
+    return max(1, min(len(os.sched_getaffinity(0)) + waiting, int(memory / WORKER)))
 
-
-WORKER = 4 * 2**30
-"""Memory for one worker and the sites that its tests start, each with TensorFlow; bytes."""
 
 _seconds = Counter()
 _tests = Counter()

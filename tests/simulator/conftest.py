@@ -44,6 +44,7 @@ def by_recipe(folder, initial_body):
     recipe = SurgicalAggregationRecipe(
         sites=list(SITES),
         num_rounds=3,
+        warmup_epochs=1,
         initial_body=str(initial_body),
         site=TinySite("{SITE_NAME}", str(table)),
         tracking="none",

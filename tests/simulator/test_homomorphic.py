@@ -22,7 +22,9 @@ from tiny_run import SITES
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, initial_body):
     folder = tmp_path_factory.mktemp("encrypted")
-    job = tiny_job.make(folder, SITES, job="surgical_he", settings={"num_rounds": 3})
+    job = tiny_job.make(
+        folder, SITES, job="surgical_he", settings={"num_rounds": 3, "warmup_epochs": 1}
+    )
     encrypted.provision(folder / "workspace" / "startup")
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     simulate(job, folder / "workspace", list(SITES), environment=environment)

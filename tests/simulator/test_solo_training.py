@@ -23,7 +23,7 @@ from tiny_site import TinySite
 table, body, out = sys.argv[1:]
 site = TinySite("north", table)
 train_alone(
-    site, TrainingOptions(strategy="fedavg", learning_rate=1e-3), load(Path(body)),
+    site, TrainingOptions(strategy="fedavg", learning_rate=1e-3, warmup_epochs=1), load(Path(body)),
     measured_at={"north": site}, rounds=3, out=Path(out), facts={},
 )
 """
