@@ -1,6 +1,6 @@
 """The tiers of the tests, and how workers share them out.
 
-A test's tier is that of its folder or file (see support/tiers.py), and a mark of it (`-m keras`).
+A test's tier is that of its folder or file (see support/tiers.py), and a mark of it (`-m slow`).
 `--tier` is quicker than `-m`: files of other tiers are not even imported.
 """
 
@@ -10,10 +10,10 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-import hypothesis
 import psutil
 import pytest
 
+import profiles  # noqa: F401  # loads the profile that is asked for
 from tiers import GROUPS, TIERS, tier
 
 with suppress(ImportError):
@@ -30,11 +30,6 @@ NOT_QUICK = ("nvflare", "pip", "build")
 
 WORKER = 4 * 2**30
 """Memory for one worker and the sites that its tests start, each with TensorFlow; bytes."""
-
-hypothesis.settings.register_profile("deep", deadline=None, max_examples=1000)
-hypothesis.settings.register_profile("ci", deadline=None)
-hypothesis.settings.register_profile("dev", deadline=None, max_examples=10)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_addoption(parser):

@@ -19,7 +19,7 @@ def test_what_is_named_is_there(name):
     ("path", "expected"),
     [
         ("poc/test_faults.py", "poc"),
-        ("surgical_aggregation/test_loss.py", "keras"),
+        ("surgical_aggregation/test_loss.py", "slow"),
         ("surgical_aggregation/test_wire.py", "quick"),
         ("test_tiers.py", "quick"),
     ],

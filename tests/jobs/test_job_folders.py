@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ CONFIGS = [(job.name, name) for job in sorted(JOBS.iterdir()) if job.is_dir() fo
 SYSTEM = {"SITE_NAME"}  # variables that FLARE itself defines
 
 
+@lru_cache
 def parsed(job, name):
     return ConfigFactory.parse_file(str(JOBS / job / name))
 

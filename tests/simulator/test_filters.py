@@ -32,13 +32,7 @@ def run(folder, initial_body, filters, **settings):
     Args:
         filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
     """
-    settings = {
-        "send": "differences",
-        "num_rounds": ROUNDS,
-        "min_clients": 1,
-        "warmup_epochs": 1,
-        **settings,
-    }
+    fixed = {"send": "differences", "num_rounds": ROUNDS, "min_clients": 1, "warmup_epochs": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
     job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
     for site, added in filters.items():

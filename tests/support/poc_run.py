@@ -31,7 +31,7 @@ def main(folder, table, initial_body):
         site=TinySite("{SITE_NAME}", table),
     )
     recipe.set_per_site_config({sites[0]: {"learning_rate": 0.3}})  # soon gets worse
-    env = PocEnv(clients=sites)
+    env = PocEnv(clients=sites, extra={"login_timeout": 60})  # on a busy machine
     try:
         job = recipe.execute(env).get_job_id()
         result = Path(env.get_job_result(job, timeout=360))

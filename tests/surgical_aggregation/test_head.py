@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
 
+from profiles import examples
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import mean
 from surgical_aggregation.head import (
@@ -153,7 +154,7 @@ class TestMerge:
             np.testing.assert_allclose(kernel, expected[name][0], rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(bias, expected[name][1], rtol=1e-5, atol=1e-6)
 
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30))
     @given(heads_and_weights())
     def test_same_order_gives_the_same_bits(self, drawn):
         heads, weights = drawn

@@ -5,7 +5,6 @@ import gzip
 import io
 import re
 from dataclasses import dataclass, field
-from functools import partial
 
 import pandas as pd
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from cxr_study.csv_columns import TableError
 from cxr_study.readers import read
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from profiles import examples
 
 DESCRIPTORS = ["image", "patient", "view", "sex", "age"]
 GARBAGE = ["☠", "#REF!", "1,5", "NULL"]
@@ -310,12 +310,14 @@ def assert_names_file(error, cell=False):
         assert re.search(r"[lm]\.csv(\.gz)?, line \d+, column '.+': ", str(error))
 
 
-fuzz = partial(
-    settings,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+def fuzz(number):
+    """Settings for so many examples, the same in every run."""
+    fixtures = HealthCheck.function_scoped_fixture
+    return settings(
+        max_examples=examples(number), derandomize=True, suppress_health_check=[fixtures]
+    )
+
+
 every_data_set = pytest.mark.parametrize("official", OFFICIAL.values(), ids=OFFICIAL)
 
 
@@ -326,7 +328,7 @@ def test_the_undamaged_tables_are_read_as_written_down(official, read_files):
 
 
 @every_data_set
-@fuzz(max_examples=40)
+@fuzz(40)
 @given(data=st.data())
 def test_harmless_differences_between_files_change_nothing(official, read_files, data):
     draw, files, zipped = data.draw, [], []
@@ -353,7 +355,7 @@ def test_harmless_differences_between_files_change_nothing(official, read_files,
 
 
 @every_data_set
-@fuzz(max_examples=120)
+@fuzz(120)
 @given(data=st.data())
 def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_files, data):
     draw = data.draw
@@ -377,7 +379,7 @@ def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_
 
 
 @every_data_set
-@fuzz(max_examples=80)
+@fuzz(80)
 @given(data=st.data())
 def test_a_damaged_shape_is_refused(official, read_files, data):
     draw = data.draw
@@ -419,7 +421,7 @@ def test_a_damaged_shape_is_refused(official, read_files, data):
 
 
 @every_data_set
-@fuzz(max_examples=120)
+@fuzz(120)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_or_the_rows_left_are_right(official, read_files, data):
     draw = data.draw
