@@ -23,6 +23,7 @@ SERVER = {
     "south:1:hold": ("job aborted by the admin", "FINISHED:ABORTED"),
     "north:2:hold": ("server's job process killed", "FINISHED:EXECUTION_EXCEPTION"),
     "server:3:full": ("server's disk full", "FINISHED:EXECUTION_EXCEPTION"),
+    "south:4:torn": ("bytes of a result that cannot be decoded", "FINISHED:EXECUTION_EXCEPTION"),
     "south:validate:hold": (
         "server's job process killed in the validation", "FINISHED:EXECUTION_EXCEPTION",
     ),

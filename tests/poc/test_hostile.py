@@ -33,8 +33,6 @@ REASONS = {
     "corrupted": ("corrupted result", "it could not be read (WireError: "),
 }
 PLAN = [f"west:{round_}:{what}" for round_, what in enumerate(REASONS)]
-TORN = "west:4:torn"
-"""Bytes that cannot be decoded, before the last round's other fault: FLARE itself ends the job."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def hostile(tmp_path_factory, undisturbed):
         accepted = {name: certificates.accepted(kit, port) for name, kit in kits.items()}
         for kit in impostors.values():
             services.start(kit, poc_command.environment(system.root))
-        (run,) = together(FaultyRun(system, folder / "run", HOSTILE, [*PLAN, TORN]))
+        (run,) = together(FaultyRun(system, folder / "run", HOSTILE, PLAN))
         log = (system.server / "log.txt").read_text()
         logs = {name: (kit / "log.txt").read_text() for name, kit in impostors.items()}
     finally:
@@ -81,15 +79,9 @@ class TestResults:
         assert reason in refused(hostile.run, "west")[round_]
         tell(f"hostile site: {fault}", ended="refused", repeated=0, seconds=0.0, distance=0.0)
 
-    def test_one_that_cannot_be_decoded_ends_flares_job_which_is_continued(self, hostile):
-        first, second = hostile.run.parts
-        assert (first.status, first.made) == ("FINISHED:EXECUTION_EXCEPTION", 4)
-        assert second.status == "FINISHED:COMPLETED"
-        seconds, again = hostile.run.recovery(TORN)
-        tell(
-            "hostile site: bytes that cannot be decoded", ended=first.status, repeated=again,
-            seconds=seconds, distance=0.0,
-        )  # fmt: skip
+    def test_the_run_is_one_job(self, hostile):
+        (part,) = hostile.run.parts
+        assert part.status == "FINISHED:COMPLETED"
 
     def test_leaves_no_trace_in_the_models(self, hostile, undisturbed):
         for name in ("last", "best"):
