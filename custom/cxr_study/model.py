@@ -24,8 +24,9 @@ def build(
     """Build the network.
 
     Args:
-        backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), or
-            a DenseNet of 0.1 million for CPUs and small images.
+        backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), a
+            DenseNet of 0.1 million for CPUs and small images, or one of 1,500, which starts
+            at once and learns little: to see whether a job runs.
         classes: Units of the head.
         image_size: Side of the square input of three channels, pixels.
         hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, as in the papers'
@@ -49,7 +50,7 @@ def build(
                 include_top=False, weights=weights, input_shape=shape, pooling="avg"
             )
         else:
-            body = _small_densenet(shape)
+            body = _small_densenet(shape, **_SIZES[backbone])
             if weights is not None:
                 body.load_weights(weights)
     except Exception as error:  # Keras raises bare exceptions of many kinds here
@@ -67,12 +68,18 @@ def build(
     return keras.Model(body.inputs, head(features), name=backbone)
 
 
+_SIZES = {
+    "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
+    "tiny_densenet": {"stem": 8, "growth": 8, "depth": 1, "blocks": 1},
+}
+
+
 def _small_densenet(
-    shape: tuple[int, int, int], growth: int = 16, depth: int = 3, blocks: int = 3
+    shape: tuple[int, int, int], *, stem: int, growth: int, depth: int, blocks: int
 ) -> keras.Model:
     """DenseNet's wiring (Huang et al., CVPR 2017) without bottlenecks, small enough for a CPU."""
     inputs = keras.Input(shape)
-    x = layers.Conv2D(24, 5, strides=2, padding="same", use_bias=False, name="stem_conv")(inputs)
+    x = layers.Conv2D(stem, 5, strides=2, padding="same", use_bias=False, name="stem_conv")(inputs)
     x = layers.BatchNormalization(name="stem_bn")(x)
     x = layers.ReLU(name="stem_relu")(x)
     x = layers.MaxPooling2D(2, name="stem_pool")(x)

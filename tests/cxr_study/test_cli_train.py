@@ -17,7 +17,10 @@ from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load, save
 from typed import typed
 
-SMALL = ["--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1"]
+SMALL = [
+    "--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1",
+    "--set", "backbone=tiny_densenet",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def surgagg(tmp_path_factory):
     """Call the console script in a folder with a phantom and an initial body."""
     home = tmp_path_factory.mktemp("surgagg")
     write_phantom(home / "phantom", images_per_site=60, size=16)
-    save(initial_body(build("small_densenet", 1, image_size=16)), home / "body.npz")
+    save(initial_body(build("tiny_densenet", 1, image_size=16)), home / "body.npz")
     script = Path(sys.executable).with_name("surgagg")
     environment = {**os.environ, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "100"}
 

@@ -42,7 +42,7 @@ def test_outputs_are_probabilities_of_square_images_of_three_channels():
 
 @pytest.mark.parametrize(
     ("builds", "arrays", "numbers"),
-    [("small_densenet", 64, None), ("densenet121", 604, 7_037_504)],
+    [("tiny_densenet", 14, 1_304), ("small_densenet", 64, None), ("densenet121", 604, 7_037_504)],
     indirect=["builds"],
 )
 def test_size_of_the_body(builds, arrays, numbers):
@@ -131,11 +131,13 @@ def test_initial_body_leaves_the_head_out_and_says_what_it_is():
 
 
 def test_unknown_backbone_is_refused():
-    with pytest.raises(ModelError, match=r"one of \('densenet121', 'small_densenet'\); got 'vgg'"):
+    with pytest.raises(
+        ModelError, match=r"one of \('densenet121', 'small_densenet', 'tiny_densenet'\); got 'vgg'"
+    ):
         build("vgg", 2, image_size=32)
 
 
-@pytest.mark.parametrize("backbone", ["small_densenet", "densenet121"])
+@pytest.mark.parametrize("backbone", BACKBONES)
 @pytest.mark.parametrize("name", ["none.weights.h5", "text.weights.h5"])
 def test_weights_that_cannot_be_read_are_refused_by_path(tmp_path, backbone, name):
     (tmp_path / "text.weights.h5").write_text("no weights")

@@ -19,7 +19,9 @@ from cxr_study.split_file import read_split
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "jobs" / "surgical"
 MINI = ROOT.parent / "shared" / "data" / "nih-mini"
-SMALL = ["--set", "image_size=32", "--set", "warmup_epochs=1"]
+SMALL = [
+    "--set", "image_size=32", "--set", "warmup_epochs=1", "--set", "backbone=tiny_densenet",
+]  # fmt: skip
 
 needs_data = pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
 
@@ -48,7 +50,7 @@ def surgagg(tmp_path_factory):
 @pytest.fixture(scope="module")
 def initial_body(surgagg):
     call = surgagg(
-        "init", "initial.npz", "--backbone", "small_densenet", "--weights", "none",
+        "init", "initial.npz", "--backbone", "tiny_densenet", "--weights", "none",
         "--image-size", 32,
     )  # fmt: skip
     assert call.code == 0, call.err

@@ -25,7 +25,11 @@ PERSONALISED, POOLED, ALONE = (
     Row("individual", "fedavg"),
 )
 SETUP = Setup(
-    ("nih", "chexpert"), 1, 2, 1, {"image_size": 32, "warmup_epochs": 1, "learning_rate": 1e-2}
+    ("nih", "chexpert"),
+    1,
+    2,
+    1,
+    {"backbone": "tiny_densenet", "image_size": 32, "warmup_epochs": 1, "learning_rate": 1e-2},
 )
 
 
@@ -53,7 +57,7 @@ def trained(tmp_path_factory):
 
     home = tmp_path_factory.mktemp("cells")
     write_phantom(home / "phantom", images_per_site=150, size=32)
-    save(initial_body(build("small_densenet", 1, image_size=32)), home / "body.npz")
+    save(initial_body(build("tiny_densenet", 1, image_size=32)), home / "body.npz")
     cells = {
         row: Cell(row, 3, SETUP, home / "phantom/sites", home / "body.npz")
         for row in (PERSONALISED, POOLED, ALONE)

@@ -130,8 +130,12 @@ class FaultyRun:
     @property
     def newest(self):
         """Id of the newest job that left a model."""
-        left = (self._models(part.job_id) for part in reversed(self.parts))
-        return next((models.name for models in left if (models / "last.npz").is_file()), "")
+        ids = (part.job_id for part in reversed(self.parts))
+        return next(filter(self.left_a_model, ids), "")
+
+    def left_a_model(self, job_id):
+        """Whether a job's last model is on the server's disk."""
+        return (self._models(job_id) / "last.npz").is_file()
 
     def checkpoint(self, name):
         """The last or best model on the server's disk."""

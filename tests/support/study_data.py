@@ -32,7 +32,13 @@ def write(home, initial_body, **knobs):
             "mimic": "phantom/sites/mimic.yaml",
         },
         "initial_body": "body.npz",
-        "knobs": {"image_size": 32, "warmup_epochs": 1, "num_rounds": 2, **knobs},
+        "knobs": {
+            "backbone": "tiny_densenet",
+            "image_size": 32,
+            "warmup_epochs": 1,
+            "num_rounds": 2,
+            **knobs,
+        },
     }
     path = home / "small.yaml"
     path.write_text(yaml.safe_dump(content))
@@ -43,11 +49,11 @@ def network():
     """An initial body to train on."""
     from cxr_study.model import build, initial_body
 
-    return initial_body(build("small_densenet", 1, image_size=32), backbone="small_densenet")
+    return initial_body(build("tiny_densenet", 1, image_size=32), backbone="tiny_densenet")
 
 
 def stand_in(value=0.0):
     """What is enough of one for whoever trains nothing; needs no Keras."""
     body = {"conv/kernel": np.full(2, value, np.float32)}
-    facts = {"backbone": "small_densenet", "image_size": 32, "hidden": 0, "head_features": 2}
+    facts = {"backbone": "tiny_densenet", "image_size": 32, "hidden": 0, "head_features": 2}
     return Checkpoint(body, {**facts, "initial_body_sha256": digest(body)})
