@@ -226,7 +226,7 @@ class TestInterrupt:
         threads = active_count()
         with pytest.raises(KeyboardInterrupt):
             make(WAIT, 0, told=told)
-        wait_until(lambda: active_count() == threads)
+        wait_until(lambda: active_count() <= threads)  # another test's may end meanwhile
         assert told.heard == [STARTS, "round 1"]
 
     def test_a_terminals_interrupt_reaches_a_training_as_one_request_to_end(self, make, tmp_path):
