@@ -34,7 +34,7 @@ ROWS = [
 NAMES = ["image", "patient", "view", "sex", "age", "Edema", "Mass", "split", "status"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def site_labels():
     """The site, its rows in a split, and what became of their images."""
     rows = pd.DataFrame(ROWS, columns=NAMES)
@@ -53,12 +53,12 @@ def site_labels():
     return SiteLabels(site, read, table), in_split, index
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def census(site_labels):
     return take(*site_labels)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def large_census(census):
     """Makes the census of a site with so many times more of everything."""
 
@@ -81,7 +81,7 @@ def large_census(census):
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def shared(large_census):
     pixels = SIDE * SIDE
     features = Moments(pixels, np.zeros(pixels), np.eye(pixels))

@@ -42,7 +42,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pages(census, shared):
     """Two sites at hand."""
     sample = Sample(np.eye(64, dtype=np.uint8), ["Edema", "Mass"])
@@ -57,7 +57,7 @@ def pages(census, shared):
     ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def html(pages):
     values = np.random.default_rng(0).normal(size=(40, SIDE * SIDE))
     own = Thumbnails(values, [str(i) for i in range(40)])
