@@ -110,4 +110,4 @@ class TestCertificates:
 
     def test_the_site_it_pretends_to_be_is_not_disturbed(self, hostile):
         assert hostile.before == set(HOSTILE)
-        assert refused(hostile.run, "west")  # it takes part in every round
+        assert set(refused(hostile.run, "west")) == set(range(len(REASONS)))  # in every round
