@@ -29,7 +29,7 @@ SOURCES = ("components", "custom")
 FLARE = ("tests/simulator/", "tests/poc/")
 PYTEST = (
     *("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"),
-    *("-p", "no:xdist", "--hypothesis-seed=0", "-m", "not simulator and not poc"),
+    *("--hypothesis-seed=0", "-m", "not simulator and not poc"),
 )
 PASSED = (0, 5)
 """Exit codes of pytest: all passed, and there was none."""

@@ -6,7 +6,7 @@ from cxr_study.pretrain import pretrained_body
 
 @pytest.fixture(scope="module")
 def body():
-    return pretrained_body(images=1200, epochs=8, size=32, seed=1)
+    return pretrained_body(images=800, epochs=6, size=32, seed=1)
 
 
 def test_the_body_fits_the_small_densenet(body):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
@@ -12,11 +11,10 @@ from cxr_study import jobs
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.job_code import PACKAGES
-from once import once
 from provisioned import Provisioned
 from surgical_aggregation.site_policy import SitePolicy
 from tiny_site import TinySite
-from undisturbed import Undisturbed
+from undisturbed import undisturbed_run
 
 SITES = {
     "nih": {
@@ -86,22 +84,20 @@ def job(network):
 
 @pytest.fixture(scope="session")
 def results(network, job):
-    """What three jobs left, each submitted in another way, by way.
+    """What two jobs left, each submitted in another way, by way.
 
-    The lead's session: a training with installed code. The project admin's console: the same with
-    carried code. FLARE's command, as the lead: an evaluation of the session's best model.
+    FLARE's command, as the lead: a training with installed code. The project admin's console: an
+    evaluation of its best model, with carried code.
     """
+    submit = ("job", "submit", "-j", job("installed"), "--startup-kit", network.lead)
+    said = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
-        ids = {"session": session.submit(job("installed"))}
-        told = network.console(network.admin, f"submit_job {job('carried')}")
-        ids["console"] = re.search(r"Submitted job: (\S+)", told)[1]
-        deployed.wait(session, ids["session"])
-        folder = job("installed", name="evaluation", model_of=ids["session"])
-        submit = ("job", "submit", "-j", folder, "--startup-kit", network.lead, "--format", "json")
-        ids["command"] = json.loads(network.nvflare(*submit))["data"]["job_id"]
-        found = {way: ended(session, network, ids[way]) for way in ("session", "command")}
+        trained = ended(session, network, json.loads(said)["data"]["job_id"])
+    folder = job("carried", name="evaluation", model_of=trained.job_id)
+    said = network.console(network.admin, f"submit_job {folder}")
     with FlareSession(network.admin) as session:  # a lead may not take another's job home
-        return found | {"console": ended(session, network, ids["console"])}
+        evaluated = ended(session, network, re.search(r"Submitted job: (\S+)", said)[1])
+    return {"command": trained, "console": evaluated}
 
 
 def ended(session, network, job_id):
@@ -112,12 +108,4 @@ def ended(session, network, job_id):
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
     """The run that faults strike, without them."""
-
-    def run(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        body = tiny_job.initial_body(folder / "body.npz")
-        Undisturbed(folder / "run", body).run()
-
-    folder = once(tmp_path_factory, "undisturbed", run)
-    return Undisturbed(folder / "run", folder / "body.npz")
+    return undisturbed_run(tmp_path_factory, "undisturbed")

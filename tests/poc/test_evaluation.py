@@ -1,4 +1,7 @@
-"""An evaluation of an earlier job's best model, in a network whose places have policies."""
+"""An evaluation of an earlier job's best model, in a network whose places have policies.
+
+The job was trained by installed code; the evaluation carries its own.
+"""
 
 import pytest
 
@@ -7,13 +10,12 @@ from cxr_study.federated_evaluation import read
 
 @pytest.fixture(scope="module")
 def evaluated(results):
-    """What an evaluation of installed code left that the lead submitted."""
-    return results["command"]
+    return results["console"]
 
 
 def test_it_measures_what_the_training_job_did_bit_for_bit(evaluated, results):
     assert evaluated.status == "FINISHED:COMPLETED"
-    assert read(evaluated.server) == read(results["session"].server)
+    assert read(evaluated.server) == read(results["command"].server)
 
 
 def test_a_site_tells_no_more_than_its_policy_lets_out(evaluated):

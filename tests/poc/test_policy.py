@@ -10,7 +10,7 @@ from tiny_site import COMPLAINT
 
 @pytest.fixture(scope="module")
 def result(results):
-    return results["session"]
+    return results["command"]
 
 
 @pytest.fixture(scope="module")

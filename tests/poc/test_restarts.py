@@ -11,7 +11,9 @@ from cxr_study.deployment import services
 from faulty_run import ROUNDS, SITES, UNION, FaultyRun, kill, tell, together
 from undisturbed import distance, same
 
-AWAY = ["south:1:slow", "north:3:mark"]
+AWAY = ["north:0:last", "south:1:slow", "north:3:mark"]
+"""However late south starts, it takes part in the first round."""
+
 RESTARTS = {
     "elsewhere": {
         "south:1:hold": ("a site's process killed and restarted", "FINISHED:EXECUTION_EXCEPTION"),
@@ -55,7 +57,7 @@ def runs(tmp_path_factory, undisturbed):
     folder = tmp_path_factory.mktemp("restarts")
     with deployed.poc_system(folder, SITES) as system:
         away = FaultyRun(
-            system, folder / "away", plan=AWAY, when={AWAY[1]: offline(system, "south", until=6)},
+            system, folder / "away", plan=AWAY, when={AWAY[-1]: offline(system, "south", until=6)},
             num_rounds=9, min_clients=1, wait_seconds=2,
         )  # fmt: skip
         when = {

@@ -1,11 +1,10 @@
-"""Jobs, submitted through the admin console, by FLARE's command and in a session of its API."""
+"""Jobs, submitted through the admin console and by FLARE's command."""
 
 import pytest
 
 SUBMITTERS = {
     "console": "admin@network.org",
     "command": "lead@university.org",
-    "session": "lead@university.org",
 }
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import tiny_run
+from cxr_study.run_events import read_events
+from faulty_run import SITES
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from tiny_run import run
-
-SITES = {name: tiny_run.SITES[name] for name in ("north", "south")}
+from undisturbed import PERSONAL, undisturbed_run
 
 KEEP_RESULTS = ["nobody:0:nan"]
 BATCH_NORM = {f"bn/{name}" for name in ("gamma", "beta", "moving_mean", "moving_variance")}
@@ -17,18 +17,20 @@ BODY = {"dense/kernel", "dense/bias"}
 
 @pytest.fixture(scope="module")
 def strategies(tmp_path_factory, initial_body):
-    """Two rounds of every strategy and of a personalised head."""
+    """Two rounds of strategies."""
     folder = tmp_path_factory.mktemp("strategies")
-    wanted = {
-        "fedavg": {"strategy": "fedavg"},
-        "fedbn": {"strategy": "fedbn"},
-        "personalised": {"job": "personalised", "strategy": "fedbn+"},
-    }
-    kept = {"plan": KEEP_RESULTS, "num_rounds": 2}
     return {
-        name: run(folder / name, SITES, initial_body, **kept, **options)
-        for name, options in wanted.items()
+        name: run(
+            folder / name, SITES, initial_body, plan=KEEP_RESULTS, num_rounds=2, strategy=name
+        )
+        for name in ("fedavg", "fedbn")
     }
+
+
+@pytest.fixture(scope="module")
+def personalised(tmp_path_factory):
+    """Two rounds in which every site keeps its head."""
+    return undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
 
 
 def results(run, round_=0):
@@ -74,32 +76,30 @@ class TestFedBN:
 
 
 class TestPersonalisedHead:
-    def test_it_never_leaves_a_site(self, strategies):
+    def test_it_never_leaves_a_site(self, personalised):
         for round_ in (0, 1):
-            for sent in results(strategies["personalised"], round_).values():
-                assert set(sent) == BODY
-        assert wire.classes_of(strategies["personalised"].last.variables) == ()
+            for site in SITES:
+                assert set(personalised.trained(site, round_).variables) == BODY
+        assert wire.classes_of(personalised.checkpoint("last").variables) == ()
 
-    def test_the_body_is_averaged(self, strategies):
-        sent = results(strategies["personalised"], 1).values()
-        mean = np.mean([variables["dense/kernel"] for variables in sent], axis=0)
-        last = strategies["personalised"].last.variables["dense/kernel"]
-        np.testing.assert_allclose(last, mean, rtol=1e-6)
+    def test_the_body_is_averaged(self, personalised):
+        sent = [personalised.trained(site, 1).variables["dense/kernel"] for site in SITES]
+        last = personalised.checkpoint("last").variables["dense/kernel"]
+        np.testing.assert_allclose(last, np.mean(sent, axis=0), rtol=1e-6)
 
-    def test_no_file_of_the_server_names_a_class(self, strategies):
+    def test_no_file_of_the_server_names_a_class(self, personalised):
         """Metrics per class apart, which a site reports to whoever aggregates."""
-        run = strategies["personalised"]
-        for path in (run.server / "models").iterdir():
+        for path in (personalised.server / "models").iterdir():
             for name in {name for site in SITES.values() for name in site["classes"]}:
                 assert name.encode() not in path.read_bytes()
 
     @pytest.mark.parametrize("which", ["last", "best"])
-    def test_each_site_has_a_whole_model_of_its_own(self, strategies, which):
-        models = site_models(strategies["personalised"], which)
+    def test_each_site_has_a_whole_model_of_its_own(self, personalised, which):
+        models = {site: personalised.own(site, which).variables for site in SITES}
         for site, model in models.items():
             assert wire.classes_of(model) == tuple(sorted(SITES[site]["classes"]))
         edema = [models[site]["head/Edema/kernel"] for site in SITES]
         assert not np.array_equal(*edema)
 
-    def test_the_best_model_is_found_and_tested(self, strategies):
-        assert any(event["event"] == "best" for event in strategies["personalised"].record)
+    def test_the_best_model_is_found_and_tested(self, personalised):
+        assert any(event["event"] == "best" for event in read_events(personalised.server))

@@ -23,7 +23,7 @@ from tiny_site import TinySite
 LONGEST = 120.0
 """Seconds that a site is held up at most."""
 
-KINDS = ("error", "kill", "slow", "hold", "mark")
+KINDS = ("kill", "slow", "last", "hold", "mark")
 """What can go wrong in an executor, in the order in which a round's faults strike."""
 
 ROUND = "faults.round"
@@ -46,9 +46,10 @@ class FaultyExecutor(KerasExecutor):
 
     Args:
         site: The site it runs at.
-        plan: "site:round:what" items; what is "error", "kill" (of the process), "slow" (until the
-            round is over without it), "hold" (until the task is aborted) or "mark" (nothing, but a
-            mark for the test to act upon). In place of a round a task's name, such as "test".
+        plan: "site:round:what" items; what is "kill" (of the process), "slow" (until the
+            round is over without it), "last" (until another site's result is there), "hold" (until
+            the task is aborted) or "mark" (nothing, but a mark for the test to act upon). In place
+            of a round a task's name, such as "test".
         folder: Where marks of what has struck are kept.
         settings: The job's own.
     """
@@ -65,16 +66,22 @@ class FaultyExecutor(KerasExecutor):
         round_ = shareable.get_header(AppConstants.CURRENT_ROUND) if train else task_name
         fl_ctx.set_prop(ROUND, round_, private=True, sticky=False)
         what = strikes(self.plan, self.folder, self.site, round_, KINDS)
-        if what == "error":
-            raise OSError("the GPU is gone")
         if what == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if what == "slow":
             closed = Path(self.folder) / f"round-{round_ + 1}.npz"
             _wait(lambda: abort_signal.triggered or closed.exists())
+        if what == "last":
+            kept = Path(self.folder)
+            _wait(lambda: abort_signal.triggered or _sites(kept, round_) - {self.site})
         if what == "hold":
             _wait(lambda: abort_signal.triggered)
         return reply
+
+
+def _sites(folder, round_):
+    """Sites whose results of a round are kept."""
+    return {path.stem.rpartition("-")[0] for path in folder.glob(f"*-{round_}.npz")} - {"round"}
 
 
 def _wait(until):

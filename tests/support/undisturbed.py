@@ -1,4 +1,4 @@
-"""The run that faults strike, without them, and how far another one is from it."""
+"""The runs that faults strike, without them, and how far another one is from these."""
 
 import json
 import shutil
@@ -6,10 +6,15 @@ import shutil
 import numpy as np
 
 import faulty_job
+import tiny_job
 from cxr_study.simulation import LostSiteError, simulate
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from faulty_run import KNOBS, SITES
+from once import once
 from surgical_aggregation.checkpoint import load
+
+PERSONAL = {"job": "personalised", "strategy": "fedbn", "num_rounds": 2}
+"""Of the run in which every site has a head and batch normalisation of its own."""
 
 
 class Undisturbed:
@@ -46,18 +51,39 @@ class Undisturbed:
         """The model after so many rounds."""
         return load(self.folder / "struck" / f"round-{made}.npz")
 
+    def trained(self, site, round_):
+        """What a site trained in a round."""
+        return load(self.folder / "struck" / f"{site}-{round_}.npz")
+
+    @property
+    def server(self):
+        """The server's folder of the job."""
+        return server_folder(self.folder / "workspace")
+
     def checkpoint(self, name):
         """The last or best model."""
         return load(checkpoint_folder(self.folder / "workspace") / f"{name}.npz")
 
-    def own(self, site):
-        """A site's own best model, where it has one."""
-        return load(checkpoint_folder(self.folder / "workspace", site) / "site_best.npz")
+    def own(self, site, name="best"):
+        """A site's own last or best model, where it has one."""
+        return load(checkpoint_folder(self.folder / "workspace", site) / f"site_{name}.npz")
 
     def measured(self):
         """What the sites measured: site -> model -> metrics."""
-        server = server_folder(self.folder / "workspace")
-        return json.loads((server / "cross_site_val" / "cross_val_results.json").read_text())
+        path = self.server / "cross_site_val" / "cross_val_results.json"
+        return json.loads(path.read_text())
+
+
+def undisturbed_run(tmp_path_factory, name, **knobs):
+    """Such a run, made once, whichever worker asks first; see `once` and `Undisturbed`."""
+
+    def run(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        Undisturbed(folder / "run", tiny_job.initial_body(folder / "body.npz"), **knobs).run()
+
+    folder = once(tmp_path_factory, name, run)
+    return Undisturbed(folder / "run", folder / "body.npz", **knobs)
 
 
 def same(one, other):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxr_study.audit.comparison import compare
-from cxr_study.audit.pixels import BINS, PER, SIDE, Thumbnails, moments
+from cxr_study.audit.pixels import BINS, PER, SIDE, Axes, Thumbnails, moments
 from cxr_study.audit.shared_census import CensusError
 
 
@@ -37,6 +37,15 @@ def test_images_at_hand_are_counted_in_the_plane_of_all_sites(shared):
     assert sum(part.images for part in across.rectangles["a"]) == 200
     assert list(across.rectangles) == ["a"]
     assert set(across.features) == {"a", "b"}
+
+
+def test_the_plane_can_be_had_again_from_what_is_written(shared):
+    own = {"a": thumbnails(0)}
+    across = compare([site(shared, "a", features=moments(own["a"].values))], own)
+    axes = Axes(**{name: np.array(value) for name, value in across.to_json()["axes"].items()})
+    np.testing.assert_array_equal(
+        axes.project(own["a"].values), across.plane.project(own["a"].values)
+    )
 
 
 def test_without_moments_there_is_no_plane(shared):

@@ -27,6 +27,12 @@ def test_only_the_rows_asked_for_are_looked_at():
     assert measure(pixels, np.array([1]))[0][-1] == PER
 
 
+def test_progress_is_told_now_and_then_and_at_the_end():
+    told = []
+    measure(np.zeros((1, 8, 8), np.uint8), np.zeros(1030, int), lambda *so_far: told.append(so_far))
+    assert told == [(1024, 1030), (1030, 1030)]
+
+
 def test_a_thumbnail_is_the_same_whatever_the_exposure():
     image = np.add.outer(np.arange(32), 2 * np.arange(32)).astype(np.uint8)
     _, thumbnails = measure(np.stack([image, 2 * image + 20]), np.array([0, 1]))

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from cxr_study.studies.study_file import read_study
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from surgical_aggregation.checkpoint import save
 
+PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 SHARED = set(NIH_CLASSES) & set(CHEXPERT_CLASSES)
 
 
@@ -29,9 +31,9 @@ def found(small_data, folder):
 def runs(small_data, folder, found):
     """The runs of a shipped study on the small data, some of the data file changed."""
 
-    def runs(study, data=None, **selection):
+    def runs(study, data=None, project=None, **selection):
         data = dataclasses.replace(small_data.data, **(data or {}))
-        return plan.runs(read_study(study), data, found, folder, Selection(**selection))
+        return plan.runs(read_study(study), data, found, folder, Selection(**selection), project)
 
     return runs
 
@@ -44,6 +46,16 @@ class TestRun:
     def test_it_is_tested_on_the_data_sets_of_the_study_that_are_there(self, runs):
         [run] = runs("clients", settings=("2",), methods=("vanilla",), seeds=1)
         assert list(run.where["tests"]) == ["nih", "mimic"]
+
+    @pytest.mark.parametrize(
+        ("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)]
+    )
+    def test_what_is_federated_is_made_in_the_poc_where_there_is_one(self, runs, method, project):
+        [run] = runs(
+            "clients", project=PROJECT, settings=("2",), methods=(method,), seeds=1
+        )
+        assert run.where["project"] == project
+        assert run.what.get("poc", False) == (project is not None)
 
     def test_no_federation_is_tracked(self, runs):
         [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
