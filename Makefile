@@ -28,7 +28,7 @@ nih:
 
 .PHONY: quick
 quick: .venv/installed-dev ## Run the tests that need no TensorFlow and no FLARE process: after every change
-	HYPOTHESIS_PROFILE=dev $(PYTEST) --tier quick $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=dev $(PYTEST) --tier=quick $(PYTEST_ARGS)
 
 .PHONY: test
 test: .venv/installed-dev ## Run all tests; some of them: make test PYTEST_ARGS=tests/cxr_study

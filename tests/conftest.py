@@ -1,7 +1,7 @@
 """The tiers of the tests, and how workers share them out.
 
 A test's tier is that of its folder or file (see support/tiers.py), and a mark of it (`-m slow`).
-`--tier` is quicker than `-m`: files of other tiers are not even imported.
+`--tier=poc` is quicker than `-m poc`: files of other tiers are not even imported.
 """
 
 import os

@@ -32,7 +32,7 @@ def runs(tmp_path_factory, initial_body):
     )
     faulty = run(
         folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
-        wait_seconds=60,
+        wait_seconds=60, site=tiny_job.NUMPY,
     )  # fmt: skip
     return SimpleNamespace(first=first, recipe=by_recipe(folder, initial_body), faulty=faulty)
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import tiny_job
 from cxr_study.simulator_folders import checkpoint_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
@@ -19,7 +20,7 @@ OTHERS = {
     "west": {"classes": ["Edema", "Support Devices"], "images": 16},
 }
 # So fast a learner gets worse soon.
-KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
+KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm", "site": tiny_job.NUMPY}
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 from nvflare.recipe import PocEnv, ProdEnv
 
 from cxr_study.recipe import SurgicalAggregationRecipe
+from numpy_site import NumpySite
 from surgical_aggregation.checkpoint import load
-from tiny_site import TinySite
 
 
 def received(folder):
@@ -28,7 +28,7 @@ def main(folder, table, initial_body):
         patience=1,
         warmup_epochs=1,
         initial_body=initial_body,
-        site=TinySite("{SITE_NAME}", table),
+        site=NumpySite("{SITE_NAME}", table),
     )
     recipe.set_per_site_config({sites[0]: {"learning_rate": 0.3}})  # soon gets worse
     env = PocEnv(clients=sites, extra={"login_timeout": 60})  # on a busy machine

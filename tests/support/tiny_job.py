@@ -15,7 +15,11 @@ JOBS = Path(__file__).parents[2] / "jobs"
 _SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}')
 
 
-def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=()):
+TINY, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
+"""What a site is: with Keras, or without."""
+
+
+def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=(), site=TINY):
     """Copy a job for sites {name: {"classes", "images"}}; returns the job folder."""
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "sites.json"
@@ -29,7 +33,7 @@ def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=()
     for client in target.glob("app_*/config/config_fed_client.conf"):
         text = _substitute(
             _SITE,
-            f'path = "tiny_site.TinySite", args {{ site = "{{SITE_NAME}}", table = "{table}" }}',
+            f'path = "{site}", args {{ site = "{{SITE_NAME}}", table = "{table}" }}',
             client.read_text(),
         )
         if plan:

@@ -16,12 +16,13 @@ SITES = {
 
 
 def run(
-    folder, sites, initial_body, *, job="surgical", capture=False, plan=(), states=None, **settings
-):
+    folder, sites, initial_body, *, job="surgical", capture=False, plan=(), states=None,
+    site=tiny_job.TINY, **settings,
+):  # fmt: skip
     """Run a job on the tiny study, untracked unless asked for; what it left."""
     # The server waits 2 s for a run's last metrics.
     settings = {"tracking": "none", "warmup_epochs": 1, **settings}
-    job = tiny_job.make(folder, sites, job=job, settings=settings, plan=plan)
+    job = tiny_job.make(folder, sites, job=job, settings=settings, plan=plan, site=site)
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     if capture:
         (folder / "received").mkdir()

@@ -42,18 +42,27 @@ class TinySite(Site):
             self.logger.error(COMPLAINT)
         return tiny_model(len(self.classes))
 
-    def data(self, split, *, training=False, first_pass=0):
-        import tensorflow as tf
-
+    def arrays(self, split):
+        """Images and labels of a split."""
         rng = np.random.default_rng(sum(map(ord, self.site + split)))
         images = rng.normal(size=(self._entry["images"], INPUTS)).astype(np.float32)
         labels = (rng.random((len(images), len(self.classes))) < 0.4).astype(np.float32)
+        return images, labels
+
+    def order(self, number):
+        """Order of the training images in a pass."""
+        return np.random.default_rng([1, number]).permutation(self._entry["images"])
+
+    def data(self, split, *, training=False, first_pass=0):
+        import tensorflow as tf
+
+        images, labels = self.arrays(split)
         if not training:
             return tf.data.Dataset.from_tensor_slices((images, labels)).batch(8)
         passes = itertools.count(first_pass)
 
         def shuffled():
-            order = np.random.default_rng([1, next(passes)]).permutation(len(images))
+            order = self.order(next(passes))
             yield from zip(images[order], labels[order], strict=True)
 
         kinds = tuple(tf.TensorSpec(a.shape[1:], tf.float32) for a in (images, labels))

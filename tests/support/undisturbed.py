@@ -24,13 +24,15 @@ class Undisturbed:
         folder: New folder.
         initial_body: Checkpoint to start from.
         job: Its name. Default "surgical".
+        keras: Whether the sites train with Keras. Default False.
         knobs: Of the job, beside `KNOBS`.
     """
 
-    def __init__(self, folder, initial_body, job="surgical", **knobs):
+    def __init__(self, folder, initial_body, job="surgical", keras=False, **knobs):
         self.folder = folder
         self.initial_body = initial_body
         self.job = job
+        self.keras = keras
         self.knobs = {**KNOBS, **knobs}
 
     def run(self):
@@ -43,7 +45,9 @@ class Undisturbed:
         return self
 
     def _simulate(self):
-        job = faulty_job.make(self.folder, SITES, job=self.job, settings=self.knobs)
+        job = faulty_job.make(
+            self.folder, SITES, job=self.job, settings=self.knobs, keras=self.keras
+        )
         environment = {"CXR_INITIAL_BODY": str(self.initial_body)}
         simulate(job, self.folder / "workspace", list(SITES), environment=environment)
 

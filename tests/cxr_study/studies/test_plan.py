@@ -51,9 +51,7 @@ class TestRun:
         ("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)]
     )
     def test_what_is_federated_is_made_in_the_poc_where_there_is_one(self, runs, method, project):
-        [run] = runs(
-            "clients", project=PROJECT, settings=("2",), methods=(method,), seeds=1
-        )
+        [run] = runs("clients", project=PROJECT, settings=("2",), methods=(method,), seeds=1)
         assert run.where["project"] == project
         assert run.what.get("poc", False) == (project is not None)
 
