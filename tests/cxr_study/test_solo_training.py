@@ -1,16 +1,16 @@
 import json
 import math
 
-import keras
 import numpy as np
 import pytest
 
 from cxr_study.solo_training import SoloTrainingError, train_alone
-from surgical_aggregation import wire
+from numpy_model import ArraySite, LocalModel
+from surgical_aggregation import local_training, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
-from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.training_options import TrainingOptions
-from tiny_site import FEATURES, TinySite, tiny_model
+from tiny_job import initial_body
+from tiny_site import FEATURES
 
 CLASSES = ("Edema", "Mass")
 BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
@@ -19,20 +19,19 @@ OPTIONS = TrainingOptions(learning_rate=0.01, warmup_epochs=2)
 SITES = {name: {"classes": CLASSES, "images": 24} for name in ("north", "south")}
 
 
-@pytest.fixture(scope="module")
-def body():
-    keras.utils.set_random_seed(7)
-    return {v.path: v.numpy() for v in tiny_model(1).weights if not v.path.startswith("head/")}
+@pytest.fixture
+def body(tmp_path):
+    return load(initial_body(tmp_path / "body.npz")).variables
 
 
 @pytest.fixture
-def train(tmp_path, body):
-    """Train north alone; what was written."""
+def train(tmp_path, body, monkeypatch):
+    """Train north alone; what was written. With Keras: simulator/test_solo_training.py."""
+    monkeypatch.setattr(local_training, "LocalModel", LocalModel)
     (tmp_path / "sites.json").write_text(json.dumps(SITES))
-    north, south = (TinySite(name, str(tmp_path / "sites.json")) for name in SITES)
+    north, south = (ArraySite(name, str(tmp_path / "sites.json")) for name in SITES)
 
     def call(options=OPTIONS, *, held=(), both=False, out="out", manifest=None, **settings):
-        keras.utils.set_random_seed(0)
         variables = wire.join(body, dict.fromkeys(held, COLUMN))
         initial = Checkpoint(variables, {"head_features": FEATURES, **(manifest or {})})
         train_alone(

@@ -1,7 +1,7 @@
 """Faults of a site, of the server and of people, in real processes: what is lost, and how it ends.
 
-Three runs on one system, struck by faults; every job that a fault ended is continued. In the first,
-sites train with Keras; in the third, every site has a head and batch normalisation of its own.
+Three runs on one system, struck by faults; every job that a fault ended is continued. In the third,
+every site has a head and batch normalisation of its own.
 """
 
 import json
@@ -47,14 +47,13 @@ def runs(tmp_path_factory, undisturbed):
             "south:validate:hold": strike,
         }
         site, server, personal = together(
-            FaultyRun(system, folder / "site", plan=list(SITE), at_hand=True, keras=True),
+            FaultyRun(system, folder / "site", plan=list(SITE), at_hand=True),
             FaultyRun(system, folder / "server", plan=list(SERVER), when=when),
             FaultyRun(
                 system, folder / "personal", plan=list(OWN), when=dict.fromkeys(OWN, strike),
                 **PERSONAL,
             ),
         )  # fmt: skip
-        with_keras = undisturbed_run(tmp_path_factory, "keras", keras=True)
         own = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
         logs = {
             name: "".join(log.read_text() for log in place.glob("*/log.txt"))
@@ -63,7 +62,7 @@ def runs(tmp_path_factory, undisturbed):
         home = "".join(log.read_text() for log in folder.glob("*/results/*/*/workspace/log.txt"))
         return SimpleNamespace(
             site=site, server=server, personal=personal, system=system, logs=logs, home=home,
-            twins={"site": with_keras, "server": undisturbed, "personal": own},
+            twins={"site": undisturbed, "server": undisturbed, "personal": own},
         )  # fmt: skip
 
 

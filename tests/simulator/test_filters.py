@@ -26,15 +26,16 @@ GAMMA = 1e-5
 """Largest change per image that the filters let out."""
 
 
-def run(folder, initial_body, filters, **settings):
+def run(folder, initial_body, filters, site=tiny_job.TINY, **settings):
     """Run the surgical job with further filters at some sites; what it left.
 
     Args:
         filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
+        site: See `tiny_job.make`.
     """
     fixed = {"send": "differences", "num_rounds": ROUNDS, "min_clients": 1, "warmup_epochs": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
-    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
+    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own, site=site)
     for site, added in filters.items():
         client = job_folder.client_config(job, f"app_{site}")
         lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
@@ -70,7 +71,7 @@ def loud(tmp_path_factory, initial_body):
     noise = (SVT, "fraction = 1.0, noise_var = 0.001, gamma = 1.0, replace = false")
     return run(
         tmp_path_factory.mktemp("loud"), initial_body, {site: [KEEP, noise] for site in SITES},
-        strategy="fedavg",
+        site=tiny_job.NUMPY, strategy="fedavg",
     )  # fmt: skip
 
 

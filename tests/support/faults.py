@@ -1,7 +1,6 @@
 """Faults, placed into the tiny job's configurations; each strikes once, also in a continued job."""
 
 import errno
-import itertools
 import os
 import shutil
 import signal
@@ -18,7 +17,6 @@ from surgical_aggregation import checkpoint
 from surgical_aggregation.checkpoint import Checkpoint
 from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
-from tiny_site import TinySite
 
 LONGEST = 120.0
 """Seconds that a site is held up at most."""
@@ -88,43 +86,6 @@ def _wait(until):
     end = time.monotonic() + LONGEST
     while not until() and time.monotonic() < end:
         time.sleep(0.1)
-
-
-class FragileSite(TinySite):
-    """A site one of whose images cannot be read, in the middle of the second of a round's passes.
-
-    Args:
-        site: Its name.
-        table: See `TinySite`.
-        plan: "site:round:image" items.
-        folder: Where marks of what has struck are kept.
-        epochs: Passes of a round.
-    """
-
-    def __init__(self, site: str, table: str, plan: list, folder: str, epochs: int):
-        super().__init__(site, table)
-        self.plan = plan
-        self.folder = folder
-        self.epochs = epochs
-
-    def data(self, split, *, training=False, first_pass=0):
-        import tensorflow as tf
-
-        whole = super().data(split, training=training, first_pass=first_pass)
-        if not training:
-            return whole
-        passes = itertools.count(first_pass)
-
-        def batches():
-            round_, epoch = divmod(next(passes), self.epochs)
-            for number, batch in enumerate(whole.as_numpy_iterator()):
-                if epoch == 1 and number == 1:
-                    if strikes(self.plan, self.folder, self.site, round_, ["image"]):
-                        raise OSError("image 00000013_004.png is truncated")
-                yield batch
-
-        data = tf.data.Dataset.from_generator(batches, output_signature=whole.element_spec)
-        return data.apply(tf.data.experimental.assert_cardinality(whole.cardinality()))
 
 
 class KeepResults(Filter):

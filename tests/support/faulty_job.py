@@ -9,7 +9,7 @@ from cxr_study import job_folder
 _EXECUTOR = re.compile(r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{')
 
 
-def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, keras=False):
+def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None):
     """Copy a job; what has struck once is remembered in a folder and strikes no more.
 
     Args:
@@ -19,13 +19,12 @@ def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, 
         job: Its name.
         struck: The folder; default: one of the job's own.
         settings: Knobs.
-        keras: Whether the sites train with Keras, which "image" is a fault of.
 
     Returns:
         The job folder.
     """
-    site = tiny_job.TINY if keras else tiny_job.NUMPY
-    job = tiny_job.make(folder, sites, job=job, settings=settings, site=site)
+    fragile = "fragile_site.FragileSite"
+    job = tiny_job.make(folder, sites, job=job, settings=settings, site=fragile)
     struck = struck or folder / "struck"
     struck.mkdir(exist_ok=True, parents=True)
     rest = f'plan = {json.dumps(list(plan))}, folder = "{struck}"'
@@ -33,11 +32,9 @@ def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, 
     keep = f'site = "{{SITE_NAME}}", folder = "{struck}"'
     client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
     _substitute(client, _EXECUTOR, f'path = "faults.FaultyExecutor", args {{ {at_site},')
-    if keras:
-        _substitute(
-            client, r'path = "tiny_site\.TinySite", args \{(.*?) \}',
-            rf'path = "faults.FragileSite", args {{\1, {rest}, epochs = "{{epochs}}" }}',
-        )  # fmt: skip
+    _substitute(
+        client, rf'(path = "{fragile}", args \{{.*?) \}}', rf'\1, {rest}, epochs = "{{epochs}}" }}',
+    )  # fmt: skip
     _substitute(
         client, r'(KeepAtSite"\n.*\n)',
         rf'\1      {{ path = "faults.KeepResults", args {{ {keep} }} }}\n'

@@ -77,13 +77,12 @@ class FaultyRun:
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the places' workspaces, as in a POC.
         job: Its name. Default "surgical".
-        keras: Whether the sites train with Keras. Default False.
         knobs: Of the job, beside `KNOBS`.
     """
 
     def __init__(
         self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, job="surgical",
-        keras=False, **knobs,
+        **knobs,
     ):  # fmt: skip
         self.system = system
         self.folder = folder
@@ -92,7 +91,6 @@ class FaultyRun:
         self.when = dict(when or {})
         self.at_hand = at_hand
         self.job = job
-        self.keras = keras
         self.knobs = {**KNOBS, **knobs}
         self.struck = folder / "struck"
         self.parts = []
@@ -103,7 +101,7 @@ class FaultyRun:
         """Run it until all rounds are made, and the last model is tested; returns itself."""
         job = faulty_job.make(
             self.folder, self.sites, self.plan,
-            job=self.job, struck=self.struck, settings=self.knobs, keras=self.keras,
+            job=self.job, struck=self.struck, settings=self.knobs,
         )  # fmt: skip
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
@@ -233,7 +231,7 @@ def kill(kit, *words):
 def together(*runs):
     """Run them side by side, and wait for all."""
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(runs)) as pool:
-        patch.setattr(job_watch, "POLL", 0.3)  # tiny rounds are short
+        patch.setattr(job_watch, "POLL", 0.5)  # tiny rounds are short
         patch.setattr(job_watch, "_QUIET", 2.0)
         return [done.result() for done in [pool.submit(run.run) for run in runs]]
 

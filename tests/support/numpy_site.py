@@ -1,167 +1,21 @@
 """The tiny study without TensorFlow, for tests of what happens around a site's training.
 
-A configuration that names this module puts its NumPy model in the place of the Keras one in that
+A configuration that names this module puts the NumPy model in the place of the Keras one in that
 site's process, which then starts in a third of the time. All else is as it is with Keras.
 """
 
-import itertools
 import sys
 
-import numpy as np
+from numpy_model import ArraySite, LocalModel
+from surgical_aggregation import tensorflow_runtime
 
-from surgical_aggregation import metrics, tensorflow_runtime
-from surgical_aggregation.head import LabelledHead
-from tiny_site import FEATURES, INPUTS, TinySite
-
-EPSILON, MOMENTUM = 1e-3, 0.9
-BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
-MOVING = BATCH_NORM[2:]
-HEAD = ("head/kernel", "head/bias")
+__all__ = ["LocalModel", "NumpySite", "balanced_weights"]
 
 balanced_weights = None  # of the loss; nobody asks for it here
 
 
-class NumpySite(TinySite):
-    """The site of the tiny study, whose model and batches are arrays."""
-
-    def model(self):
-        """Initial variables by path; see `tiny_site.tiny_model`."""
-        classes = len(self.classes)
-        return {
-            "dense/kernel": np.zeros((INPUTS, FEATURES), np.float32),
-            "dense/bias": np.zeros(FEATURES, np.float32),
-            **{name: np.ones(FEATURES, np.float32) for name in BATCH_NORM},
-            "head/kernel": np.full((FEATURES, classes), 0.1, np.float32),
-            "head/bias": np.zeros(classes, np.float32),
-        }
-
-    def data(self, split, *, training=False, first_pass=0):
-        images, labels = self.arrays(split)
-        if not training:
-            return Batches(lambda: (images, labels))
-        passes = itertools.count(first_pass)
-
-        def shuffled():
-            order = self.order(next(passes))
-            return images[order], labels[order]
-
-        return Batches(shuffled)
-
-
-class Batches:
-    """Batches of eight, anew whenever they are iterated over, as a `tf.data.Dataset`.
-
-    Args:
-        a_pass: Gives all images and labels of the next pass.
-    """
-
-    def __init__(self, a_pass):
-        self.a_pass = a_pass
-
-    def __iter__(self):
-        images, labels = self.a_pass()
-        for at in range(0, len(images), 8):
-            yield images[at : at + 8], labels[at : at + 8]
-
-    as_numpy_iterator = __iter__
-
-
-class LocalModel:
-    """Three inputs, a dense layer with batch normalisation, and the head; see the real one.
-
-    The optimizer is gradient descent with momentum, which is the training's state.
-    """
-
-    def __init__(self, model, classes, options, loss_weights=None):
-        self.classes = classes
-        self.options = options
-        self._values = model
-        self._momenta = {name: np.zeros_like(value) for name, value in model.items()}
-
-    def set_body(self, body):
-        self.assign(body)
-
-    def set_columns(self, columns):
-        for name, (kernel, bias) in columns.items():
-            at = self.classes.index(name)
-            self._values["head/kernel"][:, at] = kernel
-            self._values["head/bias"][at] = bias[0]
-
-    def assign(self, variables):
-        for name in self._values.keys() & variables.keys():
-            self._values[name] = np.array(variables[name])
-
-    def variables(self):
-        return {name: value.copy() for name, value in self._values.items()}
-
-    def labelled_head(self):
-        return LabelledHead(self.classes, *(self._values[name].copy() for name in HEAD))
-
-    def training_state(self):
-        return {f"optimizer/{name}": value.copy() for name, value in self._momenta.items()}
-
-    def set_training_state(self, state):
-        self._momenta = {name: np.array(state[f"optimizer/{name}"]) for name in self._momenta}
-
-    def evaluate(self, data, classes):
-        names = tuple(classes)
-        index = [self.classes.index(name) for name in names]
-        batches = [(self._forward(images)[-1], labels) for images, labels in data]
-        found, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        return metrics.named(names, labels[:, index], found[:, index])
-
-    def warm_up(self, classes, data):
-        index = [self.classes.index(name) for name in classes]
-        for _ in range(self.options.warmup_epochs):
-            for images, labels in data:
-                gradients = self._gradients(images, labels)
-                for name in HEAD:
-                    step = self.options.warmup_learning_rate * gradients[name]
-                    self._values[name][..., index] -= step[..., index]
-
-    def train(self, data, stop):
-        frozen = self.options.strategy == "fedbn+"
-        trained = [name for name in self._values if name not in (BATCH_NORM if frozen else MOVING)]
-        for _ in range(self.options.epochs):
-            losses = []
-            for images, labels in data:
-                activated, *_, found = self._forward(images)
-                losses.append(metrics.bce(labels, found).mean())
-                gradients = self._gradients(images, labels)
-                for name in trained:
-                    self._momenta[name] = MOMENTUM * self._momenta[name] + gradients[name]
-                    self._values[name] -= self.options.learning_rate * self._momenta[name]
-                if not frozen:
-                    for name, now in zip(MOVING, (np.mean, np.var), strict=True):
-                        self._values[name] += 0.1 * (now(activated, axis=0) - self._values[name])
-                if stop():
-                    return None
-        return float(np.mean(losses))
-
-    def _forward(self, images):
-        """The dense layer's outputs, the same scaled, the features and the probabilities."""
-        v = self._values
-        activated = np.maximum(images @ v["dense/kernel"] + v["dense/bias"], 0)
-        scaled = (activated - v["bn/moving_mean"]) / np.sqrt(v["bn/moving_variance"] + EPSILON)
-        features = scaled * v["bn/gamma"] + v["bn/beta"]
-        logits = features @ v["head/kernel"] + v["head/bias"]
-        return activated, scaled, features, 1 / (1 + np.exp(-logits))
-
-    def _gradients(self, images, labels):
-        """Of the mean binary cross-entropy, by variable."""
-        v = self._values
-        activated, scaled, features, found = self._forward(images)
-        at_logits = (found - labels) / labels.size
-        at_features = at_logits @ v["head/kernel"].T
-        slope = (activated > 0) * v["bn/gamma"] / np.sqrt(v["bn/moving_variance"] + EPSILON)
-        return {
-            "dense/kernel": images.T @ (at_features * slope),
-            "dense/bias": (at_features * slope).sum(axis=0),
-            "bn/gamma": (at_features * scaled).sum(axis=0),
-            "bn/beta": at_features.sum(axis=0),
-            "head/kernel": features.T @ at_logits,
-            "head/bias": at_logits.sum(axis=0),
-        }
+class NumpySite(ArraySite):
+    """The site that a json table describes; see `tiny_site`."""
 
 
 assert "tensorflow" not in sys.modules

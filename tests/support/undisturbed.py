@@ -24,15 +24,13 @@ class Undisturbed:
         folder: New folder.
         initial_body: Checkpoint to start from.
         job: Its name. Default "surgical".
-        keras: Whether the sites train with Keras. Default False.
         knobs: Of the job, beside `KNOBS`.
     """
 
-    def __init__(self, folder, initial_body, job="surgical", keras=False, **knobs):
+    def __init__(self, folder, initial_body, job="surgical", **knobs):
         self.folder = folder
         self.initial_body = initial_body
         self.job = job
-        self.keras = keras
         self.knobs = {**KNOBS, **knobs}
 
     def run(self):
@@ -45,9 +43,7 @@ class Undisturbed:
         return self
 
     def _simulate(self):
-        job = faulty_job.make(
-            self.folder, SITES, job=self.job, settings=self.knobs, keras=self.keras
-        )
+        job = faulty_job.make(self.folder, SITES, job=self.job, settings=self.knobs)
         environment = {"CXR_INITIAL_BODY": str(self.initial_body)}
         simulate(job, self.folder / "workspace", list(SITES), environment=environment)
 

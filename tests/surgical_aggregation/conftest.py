@@ -7,6 +7,7 @@ from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 
 from flare import Engine
+from numpy_model import ArraySite, LocalModel
 from surgical_aggregation import tensorflow_runtime
 from surgical_aggregation.executor import KerasExecutor
 from tiny_site import TinySite, tiny_model
@@ -46,6 +47,15 @@ def site(tmp_path):
     table = tmp_path / "sites.json"
     table.write_text('{"north": {"classes": ["Edema", "Nodule/Mass"], "images": 20}}')
     return TinySite("north", str(table))
+
+
+@pytest.fixture
+def array_site(site, monkeypatch):
+    """The same, trained by NumPy: to be the `site` of tests of what happens around training."""
+    from surgical_aggregation import local_training
+
+    monkeypatch.setattr(local_training, "LocalModel", LocalModel)
+    return ArraySite(site.site, site.table)
 
 
 @pytest.fixture

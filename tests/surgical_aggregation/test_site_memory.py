@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.signal import Signal
 
@@ -10,6 +11,11 @@ from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.site_state import PREVIOUS_FILE, load_state
 from tiny_tasks import COLUMNS, carried_out, column, folder, task, weights
+
+
+@pytest.fixture
+def site(array_site):
+    return array_site
 
 
 class TestContinuation:

@@ -1,4 +1,4 @@
-"""A site's tasks on a real Keras model, with FLARE's own containers around it."""
+"""A site's tasks, with FLARE's own containers around it."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,11 @@ from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, carried_out, column, task, weights
+
+
+@pytest.fixture
+def site(array_site):
+    return array_site
 
 
 class TestTrain:
