@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import profiles  # noqa: F401  # loads the profile that is asked for
-from tiers import GROUPS, TIERS, tier
+from tiers import GROUPS, HEAVIEST, TIERS, tier
 
 with suppress(ImportError):
     import tenseal  # noqa: F401  # before TensorFlow: after it, the process would crash
@@ -67,14 +67,15 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Mark every test with its tier and group; begin with what takes longest."""
-    ranks = list(TIERS)
+    ranks = {name: place for place, name in enumerate(TIERS)}
+    heaviest = {group: place for place, group in enumerate(HEAVIEST)}
     keys = {}
     for item in items:
         path = item.path.relative_to(TESTS)
         group = GROUPS.get(path.as_posix(), path.as_posix())
         item.add_marker(tier(path))
         item.add_marker(pytest.mark.xdist_group(group))
-        keys[item] = (-ranks.index(tier(path)), group == path.as_posix())
+        keys[item] = (heaviest.get(group, len(HEAVIEST)), -ranks[tier(path)], group)
     items.sort(key=keys.get)
 
 

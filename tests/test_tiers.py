@@ -1,6 +1,7 @@
 """Which tests belong to which tier, and which share a worker: what support/tiers.py says is so."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,18 @@ TESTS = Path(__file__).parent
 @pytest.mark.parametrize("name", {**tiers.ABOVE_QUICK, **tiers.GROUPS})
 def test_what_is_named_is_there(name):
     assert (TESTS / name).exists()
+
+
+@pytest.mark.parametrize("name", tiers.HEAVIEST)
+def test_what_begins_first_is_a_group_or_a_file(name):
+    assert name in tiers.GROUPS.values() or (TESTS / name).is_file()
+
+
+def test_every_tier_is_run_by_the_continuous_integration():
+    workflow = (TESTS.parent / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"tier: \[(.*)\]", workflow)
+    asked = [*re.findall(r"--tier=(\w+)", workflow), *matrix.split(", ")]
+    assert sorted(asked) == sorted(tiers.TIERS)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from scipy import stats  # noqa: E402
 
 import deployed  # noqa: E402
 import tiny_job  # noqa: E402
-from cxr_study import job_folder  # noqa: E402
 from cxr_study.deployment import services  # noqa: E402
 from cxr_study.deployment.flare_session import FlareSession  # noqa: E402
 from surgical_aggregation.checkpoint import Checkpoint, digest, save  # noqa: E402
@@ -80,10 +79,7 @@ def initial_body(path):
 def job(folder, sites, rounds):
     """The surgical job with wide sites."""
     settings = {"num_rounds": rounds, "min_clients": len(sites), "warmup_epochs": 1, "threads": 1}
-    made = tiny_job.make(folder, sites, settings=settings)
-    config = made / job_folder.CLIENT_CONFIG
-    config.write_text(config.read_text().replace("tiny_site.TinySite", "soak.WideSite"))
-    return made
+    return tiny_job.make(folder, sites, settings=settings, site="soak.WideSite")
 
 
 def memory(folder):

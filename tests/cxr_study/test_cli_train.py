@@ -1,11 +1,7 @@
 """`surgagg train`, as a person calls it, on a phantom of a few small images."""
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +11,7 @@ from cxr_study.phantom import write_phantom
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load, save
-from typed import typed
+from typed import Typist, typed
 
 SMALL = [
     "--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1",
@@ -25,25 +21,11 @@ SMALL = [
 
 @pytest.fixture(scope="module")
 def surgagg(tmp_path_factory):
-    """Call the console script in a folder with a phantom and an initial body."""
+    """The console script, in a folder with a phantom and an initial body."""
     home = tmp_path_factory.mktemp("surgagg")
     write_phantom(home / "phantom", images_per_site=60, size=16)
     save(initial_body(build("tiny_densenet", 1, image_size=16)), home / "body.npz")
-    script = Path(sys.executable).with_name("surgagg")
-    environment = {**os.environ, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "100"}
-
-    def call(*arguments):
-        done = subprocess.run(
-            [script, "train", *map(str, arguments), "--site-files", "phantom/sites"],
-            cwd=home,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
-
-    call.home = home
-    return call
+    return Typist(home)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +34,10 @@ def trained(surgagg):
     alone = ["individual", "--rounds", 1, "--set", "nih:learning_rate=0", "--out", "alone", *SMALL]
     together = ["centralised-partial", "--rounds", 2, "--patience", 1, "--out", "both", *SMALL]
     with ThreadPoolExecutor() as pool:
-        calls = [pool.submit(surgagg, *arguments) for arguments in (alone, together)]
+        calls = [
+            pool.submit(surgagg, "train", *arguments, "--site-files", "phantom/sites")
+            for arguments in (alone, together)
+        ]
     return [call.result() for call in calls]
 
 

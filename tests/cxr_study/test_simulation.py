@@ -12,19 +12,11 @@ from cxr_study import job_folder, simulation
 from cxr_study.run_events import read_events
 from cxr_study.simulation import LostSiteError, SimulationError, simulate
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
+from plain_simulator import processes
 from surgical_aggregation.run_record import RECORD_FILE
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
-
-
-def processes(folder):
-    """Processes of FLARE's simulator that work in a folder."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in word for word in process.info["cmdline"] or ())
-    ]
 
 
 @pytest.fixture

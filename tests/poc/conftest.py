@@ -77,7 +77,8 @@ def job(network):
         folder = network.folder / f"{name}-{code}"
         jobs.write(name, folder / "template", code)
         knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
-        return tiny_job.make(folder, SITES, job=folder / "template", settings=knobs)
+        template = folder / "template"
+        return tiny_job.make(folder, SITES, job=template, settings=knobs, site=tiny_job.KERAS)
 
     return make
 

@@ -58,7 +58,7 @@ def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     body = str(tiny_job.initial_body(folder / "body.npz"))
     settings = {"num_rounds": ROUNDS, "warmup_epochs": 1, "initial_body": body}
-    job = tiny_job.make(folder / "tiny", TWO, settings=settings, site=tiny_job.NUMPY)
+    job = tiny_job.make(folder / "tiny", TWO, settings=settings)
     poc = PocRun(job, folder / "out", tuple(TWO), deployed.PROJECT, folder, {})
     kill(poc.system, ".worker_process", "south", 2)
     said = StringIO()
@@ -118,7 +118,7 @@ def system(folder):
 def submit(system, folder, name, change=lambda job: None, **settings):
     """Run a job as an admin elsewhere does, who has nothing but a startup kit."""
     settings = {"warmup_epochs": 1, **settings}
-    job = tiny_job.make(folder / name, TWO, settings=settings, site=tiny_job.NUMPY)
+    job = tiny_job.make(folder / name, TWO, settings=settings)
     change(job)
     run = DeployedRun(job, folder / name / "results")
     with FlareSession(system.lead) as session:
@@ -186,7 +186,7 @@ class TestPocSystem:
         self, system, folder
     ):
         settings = {"num_rounds": 500, "initial_body": str(folder / "body.npz")}
-        job = tiny_job.make(folder / "endless", TWO, settings=settings, site=tiny_job.NUMPY)
+        job = tiny_job.make(folder / "endless", TWO, settings=settings)
         with FlareSession(system.lead) as session:
             job_id = session.submit(job)
             deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")

@@ -39,7 +39,7 @@ def run(tmp_path_factory):
     capture = {"CAPTURE_FOLDER": str(folder / "received")}
     with deployed.poc_system(folder, SITES, permitted=permitted, **capture) as system:
         settings = {"num_rounds": 2, "warmup_epochs": 1, "tracking": "tensorboard"}
-        job = tiny_job.make(folder / "job", SITES, settings=settings, site=tiny_job.NUMPY)
+        job = tiny_job.make(folder / "job", SITES, settings=settings)
         result = deployed.run(system, job)
     received = {
         (site, process): unpacked((folder / "received" / f"{site}{end}").read_bytes())

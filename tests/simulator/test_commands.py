@@ -1,9 +1,6 @@
 """The console script, as a person calls it, in whole studies through FLARE's simulator."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +12,7 @@ from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
 from cxr_study.simulation import server_folder
 from cxr_study.split_file import read_split
+from typed import Typist
 
 ROOT = Path(__file__).parents[2]
 JOB = ROOT / "jobs" / "surgical"
@@ -28,23 +26,7 @@ needs_data = pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MI
 
 @pytest.fixture(scope="module")
 def surgagg(tmp_path_factory):
-    """Call the console script in a folder of its own with a cache of its own."""
-    home = tmp_path_factory.mktemp("surgagg")
-    script = Path(sys.executable).with_name("surgagg")
-    environment = {**os.environ, "SURGAGG_CACHE": str(home / "cache"), "COLUMNS": "100"}
-
-    def call(*arguments):
-        done = subprocess.run(
-            [script, *map(str, arguments)],
-            cwd=home,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
-
-    call.home = home
-    return call
+    return Typist(tmp_path_factory.mktemp("surgagg"))
 
 
 @pytest.fixture(scope="module")

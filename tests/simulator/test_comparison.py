@@ -19,11 +19,7 @@ from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.checkpoint import digest, load, save
 
 SHARED, OWN, OTHER, ALL = MEASURES
-PERSONALISED, POOLED, ALONE = (
-    Row("personalised", "fedavg"),
-    Row("centralised", "fedbn+"),
-    Row("individual", "fedavg"),
-)
+PERSONALISED, POOLED = Row("personalised", "fedavg"), Row("centralised", "fedbn+")
 SETUP = Setup(
     ("nih", "chexpert"),
     1,
@@ -60,7 +56,7 @@ def trained(tmp_path_factory):
     save(initial_body(build("tiny_densenet", 1, image_size=32)), home / "body.npz")
     cells = {
         row: Cell(row, 3, SETUP, home / "phantom/sites", home / "body.npz")
-        for row in (PERSONALISED, POOLED, ALONE)
+        for row in (PERSONALISED, POOLED)
     }
     cells["missing"] = dataclasses.replace(cells[POOLED], site_files=home / "nowhere")
     with pytest.MonkeyPatch.context() as patch:
@@ -70,7 +66,7 @@ def trained(tmp_path_factory):
         }
 
 
-@pytest.mark.parametrize("row", [PERSONALISED, POOLED, ALONE])
+@pytest.mark.parametrize("row", [PERSONALISED, POOLED])
 def test_every_site_is_measured_on_every_class_at_both_endings(trained, row):
     found, done, _ = trained[row]
     assert found is not None, done.stdout + done.stderr
@@ -86,9 +82,8 @@ def test_every_site_is_measured_on_every_class_at_both_endings(trained, row):
         )
 
 
-@pytest.mark.parametrize("row", [PERSONALISED, ALONE])
-def test_sites_with_models_of_their_own_have_no_figure_for_what_these_lack(trained, row):
-    found, *_ = trained[row]
+def test_sites_with_models_of_their_own_have_no_figure_for_what_these_lack(trained):
+    found, *_ = trained[PERSONALISED]
     for ending in ENDINGS:
         assert found.auroc(ending, SHARED) is not None and found.auroc(ending, OWN) is not None
         assert found.auroc(ending, OTHER) is None and found.auroc(ending, ALL) is None
@@ -102,7 +97,7 @@ def test_a_global_model_has_all_figures(trained):
         assert len(set(found.endings[ending].digests.values())) == 1
 
 
-@pytest.mark.parametrize("row", [PERSONALISED, POOLED, ALONE])
+@pytest.mark.parametrize("row", [PERSONALISED, POOLED])
 def test_equal_rounds_are_those_of_the_setup_and_early_stopping_goes_on(trained, row):
     found, done, _ = trained[row]
     equal, early = (found.endings[ending] for ending in ENDINGS)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import tiny_job
 from cxr_study.simulator_folders import checkpoint_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
@@ -20,7 +19,7 @@ OTHERS = {
     "west": {"classes": ["Edema", "Support Devices"], "images": 16},
 }
 # So fast a learner gets worse soon.
-KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm", "site": tiny_job.NUMPY}
+KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
 
 
 @pytest.fixture(scope="module")

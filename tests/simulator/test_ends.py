@@ -3,25 +3,16 @@
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import tiny_job
 from cxr_study.phantom import write_phantom
 from cxr_study.run_events import read_events
 from cxr_study.simulation import SimulationError, server_folder, simulate
+from plain_simulator import processes
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
-
-
-def processes(folder):
-    """Processes of FLARE's simulator that work in a folder."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(str(folder) in word for word in process.info["cmdline"] or ())
-    ]
 
 
 def test_a_site_without_its_site_file_ends_the_job(tmp_path, monkeypatch, initial_body):

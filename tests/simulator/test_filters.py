@@ -26,18 +26,17 @@ GAMMA = 1e-5
 """Largest change per image that the filters let out."""
 
 
-def run(folder, initial_body, filters, site=tiny_job.TINY, **settings):
+def run(folder, initial_body, filters, **settings):
     """Run the surgical job with further filters at some sites; what it left.
 
     Args:
         filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
-        site: See `tiny_job.make`.
     """
     fixed = {"send": "differences", "num_rounds": ROUNDS, "min_clients": 1, "warmup_epochs": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
-    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own, site=site)
-    for site, added in filters.items():
-        client = job_folder.client_config(job, f"app_{site}")
+    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
+    for name, added in filters.items():
+        client = job_folder.client_config(job, f"app_{name}")
         lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
         before, after = re.split(KEEP_AT_SITE, client.read_text())
         client.write_text(before + lines + after)
@@ -71,7 +70,7 @@ def loud(tmp_path_factory, initial_body):
     noise = (SVT, "fraction = 1.0, noise_var = 0.001, gamma = 1.0, replace = false")
     return run(
         tmp_path_factory.mktemp("loud"), initial_body, {site: [KEEP, noise] for site in SITES},
-        site=tiny_job.NUMPY, strategy="fedavg",
+        strategy="fedavg",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import tiny_job
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES, run
 
@@ -38,7 +39,7 @@ def both(tmp_path_factory, initial_body):
     with ThreadPoolExecutor() as pool:
         federated = pool.submit(
             run, folder / "federated", sites, initial_body,
-            num_rounds=3, min_clients=1, strategy="fedavg", threads=1,
+            num_rounds=3, min_clients=1, strategy="fedavg", threads=1, site=tiny_job.KERAS,
         )  # fmt: skip
         subprocess.run(
             [sys.executable, "-c", ALONE, folder / "sites.json", initial_body, folder / "out"],

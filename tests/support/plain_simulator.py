@@ -50,3 +50,12 @@ def _run(job, workspace, sites, log):
             with suppress(psutil.NoSuchProcess):
                 member.kill()
         process.wait()
+
+
+def processes(folder):
+    """Processes of FLARE's simulator that work in a folder."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]

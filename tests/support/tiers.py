@@ -66,6 +66,9 @@ GROUPS = {
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
+HEAVIEST = ("poc/test_studies.py", "network", "poc/test_faults.py", "poc/test_restarts.py")
+"""Groups and files that take minutes, and begin first."""
+
 
 def tier(path):
     """Tier of a test file, by its path below `TESTS`."""

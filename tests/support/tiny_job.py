@@ -15,11 +15,11 @@ JOBS = Path(__file__).parents[2] / "jobs"
 _SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}')
 
 
-TINY, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
-"""What a site is: with Keras, or without."""
+KERAS, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"
+"""What a site is: the tiny network in Keras, or in NumPy; see `numpy_site`."""
 
 
-def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=(), site=TINY):
+def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=(), site=NUMPY):
     """Copy a job for sites {name: {"classes", "images"}}; returns the job folder."""
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "sites.json"

@@ -1,9 +1,12 @@
-"""The command line as it is typed, without a process of its own."""
+"""The command line as it is typed: in this process, or as the console script."""
 
 import io
+import os
 import signal
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from types import SimpleNamespace
 
 from cxr_study import cli
@@ -24,3 +27,24 @@ def typed(*arguments):
         sys.argv = argv
         signal.signal(signal.SIGTERM, handler)
     return SimpleNamespace(code=code, out=out.getvalue(), err=err.getvalue())
+
+
+class Typist:
+    """Types `surgagg ...` in a folder, with a cache of its own; each time in a new process.
+
+    Args:
+        home: The folder.
+    """
+
+    def __init__(self, home):
+        self.home = home
+
+    def __call__(self, *arguments):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("surgagg"), *map(str, arguments)],
+            cwd=self.home,
+            env={**os.environ, "SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+        )
+        return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)
