@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 
+from cxr_study.backbones import BACKBONES
 from cxr_study.model import ModelError, build, initial_body
 from surgical_aggregation.checkpoint import digest
 
