@@ -81,8 +81,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """A worker for every core, and one more for those that wait for FLARE; as memory allows."""
-    waiting = 0 if config.getoption("tier") == ["quick"] else 1
+    """A worker for every core, and two more for those that wait for FLARE; as memory allows."""
+    waiting = 0 if config.getoption("tier") == ["quick"] else 2
     memory = psutil.virtual_memory().available
     return max(1, min(len(os.sched_getaffinity(0)) + waiting, int(memory / WORKER)))
 

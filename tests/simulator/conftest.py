@@ -9,19 +9,13 @@ from nvflare.recipe import SimEnv
 
 import tiny_job
 from cxr_study.recipe import SurgicalAggregationRecipe
-from numpy_model import ArraySite
 from surgical_aggregation.checkpoint import load
 from tiny_run import SITES, run
+from tiny_site import TinySite
 
 FAULTS = [
     "west:1:crash", "west:2:crash", "west:3:crash", "south:2:nan", "north:3:foreign",
 ]  # fmt: skip
-
-
-class NumpySite(ArraySite):
-    """For a recipe: the sites' processes are to import it from where that replaces Keras."""
-
-    __module__ = "numpy_site"
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +28,9 @@ def runs(tmp_path_factory, initial_body):
     """Three runs: one captured and tracked, the same by the recipe, untracked, one with faults."""
     folder = tmp_path_factory.mktemp("runs")
     first = run(
-        folder / "first", SITES, initial_body, capture=True, num_rounds=3, tracking="tensorboard"
-    )
+        folder / "first", SITES, initial_body, capture=True, num_rounds=3, tracking="tensorboard",
+        site=tiny_job.KERAS,
+    )  # fmt: skip
     faulty = run(
         folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
         wait_seconds=60,
@@ -52,7 +47,7 @@ def by_recipe(folder, initial_body):
         num_rounds=3,
         warmup_epochs=1,
         initial_body=str(initial_body),
-        site=NumpySite("{SITE_NAME}", str(table)),
+        site=TinySite("{SITE_NAME}", str(table)),
         tracking="none",
     )
     made = recipe.execute(SimEnv(clients=list(SITES), workspace_root=str(folder / "recipe")))

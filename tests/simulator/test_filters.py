@@ -26,15 +26,16 @@ GAMMA = 1e-5
 """Largest change per image that the filters let out."""
 
 
-def run(folder, initial_body, filters, **settings):
+def run(folder, initial_body, filters, site=tiny_job.NUMPY, **settings):
     """Run the surgical job with further filters at some sites; what it left.
 
     Args:
         filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
+        site: See `tiny_job.make`.
     """
     fixed = {"send": "differences", "num_rounds": ROUNDS, "min_clients": 1, "warmup_epochs": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
-    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
+    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own, site=site)
     for name, added in filters.items():
         client = job_folder.client_config(job, f"app_{name}")
         lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
@@ -61,7 +62,8 @@ def private(tmp_path_factory, initial_body):
     svt = (SVT, f"fraction = 0.9, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
     exclude = (EXCLUDE, r'exclude_vars = "^bn/"')
     filters = {"north": [KEEP, percentile], "west": [KEEP, percentile], "south": [exclude, svt]}
-    return run(tmp_path_factory.mktemp("private"), initial_body, filters)
+    folder = tmp_path_factory.mktemp("private")
+    return run(folder, initial_body, filters, site=tiny_job.KERAS)  # whose changes are large enough
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,8 @@ from tiny_run import SITES
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, initial_body):
     folder = tmp_path_factory.mktemp("encrypted")
-    job = tiny_job.make(
-        folder, SITES, job="surgical_he", settings={"num_rounds": 3, "warmup_epochs": 1}
-    )
+    knobs = {"num_rounds": 3, "warmup_epochs": 1}
+    job = tiny_job.make(folder, SITES, job="surgical_he", settings=knobs, site=tiny_job.KERAS)
     encrypted.provision(folder / "workspace" / "startup")
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     simulate(job, folder / "workspace", list(SITES), environment=environment)
