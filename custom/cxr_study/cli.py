@@ -210,7 +210,7 @@ def main() -> None:
     # A plain SIGTERM would end this process alone and leave the simulator's behind.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(prog_name="surgagg", standalone_mode=False))
     except _UsageError as error:
         # By itself, typer draws a box, for which it loads a tenth of a second of rich.
         if message := error.format_message():  # none where the help has been shown instead
