@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 import deployed
+import faulty_run
 import tiny_job
 from cxr_study import results
 from cxr_study.deployment import deployed_run, poc_run, services
@@ -191,9 +192,7 @@ class TestPocSystem:
             job_id = session.submit(job)
             deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
         left = services.processes(system.folder.resolve())
-        for process in left:
-            if any(word.endswith(".server_train") for word in process.cmdline()):
-                process.kill()
+        faulty_run.kill(system.kit("server"), ".server_train")(session, job_id)
         system.clean()
         assert not any(process.is_running() for process in left)
         assert not system.folder.exists()

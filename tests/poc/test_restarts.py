@@ -2,8 +2,10 @@
 
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 import deployed
@@ -31,16 +33,19 @@ def offline(system, site, until):
     """What stops all processes of a site until so many rounds are made."""
 
     def act(session, job_id):
-        stopped = services.processes(system.kit(site))
-        for process in stopped:
-            process.suspend()
+        site_processes = services.processes(system.kit(site))
+
+        def tell_all(signal_name):
+            for process in site_processes:
+                with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
+                    getattr(process, signal_name)()
 
         def wake():
             while deployed.rounds(system, job_id) < until:
                 time.sleep(0.1)
-            for process in stopped:
-                process.resume()
+            tell_all("resume")
 
+        tell_all("suspend")
         threading.Thread(target=wake).start()
 
     return act

@@ -5,10 +5,12 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Console
 
@@ -222,8 +224,9 @@ def kill(kit, *words):
     def act(session, job_id):
         wanted = words or (job_id,)
         for process in services.processes(kit):
-            if any(word in " ".join(process.cmdline()) for word in wanted):
-                process.kill()
+            with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
+                if any(word in " ".join(process.cmdline()) for word in wanted):
+                    process.kill()
 
     return act
 
