@@ -18,8 +18,7 @@ STRANGER = {"east": {"classes": ["Edema", "Hernia"], "images": 20}}  # Hernia: n
 
 def evaluate(folder, sites, model, **settings):
     """Evaluate a model on the tiny study; what the job left."""
-    keras = tiny_job.KERAS
-    job = tiny_job.make(folder, sites, job="evaluation", settings=settings, site=keras)
+    job = tiny_job.make(folder, sites, job="evaluation", settings=settings)
     (folder / "received").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CXR_MODEL", str(model))

@@ -13,7 +13,7 @@ from cxr_study.simulation import SimulationError, simulate
 from cxr_study.simulator_folders import server_folder
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load
-from tiny_run import SITES
+from tiny_run import KNOBS, SITES
 
 ROUNDS = 1
 UNION = sorted({name for site in SITES.values() for name in site["classes"]})
@@ -26,16 +26,15 @@ GAMMA = 1e-5
 """Largest change per image that the filters let out."""
 
 
-def run(folder, initial_body, filters, site=tiny_job.NUMPY, **settings):
+def run(folder, initial_body, filters, **settings):
     """Run the surgical job with further filters at some sites; what it left.
 
     Args:
         filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
-        site: See `tiny_job.make`.
     """
-    fixed = {"send": "differences", "num_rounds": ROUNDS, "min_clients": 1, "warmup_epochs": 1}
+    fixed = {**KNOBS, "send": "differences", "num_rounds": ROUNDS, "min_clients": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
-    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own, site=site)
+    job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
     for name, added in filters.items():
         client = job_folder.client_config(job, f"app_{name}")
         lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
@@ -63,7 +62,7 @@ def private(tmp_path_factory, initial_body):
     exclude = (EXCLUDE, r'exclude_vars = "^bn/"')
     filters = {"north": [KEEP, percentile], "west": [KEEP, percentile], "south": [exclude, svt]}
     folder = tmp_path_factory.mktemp("private")
-    return run(folder, initial_body, filters, site=tiny_job.KERAS)  # whose changes are large enough
+    return run(folder, initial_body, filters)
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,13 @@ from cxr_study.simulation import simulate
 from cxr_study.simulator_folders import server_folder
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.homomorphic.ciphertext import decrypted, is_packed
-from tiny_run import SITES
+from tiny_run import KNOBS, SITES
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, initial_body):
     folder = tmp_path_factory.mktemp("encrypted")
-    knobs = {"num_rounds": 3, "warmup_epochs": 1}
-    job = tiny_job.make(folder, SITES, job="surgical_he", settings=knobs, site=tiny_job.KERAS)
+    job = tiny_job.make(folder, SITES, job="surgical_he", settings=KNOBS)
     encrypted.provision(folder / "workspace" / "startup")
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     simulate(job, folder / "workspace", list(SITES), environment=environment)

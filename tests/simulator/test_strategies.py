@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import tiny_job
 from cxr_study.run_events import read_events
 from faulty_run import SITES
 from surgical_aggregation import wire
@@ -18,9 +17,9 @@ BODY = {"dense/kernel", "dense/bias"}
 
 @pytest.fixture(scope="module")
 def strategies(tmp_path_factory, initial_body):
-    """Two rounds of strategies, with Keras."""
+    """Two rounds of strategies."""
     folder = tmp_path_factory.mktemp("strategies")
-    kept = {"plan": KEEP_RESULTS, "num_rounds": 2, "site": tiny_job.KERAS}
+    kept = {"plan": KEEP_RESULTS, "num_rounds": 2}
     return {
         name: run(folder / name, SITES, initial_body, strategy=name, **kept)
         for name in ("fedavg", "fedbn")

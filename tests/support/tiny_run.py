@@ -14,6 +14,9 @@ SITES = {
     "west": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }
 
+KNOBS = {"num_rounds": 3, "warmup_epochs": 1, "learning_rate": 0.05, "tracking": "none"}
+"""Of the run that others are compared with."""
+
 
 def run(
     folder, sites, initial_body, *, job="surgical", capture=False, plan=(), states=None,
