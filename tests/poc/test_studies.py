@@ -1,4 +1,4 @@
-"""Studies through FLARE's simulator: made, made again, killed in between, and made in a POC."""
+"""Studies through FLARE's simulator, one of them killed in between, and made in a POC."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from cxr_study.studies import predictions, test_set
 from cxr_study.studies.data_file import read_data
 from cxr_study.studies.machine import Machine
 from cxr_study.studies.make import make
-from cxr_study.studies.run_folder import RUNS, read_result
+from cxr_study.studies.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import read_study
 
@@ -100,19 +100,25 @@ def kill_after_a_round(process, folder):
 
 
 @pytest.fixture(scope="module")
-def made(study):
-    """The studies made once, and a federated run of one once more with a kill."""
-    said = finish(study.start("undisturbed", *STUDIES))
-    process = study.start("killed", "cut", methods="surgical")
-    family = kill_after_a_round(process, study.home / "killed")
-    _, left = psutil.wait_procs(family, timeout=60)
-    finish(study.start("killed", "cut", methods="surgical"))
-    return SimpleNamespace(said=said, left=left)
+def cut(study):
+    """What the command said of "cut", which nothing disturbed."""
+    return finish(study.start("undisturbed", "cut"))
 
 
 @pytest.fixture(scope="module")
-def in_poc(made, study):
-    """The result of the federated run of "two" in a POC."""
+def killed(study):
+    """What ran on of "two" when it was killed, and its result after another start."""
+    process = study.start("killed", "two")
+    family = kill_after_a_round(process, study.home / "killed")
+    _, left = psutil.wait_procs(family, timeout=60)
+    finish(study.start("killed", "two"))
+    [result] = results(study.home / "killed").items()
+    return SimpleNamespace(left=left, key=result[0], result=result[1])
+
+
+@pytest.fixture(scope="module")
+def in_poc(study):
+    """Key and result of "two" in a POC, which nothing disturbed."""
     two = read_study(study.home / "two.yaml")
     done = make(
         [two], read_data(study.data), study.home / "poc", Selection(),
@@ -129,35 +135,33 @@ def results(folder):
 
 
 class TestStudy:
-    def test_every_run_is_made_and_told(self, made, study):
+    def test_every_run_is_made_and_told(self, cut, study):
         found = results(study.home / "undisturbed")
-        assert len(found) == 3
+        assert len(found) == 2
         assert all(result.rounds == ROUNDS for result in found.values())
-        assert made.said.count("done after") == 3
+        assert cut.count("done after") == 2
 
-    def test_a_figure_can_be_had_from_what_is_kept_alone(self, made, study):
-        folder = study.home / "undisturbed"
-        for key, result in results(folder).items():
-            for model, held in result.classes.items():
-                for name, kept in result.tests.items():
-                    table = test_set.read(kept, folder / "test_sets")
-                    predicted = predictions.read(folder / "runs" / key, model, name)
-                    assert predicted.shape == (len(table), len(held))
-                    assert set(classes(table)) >= set(held) or model == "chexpert"
-                    assert ((predicted > 0) & (predicted < 1)).all()
+    def test_a_figure_can_be_had_from_what_is_kept_alone(self, cut, killed, study):
+        for folder in (study.home / "undisturbed", study.home / "killed"):
+            for key, result in results(folder).items():
+                for model, held in result.classes.items():
+                    for name, kept in result.tests.items():
+                        table = test_set.read(kept, folder / "test_sets")
+                        predicted = predictions.read(folder / "runs" / key, model, name)
+                        assert predicted.shape == (len(table), len(held))
+                        assert set(classes(table)) >= set(held) or model == "chexpert"
+                        assert ((predicted > 0) & (predicted < 1)).all()
 
-    def test_sites_with_models_of_their_own_are_both_tested(self, made, study):
+    def test_sites_with_models_of_their_own_are_both_tested(self, cut, killed, study):
+        assert sorted(killed.result.classes) == ["chexpert", "nih"]
         found = results(study.home / "undisturbed").values()
-        assert sorted(sorted(result.classes) for result in found) == [
-            ["chexpert", "nih"], ["global"], ["global"],
-        ]  # fmt: skip
+        assert [sorted(result.classes) for result in found] == [["global"], ["global"]]
 
-    def test_the_test_set_is_the_same_for_all_of_a_study(self, made, study):
-        found = [result.tests for result in results(study.home / "undisturbed").values()]
-        cut = [tests for tests in found if "mimic" in tests]
-        assert len(cut) == 2 and cut[0] == cut[1]
+    def test_the_test_set_is_the_same_for_all_of_a_study(self, cut, study):
+        one, other = (result.tests for result in results(study.home / "undisturbed").values())
+        assert one == other and set(one) == {"nih", "mimic"}
 
-    def test_drift_is_on_record_for_the_classes_that_both_sites_hold(self, made, study):
+    def test_drift_is_on_record_for_the_classes_that_both_sites_hold(self, cut, study):
         found = results(study.home / "undisturbed").values()
         [surgical] = [r for r in found if r.column_similarity and r.column_similarity[0]]
         assert len(surgical.column_similarity) == ROUNDS
@@ -165,41 +169,27 @@ class TestStudy:
         assert all(set(each) == shared for each in surgical.column_similarity)
 
 
-class TestKilled:
-    def test_nothing_runs_on(self, made):
-        assert not made.left
+class TestKilledAndInPoc:
+    """Killed and continued in the simulator, and undisturbed in a POC, it is the same study."""
 
-    def test_the_results_are_those_of_the_undisturbed_study(self, made, study):
-        undisturbed, killed = (results(study.home / name) for name in ("undisturbed", "killed"))
-        assert len(killed) == 1
-        for key, other in killed.items():
-            result = undisturbed[key]
-            for name in ("rounds", "best_round", "losses", "column_similarity", "tests", "digests"):
-                assert getattr(result, name) == getattr(other, name), (key, name)
+    def test_nothing_runs_on(self, killed):
+        assert not killed.left
 
-    def test_the_predictions_are_bit_for_bit(self, made, study):
-        paths = list((study.home / "killed/runs").glob("*/*.npz"))
-        assert paths
-        for path in paths:
-            with (
-                np.load(path) as one,
-                np.load(study.home / "undisturbed/runs" / path.parent.name / path.name) as other,
-            ):
-                assert one.files == other.files
-                for name in one.files:
-                    np.testing.assert_array_equal(one[name], other[name])
-
-
-class TestPoc:
-    def test_the_models_and_all_that_is_kept_are_the_simulators_bit_for_bit(self, in_poc, study):
-        poc_key, poc = in_poc
-        found = results(study.home / "undisturbed")
-        assert poc_key not in found  # both were made
-        [simulated] = [result for result in found.values() if "chexpert" in result.classes]
+    def test_the_models_and_all_that_is_kept_are_the_same_bit_for_bit(self, in_poc, killed):
+        key, poc = in_poc
+        assert key != killed.key  # both were made
         for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
-            assert getattr(poc, name) == getattr(simulated, name), name
+            assert getattr(poc, name) == getattr(killed.result, name), name
 
-    def test_nothing_is_left_behind(self, in_poc, study):
+    @pytest.mark.parametrize("name", [PREDICTIONS_FILE, FEATURES_FILE])
+    def test_predictions_and_features_are_the_same_bit_for_bit(self, in_poc, killed, study, name):
+        folders = study.home / "killed" / RUNS / killed.key, study.home / "poc" / RUNS / in_poc[0]
+        mine, theirs = (np.load(folder / name) for folder in folders)
+        assert mine.files == theirs.files
+        for array in mine.files:
+            np.testing.assert_array_equal(mine[array], theirs[array])
+
+    def test_nothing_is_left_behind(self, in_poc, killed, study):
         assert not services.processes(study.home.resolve())
         assert not list(study.home.glob("*/runs/*/work"))
         children = psutil.Process().children(recursive=True)
