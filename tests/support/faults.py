@@ -21,7 +21,7 @@ from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
 LONGEST = 120.0
 """Seconds that a site is held up at most."""
 
-KINDS = ("kill", "slow", "last", "hold", "mark")
+KINDS = ("kill", "slow", "last", "away", "hold")
 """What can go wrong in an executor, in the order in which a round's faults strike."""
 
 ROUND = "faults.round"
@@ -39,15 +39,20 @@ def strikes(plan, folder, site, round_, kinds):
     return None
 
 
+def back(folder, site):
+    """The file by which a test says that a site that is "away" is back."""
+    return Path(folder) / f"{site}-back"
+
+
 class FaultyExecutor(KerasExecutor):
     """The job's executor, which fails when a task is done and the site's state is written.
 
     Args:
         site: The site it runs at.
         plan: "site:round:what" items; what is "kill" (of the process), "slow" (until the
-            round is over without it), "last" (until another site's result is there), "hold" (until
-            the task is aborted) or "mark" (nothing, but a mark for the test to act upon). In place
-            of a round a task's name, such as "test".
+            round is over without it), "last" (until another site's result is there), "away" (until
+            the test says that the site is back) or "hold" (until the task is aborted). In place of
+            a round a task's name, such as "test".
         folder: Where marks of what has struck are kept.
         settings: The job's own.
     """
@@ -72,6 +77,9 @@ class FaultyExecutor(KerasExecutor):
         if what == "last":
             kept = Path(self.folder)
             _wait(lambda: abort_signal.triggered or _sites(kept, round_) - {self.site})
+        if what == "away":
+            back_again = back(self.folder, self.site)
+            _wait(lambda: abort_signal.triggered or back_again.exists())
         if what == "hold":
             _wait(lambda: abort_signal.triggered)
         return reply
