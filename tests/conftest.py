@@ -29,7 +29,7 @@ NOT_QUICK = ("nvflare", "pip", "build")
 """Packages that a quick test does not run as a program."""
 
 WORKER = 4 * 2**30
-"""Memory for one worker and the sites that its tests start, each with TensorFlow; bytes."""
+"""Memory for one worker and the sites that its tests start, some with TensorFlow; bytes."""
 
 
 def pytest_addoption(parser):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ from cxr_study.studies.make import make
 from cxr_study.studies.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_study.studies.selection import Selection, StudyError
 from cxr_study.studies.study_file import read_study
+from surgical_aggregation.checkpoint import load
 
 STUDIES = {
     "cut": {
@@ -43,7 +45,7 @@ STUDIES = {
         "factor": "classes",
         "settings": [{"name": "20", "sites": ["nih", "chexpert"]}],
         "quick": ["20"],
-        "methods": {"personalised": ["fedbn"]},
+        "methods": {"surgical": ["fedbn"]},
         "seeds": 1,
         "tests": ["nih"],
     },
@@ -60,11 +62,10 @@ def study(tmp_path_factory):
     for name, content in STUDIES.items():
         (home / f"{name}.yaml").write_text(yaml.safe_dump(content))
 
-    def start(name, *studies, methods=""):
+    def start(name, title):
         command = [
             str(Path(sys.executable).with_name("surgagg")), "study", "run",
-            *(str(home / f"{each}.yaml") for each in studies),
-            "--data", str(data), "--out", str(home / name), "--methods", methods,
+            str(home / f"{title}.yaml"), "--data", str(data), "--out", str(home / name),
         ]  # fmt: skip
         return subprocess.Popen(
             command,
@@ -94,6 +95,7 @@ def kill_after_a_round(process, folder):
             break
         time.sleep(0.05)
     family = psutil.Process(process.pid).children(recursive=True)
+    assert family
     process.send_signal(signal.SIGKILL)
     process.communicate()
     return family
@@ -111,6 +113,8 @@ def killed(study):
     process = study.start("killed", "two")
     family = kill_after_a_round(process, study.home / "killed")
     _, left = psutil.wait_procs(family, timeout=60)
+    [model] = study.home.glob("killed/runs/*/*/part-0/server/simulate_job/models/last.npz")
+    assert 0 < load(model).manifest["round"] < ROUNDS
     finish(study.start("killed", "two"))
     [result] = results(study.home / "killed").items()
     return SimpleNamespace(left=left, key=result[0], result=result[1])
@@ -178,6 +182,7 @@ class TestKilledAndInPoc:
     def test_the_models_and_all_that_is_kept_are_the_same_bit_for_bit(self, in_poc, killed):
         key, poc = in_poc
         assert key != killed.key  # both were made
+        assert len(poc.column_similarity) == ROUNDS and all(poc.column_similarity)
         for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
             assert getattr(poc, name) == getattr(killed.result, name), name
 
@@ -192,8 +197,9 @@ class TestKilledAndInPoc:
     def test_nothing_is_left_behind(self, in_poc, killed, study):
         assert not services.processes(study.home.resolve())
         assert not list(study.home.glob("*/runs/*/work"))
-        children = psutil.Process().children(recursive=True)
-        assert not [child for child in children if "nvflare" in " ".join(child.cmdline())]
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                assert "nvflare" not in " ".join(child.cmdline())
 
     def test_sites_that_the_project_does_not_have_are_refused(self, study, tmp_path):
         with pytest.raises(StudyError, match=r"has the sites .*; setting '2' has others"):

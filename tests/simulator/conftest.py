@@ -41,13 +41,14 @@ def by_recipe(folder, initial_body):
     """The same run, as the recipe makes it."""
     table = folder / "sites.json"
     table.write_text(json.dumps(SITES))
-    done = subprocess.run(
-        [sys.executable, RECIPE, folder / "recipe", table, initial_body, json.dumps(KNOBS)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    workspace = Path(done.stdout.splitlines()[-1])
+    log, where = folder / "recipe.log", folder / "recipe.txt"
+    command = [RECIPE, folder / "recipe", table, initial_body, json.dumps(KNOBS), where]
+    with log.open("w") as output:
+        done = subprocess.run(
+            [sys.executable, *command], stdout=output, stderr=subprocess.STDOUT, timeout=300
+        )
+    assert done.returncode == 0, log.read_text()[-3000:]
+    workspace = Path(where.read_text())
     models = workspace / "server/simulate_job/models"
     return SimpleNamespace(
         workspace=workspace, best=load(models / "best.npz"), last=load(models / "last.npz")

@@ -12,6 +12,7 @@ from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
 from cxr_study.simulation import server_folder
 from cxr_study.split_file import read_split
+from surgical_aggregation.checkpoint import digest, load
 from typed import Typist
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,15 @@ class TestRun:
         assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
         assert summary.num_rounds == 2 and summary.image_size == 32
 
+    def test_frozen_batch_normalisation_is_the_initial_bodys_to_the_last_bit(
+        self, phantom, initial_body
+    ):
+        start = load(initial_body).variables
+        last = load(server_folder(phantom.folder / "workspace") / "models/last.npz").variables
+        frozen = {path for path, value in start.items() if value.tobytes() == last[path].tobytes()}
+        statistics = ("gamma", "beta", "moving_mean", "moving_variance")
+        assert frozen == {path for path in start if path.endswith(statistics)}
+
     def test_each_site_alone_knows_its_own_classes(self, phantom):
         own = {
             site: {row.class_name for row in phantom.summary.test if row.model == "own"
@@ -161,8 +171,6 @@ class TestReal:
 
 class TestInit:
     def test_it_writes_the_body_and_says_its_digest_on_one_line(self, initial_body, surgagg):
-        from surgical_aggregation.checkpoint import digest, load
-
         checkpoint = load(initial_body)
         assert checkpoint.manifest["initial_body_sha256"] == digest(checkpoint.variables)
         assert checkpoint.manifest["weights"] == "none"

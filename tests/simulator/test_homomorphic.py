@@ -21,11 +21,16 @@ from tiny_run import KNOBS, SITES
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, initial_body):
-    folder = tmp_path_factory.mktemp("encrypted")
-    job = tiny_job.make(folder, SITES, job="surgical_he", settings=KNOBS)
+    return encrypted_run(tmp_path_factory.mktemp("encrypted"), SITES, initial_body)
+
+
+def encrypted_run(folder, sites, initial_body, site=tiny_job.NUMPY, **settings):
+    """Run the encrypted job; its workspace."""
+    knobs = {**KNOBS, "tracking": "tensorboard", **settings}
+    job = tiny_job.make(folder, sites, job="surgical_he", settings=knobs, site=site)
     encrypted.provision(folder / "workspace" / "startup")
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
-    simulate(job, folder / "workspace", list(SITES), environment=environment)
+    simulate(job, folder / "workspace", list(sites), environment=environment)
     return folder / "workspace"
 
 
@@ -61,3 +66,12 @@ def test_best_model_is_chosen_and_tested_as_in_the_clear(run, runs):
     for site in SITES:
         for one in ("SRV_best", "SRV_last"):
             assert measured[site][one]["bce"] == pytest.approx(plain[site][one]["bce"], abs=1e-5)
+
+
+def test_a_site_that_trains_with_tensorflow_encrypts(tmp_path, initial_body):
+    """TenSEAL after TensorFlow would end its process."""
+    north = {"north": SITES["north"]}
+    run = encrypted_run(
+        tmp_path, north, initial_body, tiny_job.KERAS, num_rounds=1, min_clients=1, tracking="none"
+    )
+    assert is_packed(model(run, "last").variables["head/Edema/kernel"])

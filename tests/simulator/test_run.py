@@ -133,8 +133,8 @@ class TestTracking:
         assert not list(runs.recipe.workspace.rglob("events.out.*"))
 
 
-class TestReproducibility:
-    def test_same_seed_gives_bit_equal_models_by_folder_and_by_recipe(self, runs):
+class TestRecipe:
+    def test_it_ends_with_the_folders_models_bit_for_bit(self, runs):
         for name in ("best", "last"):
             first, second = getattr(runs.first, name), getattr(runs.recipe, name)
             assert first.manifest == second.manifest

@@ -15,6 +15,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import checkpoint
 from surgical_aggregation.checkpoint import Checkpoint
+from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
 
@@ -50,7 +51,7 @@ class FaultyExecutor(KerasExecutor):
     Args:
         site: The site it runs at.
         plan: "site:round:what" items; what is "kill" (of the process), "slow" (until the
-            round is over without it), "last" (until another site's result is there), "away" (until
+            round is over without it), "last" (until another's result is accepted), "away" (until
             the test says that the site is back) or "hold" (until the task is aborted). In place of
             a round a task's name, such as "test".
         folder: Where marks of what has struck are kept.
@@ -75,19 +76,14 @@ class FaultyExecutor(KerasExecutor):
             closed = Path(self.folder) / f"round-{round_ + 1}.npz"
             _wait(lambda: abort_signal.triggered or closed.exists())
         if what == "last":
-            kept = Path(self.folder)
-            _wait(lambda: abort_signal.triggered or _sites(kept, round_) - {self.site})
+            accepted = Path(self.folder)
+            _wait(lambda: abort_signal.triggered or any(accepted.glob(f"accepted-{round_}-*")))
         if what == "away":
             back_again = back(self.folder, self.site)
             _wait(lambda: abort_signal.triggered or back_again.exists())
         if what == "hold":
             _wait(lambda: abort_signal.triggered)
         return reply
-
-
-def _sites(folder, round_):
-    """Sites whose results of a round are kept."""
-    return {path.stem.rpartition("-")[0] for path in folder.glob(f"*-{round_}.npz")} - {"round"}
 
 
 def _wait(until):
@@ -120,6 +116,8 @@ class KeepResults(Filter):
 class KeepRounds(FLComponent):
     """Keeps the global model after every round, as round-<number of rounds made>.npz.
 
+    Whose result it took in a round, accepted-<round>-<site> says as soon as it did.
+
     Args:
         folder: Where.
     """
@@ -129,6 +127,10 @@ class KeepRounds(FLComponent):
         self.folder = folder
 
     def handle_event(self, event_type, fl_ctx):
+        if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
+            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
+                round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+                Path(self.folder, f"accepted-{round_}-{peer_name(fl_ctx)}").touch()
         if event_type == AppEventType.ROUND_DONE:
             made = fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1
             last = checkpoint_folders(fl_ctx)[0] / LAST_FILE

@@ -1,6 +1,8 @@
-"""A recipe in FLARE's simulator, apart from pytest as NumPy's sites replace Keras; prints where.
+"""A recipe in FLARE's simulator, apart from pytest as NumPy's sites replace Keras.
 
-python simulated_recipe.py <folder> <site table> <initial body> <knobs, as JSON>
+python simulated_recipe.py <folder> <site table> <initial body> <knobs, as JSON> <file>
+
+Where it ran stands in the file then.
 """
 
 import json
@@ -13,7 +15,7 @@ from cxr_study.recipe import SurgicalAggregationRecipe
 from numpy_site import NumpySite
 
 
-def main(folder, table, initial_body, knobs):
+def main(folder, table, initial_body, knobs, file):
     sites = list(json.loads(Path(table).read_text()))
     recipe = SurgicalAggregationRecipe(
         sites=sites,
@@ -21,7 +23,8 @@ def main(folder, table, initial_body, knobs):
         site=NumpySite("{SITE_NAME}", table),
         **json.loads(knobs),
     )
-    print(recipe.execute(SimEnv(clients=sites, workspace_root=folder)).get_result())
+    run = recipe.execute(SimEnv(clients=sites, workspace_root=folder))
+    Path(file).write_text(str(run.get_result()))
 
 
 if __name__ == "__main__":
