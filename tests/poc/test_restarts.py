@@ -36,19 +36,19 @@ def offline(system, site, until, struck):
     def act(session, job_id):
         site_processes = services.processes(system.kit(site))
 
-        def tell_all(signal_name):
+        def each(how):
             for process in site_processes:
                 with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
-                    getattr(process, signal_name)()
+                    getattr(process, how)()
 
         def wake():
             deadline = time.monotonic() + faults.LONGEST
             while deployed.rounds(system, job_id) < until and time.monotonic() < deadline:
                 time.sleep(0.1)
-            tell_all("resume")
+            each("resume")
             faults.back(struck, site).touch()
 
-        tell_all("suspend")
+        each("suspend")
         threading.Thread(target=wake).start()
 
     return act

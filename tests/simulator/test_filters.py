@@ -35,8 +35,8 @@ def run(folder, initial_body, filters, **settings):
     fixed = {**KNOBS, "send": "differences", "num_rounds": ROUNDS, "min_clients": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
     job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
-    for name, added in filters.items():
-        client = job_folder.client_config(job, f"app_{name}")
+    for site, added in filters.items():
+        client = job_folder.client_config(job, f"app_{site}")
         lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
         before, after = re.split(KEEP_AT_SITE, client.read_text())
         client.write_text(before + lines + after)
@@ -61,8 +61,7 @@ def private(tmp_path_factory, initial_body):
     svt = (SVT, f"fraction = 0.9, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
     exclude = (EXCLUDE, r'exclude_vars = "^bn/"')
     filters = {"north": [KEEP, percentile], "west": [KEEP, percentile], "south": [exclude, svt]}
-    folder = tmp_path_factory.mktemp("private")
-    return run(folder, initial_body, filters)
+    return run(tmp_path_factory.mktemp("private"), initial_body, filters)
 
 
 @pytest.fixture(scope="module")

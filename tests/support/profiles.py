@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-EXAMPLES = {"dev": 10, "ci": 50, "deep": 1000}
+EXAMPLES = {"dev": 10, "ci": 100, "deep": 1000}
 
 for name, number in EXAMPLES.items():
     # A machine that does several things at once has no steady pace, so no deadline.

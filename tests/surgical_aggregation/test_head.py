@@ -154,7 +154,7 @@ class TestMerge:
             np.testing.assert_allclose(kernel, expected[name][0], rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(bias, expected[name][1], rtol=1e-5, atol=1e-6)
 
-    @settings(max_examples=examples(15))
+    @settings(max_examples=examples(30))
     @given(heads_and_weights())
     def test_same_order_gives_the_same_bits(self, drawn):
         heads, weights = drawn

@@ -76,7 +76,7 @@ def test_images_of_one_patient_count_once():
     assert len(rectangles(places, ["1"] * 5 + list("23456"), 5)) == 1
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(40))
 @given(st.integers(0, 10**6), st.integers(2, 20))
 def test_no_rectangle_holds_few_patients_and_all_together_hold_every_image(seed, min_count):
     rng = np.random.default_rng(seed)

@@ -328,7 +328,7 @@ def test_the_undamaged_tables_are_read_as_written_down(official, read_files):
 
 
 @every_data_set
-@fuzz(20)
+@fuzz(40)
 @given(data=st.data())
 def test_harmless_differences_between_files_change_nothing(official, read_files, data):
     draw, files, zipped = data.draw, [], []
@@ -355,7 +355,7 @@ def test_harmless_differences_between_files_change_nothing(official, read_files,
 
 
 @every_data_set
-@fuzz(60)
+@fuzz(120)
 @given(data=st.data())
 def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_files, data):
     draw = data.draw
@@ -379,7 +379,7 @@ def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_
 
 
 @every_data_set
-@fuzz(40)
+@fuzz(80)
 @given(data=st.data())
 def test_a_damaged_shape_is_refused(official, read_files, data):
     draw = data.draw
@@ -421,7 +421,7 @@ def test_a_damaged_shape_is_refused(official, read_files, data):
 
 
 @every_data_set
-@fuzz(60)
+@fuzz(120)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_or_the_rows_left_are_right(official, read_files, data):
     draw = data.draw
