@@ -64,7 +64,7 @@ def simulate(
     server = server_folder(workspace)
     workspace.parent.mkdir(parents=True, exist_ok=True)
     command = [
-        sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator",
+        sys.executable, "-m", "cxr_study.simulator",
         str(job), "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
     ]  # fmt: skip
     with log.open("w", encoding="utf-8") as output:

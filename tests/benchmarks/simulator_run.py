@@ -44,7 +44,7 @@ def role(command):
     line = " ".join(command)
     if "simulator_worker" in line:
         return f"site {command[command.index('--client') + 1]}"
-    return "server and parents" if "simulator.simulator" in line else None
+    return "server and parents" if "cxr_study.simulator " in line else None
 
 
 def main():

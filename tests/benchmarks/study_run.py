@@ -51,7 +51,7 @@ def role(command):
     line = " ".join(command)
     if "simulator_worker" in line:
         return ROLES[0]
-    return ROLES[1] if "simulator.simulator" in line else ROLES[2]
+    return ROLES[1] if "cxr_study.simulator " in line else ROLES[2]
 
 
 def profile(run, folder):

@@ -21,7 +21,7 @@ import pytest
 
 HERE = Path(__file__)
 KINDS = {
-    "simulator": r"simulator\.simulator ",
+    "simulator": r"(cxr_study|simulator)\.simulator ",
     "simulated site": r"simulator_worker",
     "site's service": r"client_train",
     "server's service": r"server_train",

@@ -92,7 +92,7 @@ class TestSimulate:
         run(environment={"CXR_SITES": "/my/sites"})
         log = (tmp_path / "runs/workspace-simulator.log").read_text()
         assert log == (
-            f"-m nvflare.private.fed.app.simulator.simulator {tmp_path}/job "
+            f"-m cxr_study.simulator {tmp_path}/job "
             f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
         )
 

@@ -19,7 +19,7 @@ from surgical_aggregation.persistor import LAST_FILE
 from surgical_aggregation.site_state import has_state
 
 _ATTEMPTS = 3
-"""FLARE loses a connection now and then where simulators start at once."""
+"""A run that lost a site's process, to a full memory say, goes on from its last round."""
 
 
 def train(training: Training, tell: Tell) -> Trained:
