@@ -37,22 +37,24 @@ def reserve_ports(number: int) -> list[int]:
     return [held.getsockname()[1] for held in made]
 
 
-class ClientRunner(simulator_runner.SimulatorClientRunner):
-    """Tells each site's process its own name.
+_do_one_task = simulator_runner.SimulatorClientRunner.do_one_task
+
+
+def run_site(
+    runner: simulator_runner.SimulatorClientRunner, client: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Run a site's process, as FLARE's `do_one_task` does, and tell it its own name.
 
     FLARE's threads, one a site, write the name into a dictionary that they share, and send it: a
     process may be told the name of another site, which then takes part twice, and it never.
     """
-
-    def do_one_task(self, client: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run a site's process; see FLARE's."""
-        own = copy.copy(self)
-        own.build_ctx = dict(self.build_ctx)
-        return super(ClientRunner, own).do_one_task(client, *args, **kwargs)
+    own = copy.copy(runner)
+    own.build_ctx = dict(runner.build_ctx)
+    return _do_one_task(own, client, *args, **kwargs)
 
 
 if __name__ == "__main__":
     simulator_runner.get_open_ports = reserve_ports
     simulator_deployer.get_open_ports = reserve_ports
-    simulator_runner.SimulatorClientRunner = ClientRunner
+    simulator_runner.SimulatorClientRunner.do_one_task = run_site
     runpy.run_module("nvflare.private.fed.app.simulator.simulator", run_name="__main__")

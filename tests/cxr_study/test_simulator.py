@@ -3,6 +3,7 @@
 import pickle
 import shutil
 import socket
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -59,7 +60,9 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
     sites, sending, told = ["north", "south"], threading.Barrier(2), []
     monkeypatch.setattr(sys, "executable", shutil.which("true"))  # as the sites' processes
     place = SimpleNamespace(workspace=str(tmp_path), log_config=None, set=None)
-    runner = simulator.ClientRunner("", place, [], {}, place, {"client_name": "none yet"})
+    runner = simulator.simulator_runner.SimulatorClientRunner(
+        "", place, [], {}, place, {"client_name": "none yet"}
+    )
     runner._create_connection = lambda *_, **__: Connection(sending, told)
     cell = SimpleNamespace(
         get_root_url_for_child=lambda: "tcp://server", get_internal_listener_url=lambda: None
@@ -69,8 +72,34 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
         for folder in ("startup", "local"):
             (tmp_path / site / folder).mkdir(parents=True)
         client = SimpleNamespace(client_name=site, token="token", cell=cell)
-        runner.do_one_task(client, 2, None, threading.Lock())
+        simulator.run_site(runner, client, 2, None, threading.Lock())
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(start, sites))
     assert sorted(told) == sites
+
+
+INSTALLED = """
+import runpy, sys
+from nvflare.private.fed.app.deployer import simulator_deployer
+from nvflare.private.fed.app.simulator import simulator_runner
+
+class Runner:
+    def __init__(self, **arguments):
+        pass
+
+    def run(self):
+        for place in (simulator_runner, simulator_deployer):
+            print(place.get_open_ports.__name__)
+        print(simulator_runner.SimulatorClientRunner.do_one_task.__name__)
+
+simulator_runner.SimulatorRunner = Runner
+sys.argv[1:] = ["job"]
+runpy.run_module("cxr_study.simulator", run_name="__main__")
+"""
+
+
+def test_flares_program_runs_with_both():
+    command = [sys.executable, "-c", INSTALLED]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["reserve_ports", "reserve_ports", "run_site"], done.stderr
