@@ -46,6 +46,11 @@ def seconds(aggregator, shareables, model):
     return time.perf_counter() - began
 
 
+def surgical():
+    """Our aggregator, which weighs by images as the stock one does."""
+    return SurgicalAggregator("fedavg", body_weighting="samples", head_weighting="samples")
+
+
 def main():
     """Print a table of medians."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -67,7 +72,7 @@ def main():
             shareable.set_peer_props({ReservedKey.IDENTITY_NAME: site})
         pairs = [
             (
-                seconds(SurgicalAggregator("samples", "samples"), shareables, model),
+                seconds(surgical(), shareables, model),
                 seconds(
                     InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS),
                     shareables,

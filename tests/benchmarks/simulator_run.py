@@ -65,10 +65,11 @@ def main():
         simulate(job, workspace, sites)
         wall = time.perf_counter() - began
         memory.done.set()
-        trained = {entry.round: entry for entry in results.rounds(workspace)}
+        server = server_folder(workspace)
+        trained = {entry.round: entry for entry in results.rounds(server)}
         print("round   seconds   slowest site trains + validates   beyond")
         beyond = []
-        for event in read_events(server_folder(workspace)):
+        for event in read_events(server):
             if event["event"] != "round":
                 continue
             slowest = max(
@@ -77,8 +78,9 @@ def main():
             )
             beyond.append(event["seconds"] - slowest)
             print(f"{event['round']:5d} {event['seconds']:9.2f} {slowest:33.2f} {beyond[-1]:8.2f}")
-        steady = beyond[1:]  # round 0 starts the processes, reads the data and warms up
-        print(f"beyond training and validation, round 1 on: mean {sum(steady) / len(steady):.2f} s")
+        if steady := beyond[1:]:  # round 0 starts the processes, reads the data and warms up
+            mean = sum(steady) / len(steady)
+            print(f"beyond training and validation, round 1 on: mean {mean:.2f} s")
         print(f"whole run {wall:.1f} s")
         for name, peak in sorted(memory.peak.items()):
             print(f"peak memory {name}: {peak / 2**20:.0f} MiB")

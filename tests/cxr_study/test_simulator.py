@@ -1,4 +1,4 @@
-"""What FLARE's simulator of ours does otherwise than FLARE's own."""
+"""The two races of FLARE's simulator that a run of ours does not have."""
 
 import pickle
 import shutil

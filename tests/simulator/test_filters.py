@@ -116,7 +116,7 @@ def test_the_filter_was_at_work(private, runs, initial_body):
 
 
 def test_noise_on_running_variances_is_refused_and_never_becomes_the_model(loud):
-    assert loud.refused
+    assert loud.refused, loud.reason
     for event in loud.refused:
         assert "'bn/moving_variance' has" in event["reason"]
         assert "use strategy 'fedbn' or 'fedbn+'" in event["reason"]

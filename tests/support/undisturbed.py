@@ -7,7 +7,7 @@ import numpy as np
 
 import faulty_job
 import tiny_job
-from cxr_study.simulation import LostSiteError, simulate
+from cxr_study.simulation import simulate
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from faulty_run import KNOBS, SITES
 from once import once
@@ -35,17 +35,10 @@ class Undisturbed:
 
     def run(self):
         """Run it; returns itself."""
-        try:
-            self._simulate()
-        except LostSiteError:  # FLARE loses a connection now and then
-            shutil.rmtree(self.folder)
-            self._simulate()
-        return self
-
-    def _simulate(self):
         job = faulty_job.make(self.folder, SITES, job=self.job, settings=self.knobs)
         environment = {"CXR_INITIAL_BODY": str(self.initial_body)}
         simulate(job, self.folder / "workspace", list(SITES), environment=environment)
+        return self
 
     def after(self, made):
         """The model after so many rounds."""

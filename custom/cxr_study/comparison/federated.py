@@ -95,7 +95,7 @@ def _run(
 
     try:
         once()
-    except LostSiteError:  # FLARE loses a connection now and then where simulators start at once
+    except LostSiteError:  # to a full memory, say
         shutil.rmtree(_workspace(folder), ignore_errors=True)
         once()
 
