@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.aggregator import Aggregator
@@ -17,10 +18,10 @@ from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array, Variables, mean_by_name
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
 from surgical_aggregation.contribution import Contribution, Expected, added, fault
-from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import HOLDERS, GlobalModel, current_global_model
 from surgical_aggregation.head import columns, from_columns, merge
 from surgical_aggregation.refusal import Refusal, announce
+from surgical_aggregation.site_identity import site_of
 from surgical_aggregation.weighting import WeightingError, body_weights, head_weights
 
 
@@ -44,7 +45,6 @@ class SurgicalAggregator(Aggregator):
             without is not. Default False.
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
-        min_sites: Accepted results a round needs, else the run stops with the reasons. Default 1.
 
     Raises:
         StrategyError: The strategy is unknown.
@@ -60,7 +60,6 @@ class SurgicalAggregator(Aggregator):
         personal_head: bool = False,
         body_weighting: str = "mean",
         head_weighting: str = "mean",
-        min_sites: int = 1,
     ):
         super().__init__()
         strategies.check(strategy)
@@ -70,10 +69,8 @@ class SurgicalAggregator(Aggregator):
         self.personal_head = personal_head
         self.body_weighting = body_weighting
         self.head_weighting = head_weighting
-        self.min_sites = min_sites
         self._lock = threading.Lock()
         self._accepted: dict[str, Contribution] = {}
-        self._refused: list[Refusal] = []
         self._closed = False
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
@@ -84,7 +81,7 @@ class SurgicalAggregator(Aggregator):
         Returns:
             Whether the result will be averaged; a refusal has been announced.
         """
-        site = peer_name(fl_ctx)
+        site = site_of(fl_ctx)
         current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         try:
             with self._lock:  # FLARE may call from several threads
@@ -93,9 +90,8 @@ class SurgicalAggregator(Aggregator):
             reason = f"it could not be read ({type(error).__name__}: {error})"
         if reason is None:
             return True
-        refusal = Refusal(site, current, reason)
-        self._refused.append(refusal)
-        announce(self, refusal, fl_ctx)
+        task = fl_ctx.get_prop(FLContextKey.TASK_NAME)
+        announce(self, Refusal(site, task, current, reason), fl_ctx)
         return False
 
     def _take(
@@ -141,20 +137,15 @@ class SurgicalAggregator(Aggregator):
             Averaged variables as weights; meta says which sites' columns went into each class.
 
         Raises:
-            WeightingError: Fewer than `min_sites` results were accepted. FLARE would otherwise go
-                on with an empty round.
+            WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
         """
         with self._lock:
             self._closed = True
             accepted = dict(sorted(self._accepted.items()))
-            refused = list(self._refused)
-        if len(accepted) < max(1, self.min_sites):
-            reasons = "; ".join(f"{r.site}: {r.reason}" for r in refused)
+        if not accepted:
             raise WeightingError(
-                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs accepted results of "
-                f"{self.min_sites} sites; got {len(accepted)} (accepted: "
-                f"{', '.join(accepted) or 'none'}; refused: {reasons or 'none'}). Mend the sites, "
-                "or lower min_clients."
+                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
+                "one site at least; got none. The server's log says which were refused, and why."
             )
         similarity = self._similarity(accepted)
         fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
@@ -184,7 +175,6 @@ class SurgicalAggregator(Aggregator):
         """Forget the round."""
         with self._lock:
             self._accepted = {}
-            self._refused = []
             self._closed = False
 
 

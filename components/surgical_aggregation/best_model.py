@@ -14,8 +14,9 @@ from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.declared_classes import declared_classes
 from surgical_aggregation.global_model import BEST_ROUND, current_global_model
+from surgical_aggregation.site_identity import site_of
 
 BEST = "surgical.best"
 """Context property beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric",
@@ -75,14 +76,14 @@ class BestModelSelector(FLComponent):
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
                 metrics = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS)
-                self._taught.add(peer_name(fl_ctx))
+                self._taught.add(site_of(fl_ctx))
                 self._measured(metrics, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
         elif event_type == EventType.START_WORKFLOW and self._is_final(fl_ctx):
             self._clear()
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and self._is_final(fl_ctx):
-            if self._has_a_say(peer_name(fl_ctx), fl_ctx):
+            if self._has_a_say(site_of(fl_ctx), fl_ctx):
                 self._measured(_metrics(fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)), fl_ctx)
         elif event_type == EventType.END_WORKFLOW and self._is_final(fl_ctx):
             self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
@@ -120,7 +121,7 @@ class BestModelSelector(FLComponent):
         fl_ctx.set_prop(BEST_ROUND, round_, private=True, sticky=True)
 
     def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
-        site = peer_name(fl_ctx)
+        site = site_of(fl_ctx)
         loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
         if not isinstance(loss, float) or not 0 <= loss < math.inf:
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {loss!r}")

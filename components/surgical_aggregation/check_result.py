@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import declared_classes, peer_name
+from surgical_aggregation.declared_classes import declaration_fault, declared_classes
 from surgical_aggregation.permitted_filter import PermittedFilter
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.server_policy import Table
+from surgical_aggregation.site_identity import site_of
 
 
 class CheckResult(PermittedFilter):
     """Refuse a training result with columns that its site has not declared or may not teach.
+
+    Or one of a site that passes for another, or has declared other classes before.
 
     Runs on the server, on the result of the training task, ahead of any aggregator:
 
@@ -37,14 +41,16 @@ class CheckResult(PermittedFilter):
         """Pass the result, or put an error reply in its place."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
-        site = peer_name(fl_ctx)
         reason = self._reason(shareable, fl_ctx)
         if reason is None:
             return shareable
-        announce(self, Refusal(site, fl_ctx.get_prop(AppConstants.CURRENT_ROUND), reason), fl_ctx)
+        task, round_ = map(fl_ctx.get_prop, (FLContextKey.TASK_NAME, AppConstants.CURRENT_ROUND))
+        announce(self, Refusal(site_of(fl_ctx), task, round_, reason), fl_ctx)
         return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
+        if reason := declaration_fault(fl_ctx):
+            return reason
         try:
             sent = set(wire.classes_of(wire.result(shareable).data))
         except Exception as error:  # whatever a site sends

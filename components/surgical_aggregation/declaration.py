@@ -1,15 +1,19 @@
 """How a site tells the server which classes it holds, and nobody else."""
 
+import uuid
+
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.permitted_site import PermittedSite
-from surgical_aggregation.server_policy import Table, tables
 from surgical_aggregation.site import find_site
 
 CLASSES = "surgical.classes"
 """Name of the public sticky property; public, so that it rides on every message to the server."""
+
+PROCESS = "surgical.process"
+"""Likewise: which of the site's processes declares. A new one may declare other classes."""
 
 
 class DeclareClasses(FLComponent):
@@ -37,43 +41,8 @@ class DeclareClasses(FLComponent):
             self.log_error(fl_ctx, f"no classes to declare: {error}", fire_event=False)
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
+        fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
         self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
         if isinstance(site, PermittedSite):
             withheld = "; ".join(f"{name} ({why})" for name, why in site.withheld.items())
             self.log_info(fl_ctx, f"this site's policy withholds: {withheld}")
-
-
-def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
-    """Classes that the peer has declared; empty when it has declared none.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-    """
-    peer = fl_ctx.get_peer_context()
-    classes = peer.get_prop(CLASSES) if peer else None
-    if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
-        return ()
-    return tuple(classes)
-
-
-def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
-    """Classes that the peer has declared and that every table lets it hold.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-        permitted: The job's table, site -> classes; None: the job has none. Where neither it nor
-            the server's own policy has one, a site may hold what it declares.
-
-    Raises:
-        PolicyError: A table is not usable.
-    """
-    allowed = [table.get(peer_name(fl_ctx), ()) for table in tables(fl_ctx, permitted)]
-    return tuple(
-        name for name in declared_classes(fl_ctx) if all(name in classes for classes in allowed)
-    )
-
-
-def peer_name(fl_ctx: FLContext) -> str:
-    """Name of the site that a message comes from or goes to, on the server."""
-    peer = fl_ctx.get_peer_context()
-    return str(peer.get_identity_name()) if peer else "?"

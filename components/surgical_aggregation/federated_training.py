@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
-from surgical_aggregation import lineage
+from surgical_aggregation import lineage, metrics
+from surgical_aggregation.collecting_controller import CollectingController
+from surgical_aggregation.declared_classes import declared_classes
 from surgical_aggregation.global_model import BEST_ROUND, current_global_model, from_learnable
 
 TRAINING_STOPPED = "surgical.training_stopped"
@@ -19,13 +23,15 @@ STOPPED = "surgical.stopped"
 """Context property: {"round" that was the last, "best_round", "patience"}."""
 
 
-class FederatedTraining(ScatterAndGather):
+class FederatedTraining(CollectingController, ScatterAndGather):
     """ScatterAndGather with early stopping, and with the checkpoint's round as its first.
 
-    Runs on the server. The model of round r, which round r starts from, is measured in round r.
-    When the best model is `patience` rounds older, round r is the last: it is finished, and the
-    model that it made is written, measured as the final one by the workflow after this, and may
-    still be the best. The workflows that follow run as after any last round.
+    Runs on the server. Results are collected as `CollectingController` says.
+
+    The model of round r, which round r starts from, is measured in round r. When the best model is
+    `patience` rounds older, round r is the last: it is finished, and the model that it made is
+    written, measured as the final one by the workflow after this, and may still be the best. The
+    workflows that follow run as after any last round.
 
     Rounds since the best model are counted across continued jobs. While there is no best model,
     nothing is counted.
@@ -35,7 +41,7 @@ class FederatedTraining(ScatterAndGather):
             run which is continued has not made, be it none. Default 5.
         patience: Rounds without a better model after which to stop. Default 0: never; the papers:
             25.
-        min_clients: Results that a round needs. Default 1.
+        min_clients: Accepted results that a round needs. Default 1.
         wait_time_after_min_received: Seconds to wait for the others then. Default 10.
         train_timeout: Seconds that a site may train. Default 0: no limit.
         aggregator_id: Id of the aggregator. Default "aggregator".
@@ -79,6 +85,15 @@ class FederatedTraining(ScatterAndGather):
         self.min_clients = min_clients
         self.wait_time_after_min_received = wait_time_after_min_received
         self.train_timeout = train_timeout
+
+    def current_round(self, fl_ctx: FLContext) -> int | None:
+        """The round that is running."""
+        return fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+
+    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
+        """What is wrong with the metrics that came with a trained model."""
+        measured = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS, {})
+        return metrics.fault(measured, declared_classes(fl_ctx))
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and begin with its round."""

@@ -13,9 +13,9 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsSender
 
-from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import current_global_model
 from surgical_aggregation.metrics_stream import measured
+from surgical_aggregation.site_identity import site_of
 
 
 class MeanMetrics(AnalyticsSender):
@@ -53,7 +53,7 @@ class MeanMetrics(AnalyticsSender):
 
     def _collect(self, result: str, fl_ctx: FLContext) -> None:
         """Note the numbers in a site's result; whatever else it sends is left out."""
-        self._sites[peer_name(fl_ctx)] = {
+        self._sites[site_of(fl_ctx)] = {
             name: value
             for name, value in measured(fl_ctx.get_prop(result)).items()
             if isinstance(value, float) and math.isfinite(value)

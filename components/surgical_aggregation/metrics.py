@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Collection, Mapping
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +14,18 @@ Floats = NDArray[np.floating]
 
 IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
 """How the names of `counts` begin."""
+
+REPORTED = {
+    "bce": (math.inf, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
+    POSITIVES: (math.inf, True), NEGATIVES: (math.inf, True), "train_loss": (math.inf, False),
+    "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
+    "train_seconds": (math.inf, False),
+}  # fmt: skip
+"""What a site may report: how the names begin -> (largest value, whether there is one a class).
+
+The smallest value is 0, and no value is infinite."""
+
+_LARGEST = 1e300  # finite also as a float
 
 _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
@@ -100,6 +115,32 @@ def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
         values[f"{POSITIVES}/{name}"] = float((labels[:, column] == 1).sum())
         values[f"{NEGATIVES}/{name}"] = float((labels[:, column] == 0).sum())
     return values
+
+
+def fault(values: object, classes: Collection[str]) -> str | None:
+    """Why what a site reports must be refused; None when it may be read by anybody.
+
+    Args:
+        values: What came in the place of named values.
+        classes: Those that the site holds.
+
+    Returns:
+        The first fault found, in words that name the value: it is no mapping, a name is none of
+        `REPORTED` or of another's class, or a value no finite number in its range.
+    """
+    if not isinstance(values, Mapping):
+        return f"metrics must be numbers by name; got {type(values).__name__}"
+    held = set(classes)
+    for name, value in values.items():
+        kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
+        largest, by_class = REPORTED.get(kind, (0.0, False))
+        if kind not in REPORTED or (slash and not (by_class and about in held)):
+            return f"there is no metric {reprlib.repr(name)} that the site could report"
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not 0 <= value <= min(largest, _LARGEST):
+            got = reprlib.repr(value)
+            return f"{name!r} must be a number from 0 to {largest:g}; got {got}"
+    return None
 
 
 def disclosed(

@@ -1,64 +1,69 @@
-"""The evaluation workflow: FLARE's GlobalModelEval, which fails when nobody could measure."""
+"""The evaluation workflow: FLARE's GlobalModelEval, by the rules of the rounds."""
 
 from __future__ import annotations
 
-from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.client import Client
+from nvflare.apis.controller_spec import Task
+from nvflare.apis.dxo import DataKind, from_shareable
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.signal import Signal
-from nvflare.app_common.app_constant import AppConstants
-from nvflare.app_common.app_event_type import AppEventType
+from nvflare.apis.shareable import Shareable
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
 
-from surgical_aggregation.declaration import peer_name
+from surgical_aggregation import metrics
+from surgical_aggregation.collecting_controller import CollectingController
+from surgical_aggregation.declared_classes import declared_classes
 
 
-class ModelEvaluation(GlobalModelEval):
-    """GlobalModelEval that ends the run with the reason when too few sites measured the model.
+class ModelEvaluation(CollectingController, GlobalModelEval):
+    """GlobalModelEval with the rules of `CollectingController`.
 
-    Runs on the server. FLARE's own ends well whatever the sites answer.
+    Runs on the server. What a site reports is checked before anybody sees it, see `metrics.fault`.
+    FLARE's own ends well whatever the sites answer, and waits 6,000 s for each that does not.
 
     Args:
         model_locator_id: Id of the model locator. Default "model".
         min_clients: Sites that must measure the model. Default 1.
-        validation_timeout: Seconds that a site may take. Default 6000.
-        validation_task_name: Name of the task. Default "test".
+        wait_seconds: Seconds to wait for the others then. Default 600.
+        validation_task_name: Name of the task, and of the folder that FLARE keeps the results in.
+            Default "test".
     """
 
     def __init__(
         self,
         model_locator_id: str = "model",
         min_clients: int = 1,
-        validation_timeout: int = 6000,
+        wait_seconds: int = 600,
         validation_task_name: str = "test",
     ):
         super().__init__(
             model_locator_id=model_locator_id,
-            validation_timeout=validation_timeout,
+            validation_timeout=0,
             validation_task_name=validation_task_name,
-            cross_val_dir="evaluation",
+            cross_val_dir=validation_task_name,
             cleanup_models=True,
         )
         self.model_locator_id = model_locator_id
         self.min_clients = min_clients
-        self.validation_timeout = validation_timeout
+        self.wait_seconds = wait_seconds
         self.validation_task_name = validation_task_name
-        self._measured: set[str] = set()
 
-    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Note who has measured the model."""
-        super().handle_event(event_type, fl_ctx)
-        if event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-            if result.get_return_code() == ReturnCode.OK:
-                self._measured.add(peer_name(fl_ctx))
+    def broadcast(
+        self,
+        task: Task,
+        fl_ctx: FLContext,
+        targets: list[Client] | list[str] | None = None,
+        min_responses: int = 1,
+        wait_time_after_min_received: int = 0,
+    ) -> None:
+        """Have the model measured; FLARE's workflow would wait for all of the targets."""
+        self.broadcast_and_wait(
+            task, fl_ctx, targets, self.min_clients, self.wait_seconds,
+            fl_ctx.get_run_abort_signal(),
+        )  # fmt: skip
 
-    def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Have the model measured; see that it was."""
-        super().control_flow(abort_signal, fl_ctx)
-        if not abort_signal.triggered and len(self._measured) < self.min_clients:
-            measured = ", ".join(sorted(self._measured)) or "none"
-            self.system_panic(
-                f"the model must be measured at {self.min_clients} sites; it was at {measured}. "
-                "The others' own logs say why they could not.",
-                fl_ctx,
-            )
+    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
+        """What is wrong with what a site has measured."""
+        dxo = from_shareable(result)
+        if dxo.data_kind != DataKind.METRICS:
+            return f"it must carry metrics; got {dxo.data_kind!r}"
+        return metrics.fault(dxo.data, declared_classes(fl_ctx))

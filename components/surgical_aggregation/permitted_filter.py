@@ -7,7 +7,7 @@ from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.declaration import permitted_classes
+from surgical_aggregation.declared_classes import permitted_classes
 from surgical_aggregation.server_policy import Table, tables
 from surgical_aggregation.site_policy import PolicyError
 
@@ -37,7 +37,7 @@ class PermittedFilter(Filter):
             self.system_panic(str(error), fl_ctx)
 
     def permitted_classes(self, fl_ctx: FLContext) -> tuple[str, ...]:
-        """Classes that the peer has declared and may hold.
+        """Classes that the site of a message has declared and may hold.
 
         Args:
             fl_ctx: Context of a message from or to the site.

@@ -1,4 +1,6 @@
-"""Saying that a site's result was refused: in the log, and to whoever keeps the run's record."""
+"""Saying what a site failed to give: in the log, and to whoever keeps the run's record."""
+
+from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
@@ -8,28 +10,45 @@ from nvflare.apis.fl_context import FLContext
 CONTRIBUTION_REFUSED = "surgical.contribution_refused"
 """Event fired on the server, with the refusal under `REFUSAL` in the context."""
 
+SITE_SILENT = "surgical.site_silent"
+"""Event fired on the server for a site whose result never came, likewise."""
+
 REFUSAL = "surgical.refusal"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A result that was left out whole.
+    """A result that was left out whole, or never came.
 
     Attributes:
-        site: Who sent it.
-        round: The round that was running.
-        reason: What was wrong with it, in words.
+        site: Whose it is, as FLARE has authenticated it.
+        task: Name of the task.
+        round: The round that was running; None for an evaluation.
+        reason: What was wrong, in words without a full stop.
     """
 
     site: str
-    round: int
+    task: str
+    round: int | None
     reason: str
+
+    def __str__(self) -> str:
+        of_round = "" if self.round is None else f" of round {self.round}"
+        return f"{self.site}, task {self.task!r}{of_round}: {self.reason}."
 
 
 def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log a refusal and tell the other server components."""
-    component.log_warning(
-        fl_ctx, f"refused the result of {refusal.site} in round {refusal.round}: {refusal.reason}."
-    )
+    """Log that a result is refused, and tell the other server components."""
+    component.log_warning(fl_ctx, f"refused the result of {refusal}")
+    _fire(component, CONTRIBUTION_REFUSED, refusal, fl_ctx)
+
+
+def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
+    """Log that a result never came, and tell the other server components."""
+    component.log_warning(fl_ctx, f"no result of {refusal}")
+    _fire(component, SITE_SILENT, refusal, fl_ctx)
+
+
+def _fire(component: FLComponent, event: str, refusal: Refusal, fl_ctx: FLContext) -> None:
     fl_ctx.set_prop(REFUSAL, asdict(refusal), private=True, sticky=False)
-    component.fire_event(CONTRIBUTION_REFUSED, fl_ctx)
+    component.fire_event(event, fl_ctx)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
 
 RECORD_FILE = "run_record.jsonl"
+
+TOLD = 10
+"""How many refusals of a site's results to one task are told one by one."""
 
 
 class RunRecord(FLComponent):
@@ -32,13 +36,18 @@ class RunRecord(FLComponent):
     line. Metrics are in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
 
         {"event": "started", "version", "code"}
-        {"event": "refused", "site", "round", "reason"}
+        {"event": "refused", "site", "task", "round", "reason"}
+        {"event": "refused_too", "site", "task", "round", "count"}
+        {"event": "silent", "site", "task", "round", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes"}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
+
+    A refusal's "round" is null in an evaluation. Of a site's results to one task, `TOLD` refusals
+    are told; of how many more there were, the end of the task tells.
 
     "column_similarity" is {class: mean cosine similarity of the columns that its holders sent}. The
     best model that a continued run takes over is on record like one of its own. A run is stopped in
@@ -51,6 +60,7 @@ class RunRecord(FLComponent):
         super().__init__()
         self._path: Path | None = None
         self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
+        self._refusals: Counter[tuple[str, str, int | None]] = Counter()
         self._run_began = 0.0
         self._round_began = 0.0
 
@@ -64,7 +74,9 @@ class RunRecord(FLComponent):
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
         elif event_type == CONTRIBUTION_REFUSED:
-            self._write("refused", **fl_ctx.get_prop(REFUSAL))
+            self._refused(fl_ctx.get_prop(REFUSAL))
+        elif event_type == SITE_SILENT:
+            self._write("silent", **fl_ctx.get_prop(REFUSAL))
         elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._write("best", **fl_ctx.get_prop(BEST))
         elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):
@@ -76,6 +88,7 @@ class RunRecord(FLComponent):
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:
+            self._count_refusals()
             self._write(
                 "round",
                 round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
@@ -84,11 +97,26 @@ class RunRecord(FLComponent):
             )
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))
+        elif event_type == EventType.END_WORKFLOW:
+            self._count_refusals()
         elif event_type == EventType.END_RUN:
             self._write("ended", seconds=round(time.monotonic() - self._run_began, 3))
         elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
             collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
             collector.set_info(type(self).__name__, dict(self._progress))
+
+    def _refused(self, refusal: dict[str, Any]) -> None:
+        of = (refusal["site"], refusal["task"], refusal["round"])
+        self._refusals[of] += 1
+        if self._refusals[of] <= TOLD:
+            self._write("refused", **refusal)
+
+    def _count_refusals(self) -> None:
+        """Write how many refusals were not told one by one, since the last time."""
+        for (site, task, round_), count in self._refusals.items():
+            if count > TOLD:
+                self._write("refused_too", site=site, task=task, round=round_, count=count - TOLD)
+        self._refusals.clear()
 
     def _write(self, event: str, **facts: Any) -> None:
         if self._path is None:  # an event of a run that never started

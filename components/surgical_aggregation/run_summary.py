@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_constant import FLContextKey, ReturnCode
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.shareable import Shareable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
-from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.metrics import IMAGES
 from surgical_aggregation.persistor import checkpoint_folders
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.site_identity import site_of
 
 
 class RunSummary(FLComponent):
@@ -33,7 +34,7 @@ class RunSummary(FLComponent):
         self.workflow = workflow
         self._best: dict | None = None
         self._trained = False
-        self._tests: dict[str, Shareable] = {}
+        self._tests: dict[str, str] = {}
         self._stopped: dict | None = None
         self._refused = 0
 
@@ -50,17 +51,20 @@ class RunSummary(FLComponent):
             self._best = None
         elif event_type == TRAINING_STOPPED:
             self._stopped = fl_ctx.get_prop(STOPPED)
-        elif event_type == CONTRIBUTION_REFUSED:
-            self._refused += 1
+        elif event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
+            refusal = fl_ctx.get_prop(REFUSAL)
+            self._refused += event_type == CONTRIBUTION_REFUSED
+            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+                self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
             if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
                 result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-                self._tests[peer_name(fl_ctx)] = result
+                self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
         elif event_type == EventType.END_RUN:
             self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
 
     def _lines(self, fl_ctx: FLContext) -> list[str]:
-        tests = [_test(site, result) for site, result in sorted(self._tests.items())]
+        tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
         if not self._trained:
             return tests
         lines = ["  no model was measured at all sites, so there is no best one"]
@@ -81,17 +85,11 @@ class RunSummary(FLComponent):
         return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
 
 
-def _test(site: str, result: Shareable) -> str:
-    """A site's line: its mean AUROC, over how many of the classes that it measured."""
-    if result.get_return_code() != ReturnCode.OK:
-        return f"  test split of {site}: not measured ({result.get_return_code()})"
-    metrics = from_shareable(result).data
+def _measured(metrics: Mapping[str, float]) -> str:
+    """A site's mean AUROC, over how many of the classes that it measured."""
     defined, measured = (
         sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
     )
     auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"
     images = f", {metrics[IMAGES]:.0f} images" if IMAGES in metrics else ""
-    return (
-        f"  test split of {site}: mean AUROC {auroc} over {defined} of its {measured} classes"
-        f"{images}"
-    )
+    return f"mean AUROC {auroc} over {defined} of its {measured} classes{images}"

@@ -7,10 +7,10 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.global_model import BEST_ROUND
 from surgical_aggregation.permitted_filter import PermittedFilter
 from surgical_aggregation.server_policy import Table
+from surgical_aggregation.site_identity import site_of
 
 
 class SelectHead(PermittedFilter):
@@ -38,7 +38,7 @@ class SelectHead(PermittedFilter):
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Cut the task's model down to what the receiving site may see."""
-        site = peer_name(fl_ctx)
+        site = site_of(fl_ctx)
         try:
             body, columns = wire.split(wire.weights(shareable).data)
         except wire.WireError as error:

@@ -14,30 +14,31 @@ from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.tensorflow_runtime import SIMULATED_JOB
 
+GONE = "surgical.gone"
+"""Private sticky property on the server: site -> why it will not answer any more."""
+
 _LOOKS = 8
 """Looks per time of silence: one that is lost must not end a run."""
 
 
 class SiteWatch(FLComponent):
-    """End a run when too few of its sites are left.
+    """See which sites of a run are gone, so that nobody waits for them (see `GONE`).
 
     Runs on the server. FLARE notices when a job's process at a site ends while the site's own
     process goes on. When the site itself is started again, with or without its machine, it takes no
     part in the running job any more, and FLARE, which sees it connected, waits for its result for
     ever. So every site's job process is asked for a sign of life, in FLARE's own words. A run that
-    ends here can be continued, and then the site takes part again.
+    ends for it can be continued, and then the site takes part again.
 
     A site is watched from its first answer on. Does nothing in FLARE's simulator, where a site may
     have no process while others have their turn.
 
     Args:
-        min_sites: Sites without which the run ends; the same as the rounds need. Default 1.
         silence: Seconds without an answer after which a site is gone. Default 120.
     """
 
-    def __init__(self, min_sites: int = 1, silence: float = 120.0):
+    def __init__(self, silence: float = 120.0):
         super().__init__()
-        self.min_sites = min_sites
         self.silence = silence
         self._ended = threading.Event()
         self._heard: dict[str, float] = {}
@@ -77,17 +78,10 @@ class SiteWatch(FLComponent):
         if gone == self._gone or self._ended.is_set():
             return
         self._gone = gone
-        if gone:
-            self._tell(sorted(gone), len(sites) - len(gone), fl_ctx)
-
-    def _tell(self, gone: list[str], left: int, fl_ctx: FLContext) -> None:
-        silent = f"no sign of life of {', '.join(gone)} for {self.silence:.0f} s"
-        if left >= self.min_sites:
-            self.log_warning(fl_ctx, f"{silent}; {left} sites are left, and the run goes on")
-            return
-        self._ended.set()
-        self.system_panic(
-            f"{silent}, and the run needs {self.min_sites} sites. A site that was started again "
-            "takes part in a new job only: continue this one.",
-            fl_ctx,
+        why = (
+            f"no sign of life for {self.silence:.0f} s; a site that was started again takes part "
+            "in a new job only: continue this one"
         )
+        fl_ctx.set_prop(GONE, dict.fromkeys(gone, why), private=True, sticky=True)
+        silent = f"no sign of life of {', '.join(sorted(gone))} for {self.silence:.0f} s"
+        self.log_warning(fl_ctx, silent if gone else "all sites give signs of life again")

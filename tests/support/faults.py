@@ -15,9 +15,9 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import checkpoint
 from surgical_aggregation.checkpoint import Checkpoint
-from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
+from surgical_aggregation.site_identity import site_of
 
 LONGEST = 120.0
 """Seconds that a site is held up at most."""
@@ -130,7 +130,7 @@ class KeepRounds(FLComponent):
         if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-                Path(self.folder, f"accepted-{round_}-{peer_name(fl_ctx)}").touch()
+                Path(self.folder, f"accepted-{round_}-{site_of(fl_ctx)}").touch()
         if event_type == AppEventType.ROUND_DONE:
             made = fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1
             last = checkpoint_folders(fl_ctx)[0] / LAST_FILE

@@ -9,8 +9,9 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import wire
-from surgical_aggregation.declaration import CLASSES
+from surgical_aggregation.declaration import CLASSES, PROCESS
 from surgical_aggregation.global_model import GlobalModel, to_learnable
+from surgical_aggregation.site_identity import set_site
 
 
 class Engine:
@@ -46,8 +47,15 @@ class Engine:
                 component.handle_event(event_type, fl_ctx)
 
 
-def context(site=None, classes=(), current_round=0, model=None, engine=None, policy=None):
-    """The server's context of a message from or to `site`; `policy`: properties of its scope."""
+def context(
+    site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
+    process=None,
+):  # fmt: skip
+    """The server's context of a message from or to `site`.
+
+    `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
+    `process`: which of its processes declares the classes.
+    """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
@@ -59,10 +67,13 @@ def context(site=None, classes=(), current_round=0, model=None, engine=None, pol
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
     if site is not None:
         peer = FLContext()
-        peer.set_prop(ReservedKey.IDENTITY_NAME, site, private=False, sticky=False)
+        peer.set_prop(ReservedKey.IDENTITY_NAME, claims or site, private=False, sticky=False)
         if classes:
             peer.set_prop(CLASSES, list(classes), private=False, sticky=True)
+        if process:
+            peer.set_prop(PROCESS, process, private=False, sticky=True)
         fl_ctx.set_peer_context(peer)
+        set_site(site, fl_ctx)
     return fl_ctx
 
 

@@ -39,7 +39,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         strategy: See `SurgicalAggregator`. Default "fedbn+".
         weighting: Of sites in body and head: "mean" (default) or "samples"; the same as in the
             sites' `EncryptResult`, which weighs before it encrypts.
-        min_sites: Accepted results a round needs. Default 1.
         tenseal_context_file: The server's context, in its startup kit. Default
             "server_context.tenseal".
 
@@ -52,13 +51,10 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         self,
         strategy: str = "fedbn+",
         weighting: str = "mean",
-        min_sites: int = 1,
         tenseal_context_file: str = "server_context.tenseal",
     ):
         check("weighting", weighting, BODY_WEIGHTINGS)
-        super().__init__(
-            strategy, body_weighting=weighting, head_weighting=weighting, min_sites=min_sites
-        )
+        super().__init__(strategy, body_weighting=weighting, head_weighting=weighting)
         self.weighting = weighting
         self.tenseal_context_file = tenseal_context_file
         self._context: tenseal.Context | None = None

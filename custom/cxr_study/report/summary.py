@@ -82,11 +82,19 @@ class Best:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A contribution that the server refused whole."""
+    """A result that the server refused whole, or that never came.
 
-    round: int
+    Attributes:
+        round: The round that was running; None for an evaluation.
+        site: Whose result.
+        reason: What was wrong.
+        task: Name of the task.
+    """
+
+    round: int | None
     site: str
     reason: str
+    task: str = "train"
 
 
 @dataclass(frozen=True)
@@ -163,7 +171,7 @@ class Summary:
         sites: Site name -> what it brought.
         taught_by: Class -> names of the sites whose columns went into it.
         rounds: In order; the last may be the final model, on which nobody trained.
-        refusals: Contributions refused by the server.
+        refusals: Results that the server refused, or that never came.
         test: AUROC per model, site and class.
         means: Mean AUROC per model, site and group of classes.
         stopped_early: Whether the run ended because no better model came.

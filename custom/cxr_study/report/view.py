@@ -129,9 +129,9 @@ def notices(summary: Summary) -> list[Notice]:
         )
         found.append(Notice("Not defined.", text))
     if summary.refusals:
-        refused = counted(len(summary.refusals), "contribution")
-        text = f"The server refused {refused}; the report lists the reasons."
-        found.append(Notice("Refused contributions.", text))
+        left_out = counted(len(summary.refusals), "result")
+        text = f"The server went on without {left_out}; the report lists the reasons."
+        found.append(Notice("Results left out.", text))
     absent = {
         site: [str(entry.round) for entry in summary.rounds if site not in entry.sites]
         for site in summary.sites
