@@ -212,9 +212,7 @@ class CollectingController(Controller):
         gone = self._gone(tally, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
         for site in sorted(tally.outstanding()):
-            late = (
-                "it has not answered in time" if site in sent else "it has not asked for the task"
-            )
+            late = "it has not answered in time" if site in sent else "it has not asked for it"
             silence = Refusal(site, task.name, round_, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
             announce_silence(self, silence, fl_ctx)
@@ -224,8 +222,8 @@ class CollectingController(Controller):
                 for site, reason in sorted(collection.reasons.items())
                 if site not in tally.accepted
             ]
-            if task.exception:
-                reasons.append(f"the server: {task.exception}")
+            if exception := getattr(task, "exception", None):
+                reasons.append(f"the server: {exception}")
             of_round = "" if round_ is None else f" of round {round_}"
             self.system_panic(
                 f"task {task.name!r}{of_round} needs accepted results of {tally.needed} sites; got "

@@ -25,8 +25,6 @@ REPORTED = {
 
 The smallest value is 0, and no value is infinite."""
 
-_LARGEST = 1e300  # finite also as a float
-
 _EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
 
 
@@ -136,11 +134,20 @@ def fault(values: object, classes: Collection[str]) -> str | None:
         largest, by_class = REPORTED.get(kind, (0.0, False))
         if kind not in REPORTED or (slash and not (by_class and about in held)):
             return f"there is no metric {reprlib.repr(name)} that the site could report"
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number or not 0 <= value <= min(largest, _LARGEST):
+        if not 0 <= _number(value) <= largest or _number(value) == math.inf:
             got = reprlib.repr(value)
             return f"{name!r} must be a number from 0 to {largest:g}; got {got}"
     return None
+
+
+def _number(value: object) -> float:
+    """A value as a number; NaN where it is none."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def disclosed(

@@ -65,5 +65,5 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
         """What is wrong with what a site has measured."""
         dxo = from_shareable(result)
         if dxo.data_kind != DataKind.METRICS:
-            return f"it must carry metrics; got {dxo.data_kind!r}"
+            return f"it must carry metrics; got {str(dxo.data_kind)!r}"
         return metrics.fault(dxo.data, declared_classes(fl_ctx))

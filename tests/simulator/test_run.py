@@ -180,7 +180,9 @@ class TestFaults:
             for event in runs.faulty.record
             if event["event"] == "refused"
         }
-        assert set(refused) == {("south", 2), ("north", 3)}
+        failed = {("west", 1), ("west", 2), ("west", 3)}
+        assert set(refused) == {("south", 2), ("north", 3), *failed}
+        assert all("(TASK_RESULT_FILTER_ERROR)" in refused[of] for of in failed)
         assert "'dense/kernel' has" in refused["south", 2]
         assert "undeclared ['Support Devices']" in refused["north", 3]
 

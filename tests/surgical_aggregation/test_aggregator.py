@@ -111,15 +111,16 @@ class TestAggregate:
         assert values(dxo) == (15.5, {"Edema": 15.5})
 
     def test_raises_when_nothing_was_accepted(self):
-        with pytest.raises(WeightingError, match=r"got 0 \(accepted: none; refused: none\)"):
-            SurgicalAggregator().aggregate(context(model=MODEL))
+        with pytest.raises(WeightingError, match=r"round 0 needs .* one site at least; got none"):
+            run(SurgicalAggregator(), [("b", train(np.nan, ["Edema"]))])
 
-    def test_raises_with_the_reasons_when_too_few_were_accepted(self):
-        aggregator = SurgicalAggregator(min_sites=2)
-        with pytest.raises(
-            WeightingError, match=r"of 2 sites; got 1 \(accepted: a; refused: b: .*NaN"
-        ):
-            run(aggregator, [("a", train(1, ["Edema"])), ("b", train(np.nan, ["Edema"]))])
+    def test_knows_a_site_by_the_name_that_flare_has_authenticated(self):
+        aggregator = SurgicalAggregator()
+        liar = context("west", model=MODEL, claims="north")
+        assert aggregator.accept(train(2, ["Mass"]), liar)
+        assert aggregator.accept(train(1, ["Edema"]), context("north", model=MODEL))
+        dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
+        assert dxo.get_meta_prop(HOLDERS) == {"Edema": ["north"], "Mass": ["west"]}
 
 
 class TestDifferences:

@@ -3,12 +3,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_context import M, make_mask
 
 from flare import Engine, context
-from surgical_aggregation.declaration import (
-    CLASSES,
-    DeclareClasses,
-    declared_classes,
-    peer_name,
-)
+from surgical_aggregation.declaration import CLASSES, PROCESS, DeclareClasses
 from tiny_site import TinySite
 
 
@@ -23,6 +18,11 @@ def test_a_site_declares_its_classes_publicly_for_the_whole_run(tmp_path):
     fl_ctx = started(TinySite("a", str(tmp_path / "t.json")))
     assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
     assert fl_ctx.props[CLASSES][M] == make_mask(private=False, sticky=True)
+
+
+def test_every_process_declares_as_itself(north):
+    first, second = (started(north).get_all_public_props()[PROCESS] for _ in range(2))
+    assert first != second
 
 
 @pytest.fixture
@@ -67,14 +67,3 @@ def test_a_site_whose_files_cannot_be_read_declares_nothing(north, monkeypatch, 
     monkeypatch.setattr(north, "data", broken)
     assert CLASSES not in started(north, {"min_positives": 1}).get_all_public_props()
     assert "no classes to declare: the disk is gone" in caplog.text
-
-
-def test_the_server_reads_what_the_peer_declared():
-    fl_ctx = context("north", classes=["Edema"])
-    assert declared_classes(fl_ctx) == ("Edema",)
-    assert peer_name(fl_ctx) == "north"
-
-
-@pytest.mark.parametrize("declared", [[], [1], ["Edema", None]])
-def test_what_is_no_list_of_names_counts_as_nothing(declared):
-    assert declared_classes(context("north", classes=declared)) == ()

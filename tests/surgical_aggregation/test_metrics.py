@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -120,3 +122,53 @@ class TestDisclosed:
 def test_summary_has_the_means_that_there_are():
     assert summary({"bce/Mass": 1, "auroc": 0.75, "bce": 0.5}) == "bce 0.5000, auroc 0.7500"
     assert summary({"bce": 0.5}) == "bce 0.5000"
+
+
+class TestFault:
+    CLASSES = ("Edema", "Nodule/Mass")
+
+    @pytest.mark.parametrize("value", [0, 0.5, 1, np.float32(0.5)])
+    def test_numbers_by_known_names_pass(self, value):
+        names = [*metrics.REPORTED, "auroc/Edema", "bce/Nodule/Mass", "positives/Edema"]
+        assert metrics.fault(dict.fromkeys(names, value), self.CLASSES) is None
+
+    def test_what_a_site_sends_passes(self):
+        labels = np.float32([[1, 0], [0, 1], [1, np.nan]])
+        values = metrics.named(self.CLASSES, labels, np.full((3, 2), 0.5))
+        assert metrics.fault(values | metrics.counts(self.CLASSES, labels), self.CLASSES) is None
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "f1",
+            "bce/Mass",
+            "auroc/",
+            "images/Edema",
+            "train_loss/Edema",
+            "",
+            7,
+            ("bce", "Edema"),
+            None,
+        ],
+    )
+    def test_other_names_are_refused(self, name):
+        assert "no metric" in metrics.fault({name: 0.5}, self.CLASSES)
+
+    @pytest.mark.parametrize(
+        "value",
+        ["0.5", None, True, [0.5], np.float32([0.5]), 0.5j, math.nan, math.inf, -0.1, 1.1, 10**400],
+    )
+    def test_values_that_no_auroc_has_are_refused(self, value):
+        assert "from 0 to 1; got" in metrics.fault({"auroc": value}, self.CLASSES)
+
+    @pytest.mark.parametrize("value", [math.inf, 10**400, -1])
+    def test_losses_are_finite_and_at_least_0(self, value):
+        assert "'bce' must be a number from 0 to inf" in metrics.fault({"bce": value}, self.CLASSES)
+
+    @pytest.mark.parametrize("values", [None, [("bce", 0.5)], "bce"])
+    def test_what_is_no_mapping_is_refused(self, values):
+        assert "by name" in metrics.fault(values, self.CLASSES)
+
+    def test_the_reason_stays_short(self):
+        assert len(metrics.fault({"x" * 10**6: 0.5}, self.CLASSES)) < 200
+        assert len(metrics.fault({"bce": "x" * 10**6}, self.CLASSES)) < 200

@@ -10,7 +10,7 @@ from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import Refusal, announce
+from surgical_aggregation.refusal import Refusal, announce, announce_silence
 from surgical_aggregation.run_record import RunRecord
 
 
@@ -39,7 +39,7 @@ def test_every_event_is_a_line_at_once(tmp_path):
     assert line == {"event": "best_dropped", "reason": "other sites"}
     stopped = {"round": 2, "best_round": 0, "patience": 2}
     assert fire(TRAINING_STOPPED, **{STOPPED: stopped}) == {"event": "stopped", **stopped}
-    announce(record, Refusal("north", 2, "it is late"), context(engine=engine))
+    announce(record, Refusal("north", "train", 2, "it is late"), context(engine=engine))
     fire(AppEventType.ROUND_STARTED)
     line = fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
@@ -51,7 +51,45 @@ def test_every_event_is_a_line_at_once(tmp_path):
     assert events == [
         "started", "best", "best", "best_dropped", "stopped", "refused", "round", "failed", "ended",
     ]  # fmt: skip
-    assert lines[5] == {"event": "refused", "site": "north", "round": 2, "reason": "it is late"}
+    late = {"site": "north", "task": "train", "round": 2, "reason": "it is late"}
+    assert lines[5] == {"event": "refused", **late}
+
+
+def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(tmp_path):
+    record = RunRecord()
+    engine = Engine(tmp_path, record=record)
+    record.handle_event(EventType.START_RUN, context(engine=engine))
+
+    def refuse(site, times, task="train", round_=0):
+        for _ in range(times):
+            announce(record, Refusal(site, task, round_, "odd"), context(engine=engine))
+
+    def lines():
+        text = (tmp_path / "server/job/run_record.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()][1:]
+
+    refuse("north", 13)
+    refuse("south", 10)
+    assert [line["site"] for line in lines()] == ["north"] * 10 + ["south"] * 10
+    record.handle_event(AppEventType.ROUND_DONE, context(engine=engine))
+    (told, _) = lines()[20:]
+    of = {"site": "north", "task": "train", "round": 0}
+    assert told == {"event": "refused_too", **of, "count": 3}
+    refuse("north", 1, round_=1)  # of the next round, one by one again
+    refuse("south", 12, task="test", round_=None)
+    record.handle_event(EventType.END_WORKFLOW, context(engine=engine))
+    assert [line["event"] for line in lines()[22:]] == ["refused"] * 11 + ["refused_too"]
+    assert lines()[-1]["count"] == 2
+
+
+def test_a_site_that_is_silent_leaves_a_line(tmp_path):
+    record = RunRecord()
+    engine = Engine(tmp_path, record=record)
+    record.handle_event(EventType.START_RUN, context(engine=engine))
+    silence = {"site": "north", "task": "test", "round": None, "reason": "no sign of life"}
+    announce_silence(record, Refusal(**silence), context(engine=engine))
+    last = (tmp_path / "server/job/run_record.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(last) == {"event": "silent", **silence}
 
 
 def test_an_admin_is_told_how_far_the_run_is(tmp_path):

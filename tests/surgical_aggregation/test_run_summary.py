@@ -1,15 +1,14 @@
 import pytest
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import FLContextKey, ReturnCode
-from nvflare.apis.shareable import make_reply
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
 from surgical_aggregation.run_summary import RunSummary
 
 
@@ -47,21 +46,25 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     summary = trained()
     best = {"round": 4, "metric": "bce", "value": 0.25}
     fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
-    fire(summary, tmp_path, CONTRIBUTION_REFUSED)
+    refused = {"site": "south", "reason": "it is late"}
+    fire(summary, tmp_path, CONTRIBUTION_REFUSED, **{REFUSAL: refused})
     result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3, "bce/Mass": 0.4})
     event = AppEventType.VALIDATION_RESULT_RECEIVED
     fire(summary, tmp_path, event, "north", **outcome(result))
     fire(summary, tmp_path, event, "south", **outcome(metrics(**{"bce/Edema": 0.3, "images": 40})))
-    fire(summary, tmp_path, event, "west", **outcome(make_reply(ReturnCode.TASK_ABORTED)))
+    for event_, site in ((SITE_SILENT, "west"), (CONTRIBUTION_REFUSED, "east")):
+        why = {REFUSAL: {"site": site, "reason": f"why {site} is not"}}
+        fire(summary, tmp_path, event_, **why, **{FLContextKey.WORKFLOW: "test_best"})
     fire(summary, tmp_path, event, "north", **outcome(metrics(auroc=0.1), "validate_final"))
     fire(summary, tmp_path, EventType.END_RUN)
     assert said[0].splitlines() == [
         "the run has ended",
         "  best model: round 4, mean validation bce 0.2500",
+        "  test split of east: not measured: why east is not",
         "  test split of north: mean AUROC 0.750 over 1 of its 2 classes",
         "  test split of south: mean AUROC not defined over 0 of its 1 classes, 40 images",
-        "  test split of west: not measured (TASK_ABORTED)",
-        "  results refused: 1; see run_record.jsonl",
+        "  test split of west: not measured: why west is not",
+        "  results refused: 2; see run_record.jsonl",
         f"  models: {tmp_path / 'server' / 'checkpoints' / 'job'}",
     ]
 

@@ -9,7 +9,7 @@ from nvflare.apis.shareable import make_reply
 
 from flare import Engine, context
 from surgical_aggregation import site_watch
-from surgical_aggregation.site_watch import SiteWatch
+from surgical_aggregation.site_watch import GONE, SiteWatch
 
 
 class Network(Engine):
@@ -34,53 +34,65 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def look(clock):
-    """Looks at a network, some seconds after the look before."""
+def watched(clock):
+    """A network, and a look at it some seconds after the look before: who is gone."""
 
-    def look(watch, network, seconds=15.0):
-        clock.seconds += seconds
-        watch.look(context(engine=network))
+    def make(*sites):
+        network, watch = Network(*sites), SiteWatch(silence=60)
+        fl_ctx = context(engine=network)
 
-    return look
+        def look(seconds=15.0):
+            clock.seconds += seconds
+            watch.look(fl_ctx)
+            return fl_ctx.get_prop(GONE, {})
+
+        return network, look
+
+    return make
 
 
-def test_a_site_that_stays_silent_ends_a_run_that_needs_it(look, panics):
-    network, watch = Network("north", "south"), SiteWatch(min_sites=2, silence=60)
-    look(watch, network)
+def test_a_site_that_stays_silent_is_gone(watched):
+    network, look = watched("north", "south")
+    look()
     network.away = {"south"}
     for _ in range(4):
-        look(watch, network)
-    assert panics == []
-    look(watch, network)
-    assert panics[0].startswith("no sign of life of south for 60 s, and the run needs 2 sites.")
-    look(watch, network)
-    assert len(panics) == 1
+        assert look() == {}
+    gone = look()
+    assert list(gone) == ["south"]
+    assert gone["south"].startswith("no sign of life for 60 s; a site that was started again takes")
 
 
-def test_while_enough_are_left_the_run_goes_on_and_the_log_says_so(look, panics, caplog):
-    network, watch = Network("north", "south"), SiteWatch(min_sites=1, silence=60)
-    look(watch, network)
+def test_the_log_says_so_once(watched, caplog):
+    network, look = watched("north", "south")
+    look()
     network.away = {"south"}
-    look(watch, network, 61)
-    look(watch, network)
-    assert panics == [] and caplog.text.count("1 sites are left, and the run goes on") == 1
+    for _ in range(7):
+        look()
+    assert caplog.text.count("no sign of life of south for 60 s") == 1
 
 
-def test_one_answer_in_time_is_enough(look, panics):
-    network, watch = Network("north"), SiteWatch(silence=60)
-    look(watch, network)
+def test_a_site_may_come_back(watched, caplog):
+    network, look = watched("north", "south")
+    look()
+    network.away = {"south"}
+    assert look(61) != {}
+    network.away = set()
+    assert look() == {}
+    assert caplog.text.count("all sites give signs of life again") == 1
+
+
+def test_one_answer_in_time_is_enough(watched):
+    network, look = watched("north")
     for away in ([], ["north"], ["north"], ["north"]) * 3:
         network.away = set(away)
-        look(watch, network)
-    assert panics == []
+        assert look() == {}
 
 
-def test_a_site_that_has_not_answered_yet_is_only_starting(look, panics):
-    network, watch = Network("north", "south"), SiteWatch(min_sites=2, silence=60)
+def test_a_site_that_has_not_answered_yet_is_only_starting(watched):
+    network, look = watched("north", "south")
     network.away = {"south"}
     for _ in range(20):
-        look(watch, network)
-    assert panics == []
+        assert look() == {}
 
 
 def started(job, watch, network):

@@ -120,7 +120,9 @@ class TestSays:
     def test_refusals(self, summary, page):
         refused = dataclasses.replace(summary, refusals=(Refusal(1, "nih", "holds NaN"),))
         assert "1 nih holds NaN" in Page(render(refused, [])).text
-        assert "None: every contribution" in page.text
+        tested = dataclasses.replace(summary, refusals=(Refusal(None, "nih", "late", "test"),))
+        assert "test nih late" in Page(render(tested, [])).text
+        assert "None: every result" in page.text
 
     def test_where_the_time_went(self, page):
         text = page.text

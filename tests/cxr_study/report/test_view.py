@@ -84,7 +84,7 @@ class TestNotices:
 
     def test_refusals_are_counted(self, summary):
         refused = dataclasses.replace(summary, refusals=(Refusal(1, "nih", "NaN"),))
-        assert "refused 1 contribution;" in text_of(refused, "Refused contributions.")
+        assert "went on without 1 result;" in text_of(refused, "Results left out.")
 
     def test_a_site_missing_in_a_round_is_named(self, summary):
         alone = Round(1, 0.25, {"nih": summary.rounds[1].sites["nih"]})

@@ -159,13 +159,6 @@ def test_a_server_without_a_context_ends_the_run_with_the_reason():
     assert "HEBuilder" in str(fl_ctx.get_prop(ReservedKey.EVENT_DATA, ""))
 
 
-def test_a_round_needs_min_sites():
-    aggregator = encrypted.aggregator(min_sites=2)
-    assert aggregator.accept(secret(1, ["Edema"]), site_context("a"))
-    with pytest.raises(WeightingError, match="of 2 sites; got 1"):
-        aggregator.aggregate(context(model=MODEL))
-
-
 def test_positives_cannot_weigh_ciphertexts():
     with pytest.raises(WeightingError, match=r"weighting must be one of .* got 'positives'"):
         EncryptedSurgicalAggregator(weighting="positives")

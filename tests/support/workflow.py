@@ -1,0 +1,118 @@
+"""A workflow on FLARE's own task server, in this process; the test plays its sites."""
+
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from nvflare.apis.client import Client
+from nvflare.apis.controller_spec import Task
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.impl.wf_comm_server import WFCommServer
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+
+from flare import Engine, context
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+
+SECONDS = 10.0
+"""What a test waits for at most."""
+
+
+class ListeningEngine(Engine):
+    """An engine that keeps what is said of the sites, and gives its workflow every event."""
+
+    def __init__(self, sites, controller):
+        super().__init__(workflow=controller)
+        self.sites = list(sites)
+        self.said = []
+
+    def fire_event(self, event_type, fl_ctx):
+        if event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
+            refusal = fl_ctx.get_prop(REFUSAL)
+            self.said.append((event_type.rpartition("_")[2], refusal["site"], refusal["reason"]))
+        super().fire_event(event_type, fl_ctx)
+
+
+class RunningTask:
+    """A task that a workflow has given to sites.
+
+    Args:
+        controller: The workflow.
+        sites: Names of the job's sites.
+        needed: Results that are needed.
+        wait: Seconds to wait for the others then.
+        runner: What stands for FLARE's runner.
+        received: What the workflow does with a result.
+    """
+
+    def __init__(self, controller, sites, needed, wait=0, runner=None, received=None):
+        self.controller = controller
+        self.engine = ListeningEngine(sites, controller)
+        self.signal = Signal()
+        self.runner = runner
+        self.communicator = WFCommServer()
+        controller.set_communicator(self.communicator)
+        fl_ctx = self.context()
+        self.communicator.initialize_run(fl_ctx)
+        controller.initialize(fl_ctx)
+        self.task = Task(
+            name="train",
+            data=DXO(DataKind.WEIGHTS, data={}).to_shareable(),
+            result_received_cb=received,
+        )
+        self.thread = threading.Thread(
+            target=controller.broadcast_and_wait,
+            args=[self.task, fl_ctx, None, needed, wait, self.signal],
+        )
+        self.thread.start()
+        while self.task.schedule_time is None:
+            self.thread.join(0.01)
+
+    def context(self, site=None, **said):
+        """A context of the run."""
+        fl_ctx = context(site, engine=self.engine, **said)
+        fl_ctx.set_prop(FLContextKey.RUNNER, self.runner, private=True, sticky=False)
+        return fl_ctx
+
+    def ask(self, site, **said):
+        """A site asks for its task; returns its id and what the filters know."""
+        fl_ctx = self.context(site, **said)
+        _, task_id, _ = self.communicator.process_task_request(Client(site, "token"), fl_ctx)
+        return task_id, fl_ctx
+
+    def answer(self, site, result=None, task_id=None, **said):
+        """A site asks for its task and answers it."""
+        task_id = task_id or self.ask(site, **said)[0]
+        fl_ctx = self.context(site, **said)
+        result = Shareable() if result is None else result
+        fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
+        self.communicator.process_submission(
+            Client(site, "token"), "train", task_id, result, fl_ctx
+        )
+
+    def fail(self, site, code):
+        """A site asks for its task and answers with a return code."""
+        self.answer(site, make_reply(code))
+
+    def is_over(self, seconds=SECONDS):
+        """Whether the wait ends within so many seconds."""
+        self.thread.join(seconds)
+        return not self.thread.is_alive()
+
+
+@contextmanager
+def running(controller, sites=("north", "south", "west"), needed=2, **options):
+    """A running task, which is ended with the test."""
+    task = RunningTask(controller, sites, needed, **options)
+    try:
+        yield task
+    finally:
+        task.signal.trigger(True)
+        task.is_over()
+        task.communicator.finalize_run(task.context())
+
+
+def runner():
+    """Stands for FLARE's runner, as far as workflows touch it."""
+    return SimpleNamespace(ABORT_RETURN_CODES=["UNSAFE_JOB"])
