@@ -22,7 +22,8 @@ from surgical_aggregation.persistor import checkpoint_folders
 class OneModelLocator(ModelLocator, ABC):
     """Give FLARE's GlobalModelEval one checkpoint, and the sites what belongs to it.
 
-    Runs on the server. Every task gets the model's round (`MODEL_ROUND`).
+    Runs on the server. Every task gets the model's round (`MODEL_ROUND`), which is a private sticky
+    property of that name as well.
     """
 
     def __init__(self) -> None:
@@ -46,6 +47,8 @@ class OneModelLocator(ModelLocator, ABC):
         """The model's variables; the manifest stays on the server."""
         checkpoint = load(self.path(fl_ctx))
         self._headers = self.headers(checkpoint.manifest)
+        round_ = self._headers[MODEL_ROUND]
+        fl_ctx.set_prop(MODEL_ROUND, round_, private=True, sticky=True)
         return DXO(DataKind.WEIGHTS, data=checkpoint.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

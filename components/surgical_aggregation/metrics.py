@@ -120,7 +120,8 @@ def fault(values: object, classes: Collection[str]) -> str | None:
 
     Args:
         values: What came in the place of named values.
-        classes: Those that the site holds.
+        classes: Those that the site holds; none where heads stay at their sites, whose names may
+            then be any text that can be printed.
 
     Returns:
         The first fault found, in words that name the value: it is no mapping, a name is none of
@@ -129,10 +130,14 @@ def fault(values: object, classes: Collection[str]) -> str | None:
     if not isinstance(values, Mapping):
         return f"metrics must be numbers by name; got {type(values).__name__}"
     held = set(classes)
+
+    def known(about: str) -> bool:
+        return about in held if held else bool(about) and about.isprintable()
+
     for name, value in values.items():
         kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
         largest, by_class = REPORTED.get(kind, (0.0, False))
-        if kind not in REPORTED or (slash and not (by_class and about in held)):
+        if kind not in REPORTED or (slash and not (by_class and known(about))):
             return f"there is no metric {reprlib.repr(name)} that the site could report"
         if not 0 <= _number(value) <= largest or _number(value) == math.inf:
             got = reprlib.repr(value)

@@ -104,7 +104,7 @@ class TestLayers:
     def test_the_server_needs_no_tensorflow(self):
         server = (
             "aggregator best_model check_result earlier_job federated_training given_model "
-            "global_model initial_body locator mean_metrics model_evaluation persistor retirement "
+            "global_model initial_body locator model_evaluation persistor retirement "
             "run_record run_summary select_head tracking"
         ).split()
         code = (

@@ -154,6 +154,11 @@ class TestFault:
     def test_other_names_are_refused(self, name):
         assert "no metric" in metrics.fault({name: 0.5}, self.CLASSES)
 
+    def test_where_no_classes_are_declared_their_names_are_text(self):
+        assert metrics.fault({"bce/Edema": 0.5}, ()) is None
+        for name in ("bce/", "bce/Ede\nma", "f1/Edema"):
+            assert "no metric" in metrics.fault({name: 0.5}, ())
+
     @pytest.mark.parametrize(
         "value",
         ["0.5", None, True, [0.5], np.float32([0.5]), 0.5j, math.nan, math.inf, -0.1, 1.1, 10**400],
