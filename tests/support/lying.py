@@ -1,0 +1,92 @@
+"""Sites that lie: one passes for another, one answers what would end the job for all."""
+
+import json
+import re
+
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import make_reply
+from nvflare.app_common.app_constant import AppConstants
+
+from cxr_study import job_folder
+from surgical_aggregation.declaration import CLASSES
+from surgical_aggregation.executor import KerasExecutor
+
+ANSWERS = {
+    0: make_reply(ReturnCode.UNSAFE_JOB),
+    1: make_reply(ReturnCode.TASK_UNKNOWN),
+    2: make_reply(ReturnCode.RUN_MISMATCH),
+    "validate": DXO(DataKind.METRICS, data={"bce": "low"}).to_shareable(),
+    "test": DXO(DataKind.METRICS, data={("bce", "Edema"): 0.5}).to_shareable(),
+}
+"""Round, or task of an evaluation -> what the odd site answers."""
+
+
+class Impostor(FLComponent):
+    """From the start of the run on, a site calls itself by another's name.
+
+    Args:
+        site: The site it runs at.
+        claims: Site -> whom it passes for, and the classes that it declares.
+    """
+
+    def __init__(self, site: str, claims: dict):
+        super().__init__()
+        self.site = site
+        self.claims = claims
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == EventType.START_RUN and self.site in self.claims:
+            victim, classes = self.claims[self.site]
+            fl_ctx.get_engine().fl_ctx_mgr.identity_name = victim
+            fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
+
+
+class OddExecutor(KerasExecutor):
+    """The job's executor, but at one site it answers `ANSWERS`.
+
+    Args:
+        site: The site it runs at.
+        odd: Name of that site.
+        settings: The job's own.
+    """
+
+    def __init__(self, site, odd, **settings):
+        super().__init__(**settings)
+        self.site = site
+        self.odd = odd
+
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        return reply if self.site != self.odd else ANSWERS[task_name if round_ is None else round_]
+
+
+def lie(job, *, claims=None, odd="nobody", permitted=None):
+    """Change a job: who passes for whom, who answers oddly, and what sites are permitted.
+
+    Args:
+        job: The job folder.
+        claims: See `Impostor`.
+        odd: See `OddExecutor`.
+        permitted: Site -> classes that it may hold; None: what it declares.
+    """
+    client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
+    at_site = 'site = "{SITE_NAME}"'
+    impostor = f'path = "lying.Impostor", args {{ {at_site}, claims = {json.dumps(claims or {})} }}'
+    _replace(client, r"components = \[", f'components = [ {{ id = "lie", {impostor} }}')
+    executor = f'path = "lying.OddExecutor", args {{ {at_site}, odd = "{odd}",'
+    _replace(client, r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{', executor)
+    if permitted is not None:
+        for name in ("select_head.SelectHead", "check_result.CheckResult"):
+            path = f'path = "surgical_aggregation.{name}"'
+            table = f"args {{ permitted = {json.dumps(permitted)} }}"
+            _replace(server, re.escape(path), f"{path}, {table}")
+
+
+def _replace(path, pattern, new):
+    text, number = re.subn(pattern, lambda _: new, path.read_text(encoding="utf-8"))
+    assert number == 1, (path, pattern)
+    path.write_text(text, encoding="utf-8")
