@@ -22,8 +22,13 @@ HOSTILE = {
     **SITES,
     "west": {"classes": ["Support Devices"], "images": 16},
     "east": {"classes": ["Edema", "Hernia"], "images": 16},
+    "guise": {"classes": SITES["north"]["classes"], "images": 16},
 }
-PERMITTED = {site: entry["classes"] for site, entry in HOSTILE.items()} | {"east": ["Hernia"]}
+PERMITTED = {site: entry["classes"] for site, entry in HOSTILE.items()} | {
+    "east": ["Hernia"], "guise": ["Pneumothorax"],
+}  # fmt: skip
+CLAIMS = {"guise": ["north", SITES["north"]["classes"]]}
+"""A site with a good certificate of its own, whose job process calls itself by another's name."""
 
 REASONS = {
     "nan": ("NaN", "'dense/kernel' has 12 values that are NaN or infinite"),
@@ -57,7 +62,7 @@ def hostile(tmp_path_factory, undisturbed):
         accepted = {name: certificates.accepted(kit, port) for name, kit in kits.items()}
         for kit in impostors.values():
             services.start(kit, poc_command.environment(system.root))
-        (run,) = together(FaultyRun(system, folder / "run", HOSTILE, PLAN))
+        (run,) = together(FaultyRun(system, folder / "run", HOSTILE, PLAN, claims=CLAIMS))
         log = (system.server / "log.txt").read_text()
         logs = {name: (kit / "log.txt").read_text() for name, kit in impostors.items()}
     finally:
@@ -68,8 +73,12 @@ def hostile(tmp_path_factory, undisturbed):
 def refused(run, site):
     """Round -> reason, of what a lying site sent."""
     events = [event for part in run.parts for event in part.record if event["event"] == "refused"]
-    assert {event["site"] for event in events} == {"west", "east"}
-    return {event["round"]: event["reason"] for event in events if event["site"] == site}
+    assert {event["site"] for event in events} == {"west", "east", "guise"}
+    return {
+        event["round"]: event["reason"]
+        for event in events
+        if event["site"] == site and event["task"] == "train"
+    }
 
 
 class TestResults:
@@ -96,6 +105,18 @@ class TestClaims:
         assert set(reasons) == {0, 1, 2, 3, 4}
         assert set(reasons.values()) == {"the site is not permitted to teach ['Edema']"}
         tell("site claims another's class", ended="refused", repeated=0, seconds=0.0, distance=0.0)
+
+
+class TestIdentity:
+    def test_a_site_that_passes_for_another_is_refused_under_its_own_name(self, hostile):
+        assert refused(hostile.run, "guise") == dict.fromkeys(range(5), "it calls itself 'north'")
+        tell("site passes for another", ended="refused", repeated=0, seconds=0.0, distance=0.0)
+
+    def test_the_victim_teaches_in_every_round(self, hostile):
+        """What is left of it in the models is compared above, bit for bit."""
+        assert all(hostile.run.trained("north", round_) is not None for round_ in range(5))
+        assert "north" in hostile.run.checkpoint("last").manifest["classes"]["Edema"]["sites"]
+        assert "guise" not in str(hostile.run.checkpoint("last").manifest)
 
 
 class TestCertificates:

@@ -3,13 +3,14 @@
 import json
 import re
 
+import lying
 import tiny_job
 from cxr_study import job_folder
 
 _EXECUTOR = re.compile(r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{')
 
 
-def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None):
+def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, claims=None):
     """Copy a job; what has struck once is remembered in a folder and strikes no more.
 
     Args:
@@ -19,6 +20,7 @@ def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None):
         job: Its name.
         struck: The folder; default: one of the job's own.
         settings: Knobs.
+        claims: Which sites pass for others, see `lying.Impostor`.
 
     Returns:
         The job folder.
@@ -40,6 +42,8 @@ def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None):
         rf'\1      {{ path = "faults.KeepResults", args {{ {keep} }} }}\n'
         rf'      {{ path = "hostile.HostileResult", args {{ {at_site} }} }}\n',
     )  # fmt: skip
+    if claims:
+        _substitute(client, r"components = \[\n", f"components = [\n  {lying.impostor(claims)}\n")
     added = (
         f'  {{ id = "full_disk", path = "faults.FullDisk", args {{ {rest} }} }}\n'
         f'  {{ id = "keep_rounds", path = "faults.KeepRounds", args {{ folder = "{struck}" }} }}\n'

@@ -79,12 +79,13 @@ class FaultyRun:
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the places' workspaces, as in a POC.
         job: Its name. Default "surgical".
+        claims: See `faulty_job.make`.
         knobs: Of the job, beside `KNOBS`.
     """
 
     def __init__(
         self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, job="surgical",
-        **knobs,
+        claims=None, **knobs,
     ):  # fmt: skip
         self.system = system
         self.folder = folder
@@ -93,6 +94,7 @@ class FaultyRun:
         self.when = dict(when or {})
         self.at_hand = at_hand
         self.job = job
+        self.claims = claims
         self.knobs = {**KNOBS, **knobs}
         self.struck = folder / "struck"
         self.parts = []
@@ -103,7 +105,7 @@ class FaultyRun:
         """Run it until all rounds are made, and the last model is tested; returns itself."""
         job = faulty_job.make(
             self.folder, self.sites, self.plan,
-            job=self.job, struck=self.struck, settings=self.knobs,
+            job=self.job, struck=self.struck, settings=self.knobs, claims=self.claims,
         )  # fmt: skip
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()

@@ -64,6 +64,12 @@ class OddExecutor(KerasExecutor):
         return reply if self.site != self.odd else ANSWERS[task_name if round_ is None else round_]
 
 
+def impostor(claims):
+    """The component of a client's configuration; see `Impostor`."""
+    args = f'site = "{{SITE_NAME}}", claims = {json.dumps(claims)}'
+    return f'{{ id = "impostor", path = "lying.Impostor", args {{ {args} }} }}'
+
+
 def lie(job, *, claims=None, odd="nobody", permitted=None):
     """Change a job: who passes for whom, who answers oddly, and what sites are permitted.
 
@@ -75,8 +81,7 @@ def lie(job, *, claims=None, odd="nobody", permitted=None):
     """
     client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
     at_site = 'site = "{SITE_NAME}"'
-    impostor = f'path = "lying.Impostor", args {{ {at_site}, claims = {json.dumps(claims or {})} }}'
-    _replace(client, r"components = \[", f'components = [ {{ id = "lie", {impostor} }}')
+    _replace(client, r"components = \[", f"components = [ {impostor(claims or {})}")
     executor = f'path = "lying.OddExecutor", args {{ {at_site}, odd = "{odd}",'
     _replace(client, r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{', executor)
     if permitted is not None:
