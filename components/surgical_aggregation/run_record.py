@@ -33,7 +33,7 @@ class RunRecord(FLComponent):
 
         {"event": "started", "version", "code"}
         {"event": "refused", "site", "round", "reason"}
-        {"event": "best", "round", "metric", "value", "sites", "classes"}
+        {"event": "best", "round", "metric", "value", "sites", "classes", "columns"}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}
