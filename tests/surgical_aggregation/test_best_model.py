@@ -240,6 +240,8 @@ def test_a_model_with_a_loss_that_is_not_finite_is_not_better_which_counts_as_a_
     run.round(2, {"a": math.nan, "b": math.nan, "c": math.nan})
     assert run.best_round == 0
     assert "not_compared" not in run.model.manifest
+    run.round(3, {"a": 0.4, "b": 0.4})
+    assert run.best_round == 3
 
 
 def test_a_site_whose_losses_are_never_finite_blocks_nothing():
@@ -412,10 +414,11 @@ class TestContinued:
         run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
         assert (run.dropped, run.best_round) == ([], 2)
 
-    def test_a_record_that_does_not_say_the_classes_is_dropped(self):
+    @pytest.mark.parametrize("classes", [("Edema",), ()])
+    def test_a_record_that_does_not_say_the_classes_is_dropped(self, classes):
         run = Run()
         run.take_over({**record(a=0.1, b=0.1), "classes": {}})
-        run.round(5, {"a": 0.9, "b": 0.9})
+        run.round(5, {"a": 0.9, "b": 0.9}, classes=classes)
         assert len(run.dropped) == 1 and run.best_round == 5
 
     def test_sites_that_are_gone_do_not_count_where_none_declares_classes(self):

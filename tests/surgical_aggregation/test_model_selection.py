@@ -124,9 +124,10 @@ class TestRule:
         assert best == 1
 
     def test_a_share_is_exact_in_decimals(self):
-        everybody = dict.fromkeys("abcdefghij", 0.5)
-        models = [measured(0, everybody), measured(1, dict.fromkeys("abcdefg", 0.4))]
-        assert chosen(models, 0.7)[0] == 1  # 0.7 * 10 is more than 7 in floating point
+        some = dict.fromkeys("abcdefg", 0.4)
+        everybody = dict.fromkeys("abcdefghijklmnopqrstuvwxy", 0.5)
+        models = [measured(0, everybody), measured(1, some)]
+        assert chosen(models, 0.28)[0] == 1  # 0.28 * 25 is more than 7 in floating point
 
     def test_one_that_was_the_best_of_few_gives_way_when_many_come_in(self):
         models = [measured(0, {"a": 0.1}), measured(1, dict.fromkeys("abc", 0.9))]
