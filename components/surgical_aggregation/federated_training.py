@@ -33,8 +33,9 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     written, measured as the final one by the workflow after this, and may still be the best. The
     workflows that follow run as after any last round.
 
-    Rounds since the best model are counted across continued jobs. While there is no best model,
-    nothing is counted.
+    Rounds since the best model are counted across continued jobs, without those whose models could
+    not be compared with it (`not_compared` in the manifest). While there is no best model, nothing
+    is counted.
 
     Args:
         num_rounds: Rounds of this job; a continued run adds them to its rounds. 0: those that the
@@ -133,13 +134,17 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         best = fl_ctx.get_prop(BEST_ROUND)
         is_last = round_ + 1 >= self._start_round + self._num_rounds
-        if best is None or is_last or round_ - best < self.patience:
+        if best is None or is_last:
+            return
+        manifest = current_global_model(fl_ctx).manifest
+        worse = round_ - best - manifest.get("not_compared", 0)
+        if worse < self.patience:
             return
         self._num_rounds = round_ + 1 - self._start_round  # ends FLARE's loop after this round
-        current_global_model(fl_ctx).manifest["planned_rounds"] = round_ + 1
+        manifest["planned_rounds"] = round_ + 1
         self.log_info(
             fl_ctx,
-            f"round {round_} is the last: none of the models of {round_ - best} rounds is better "
+            f"round {round_} is the last: none of the models of {worse} rounds is better "
             f"than that of round {best} (patience {self.patience})",
         )
         stopped = {"round": round_, "best_round": best, "patience": self.patience}

@@ -88,7 +88,7 @@ class CheckpointPersistor(ModelPersistor):
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
         """Make the earlier run's best model this run's, where it is there."""
         record = start.manifest.get("best")
-        if record is None:
+        if record is None or "job" not in start.manifest:  # of training alone: no earlier job's
             return
         beside = path.with_name(BEST_FILE)
         try:

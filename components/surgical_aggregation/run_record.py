@@ -39,7 +39,7 @@ class RunRecord(FLComponent):
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "silent", "site", "task", "round", "reason"}
-        {"event": "best", "round", "metric", "value", "sites", "classes"}
+        {"event": "best", "round", "metric", "value", "sites", "classes", "columns"}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}

@@ -67,11 +67,12 @@ class RunSummary(FLComponent):
         tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
         if not self._trained:
             return tests
-        lines = ["  no model was measured at all sites, so there is no best one"]
+        lines = ["  there is no best model; the lines above say of every round why"]
         if self._best is not None:
             lines = [
                 f"  best model: round {self._best['round']}, mean validation "
-                f"{self._best['metric']} {self._best['value']:.4f}"
+                f"{self._best['metric']} {self._best['value']:.4f} over "
+                f"{len(self._best['sites'])} sites"
             ]
         if self._stopped is not None:
             lines.insert(

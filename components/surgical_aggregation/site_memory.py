@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class SiteMemory:
     """Keeps what a site must not forget between rounds, processes and jobs.
 
-    A site's personal variables of a round are those that it had when it received that round's body.
+    A site's personal variables of a round are those that it had when it received that round's body,
+    or would have, in a round in which it was absent.
     Only the best model's and the newest are kept: which model is best, the server says with each
     task.
 
@@ -38,6 +39,7 @@ class SiteMemory:
     def __init__(self, training: LocalTraining):
         self.training = training
         self._kept: dict[int, dict[str, Array]] = {}
+        self._trained: int | None = None  # rounds that the run had made when this site last trained
         self._asked = False
 
     def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
@@ -71,6 +73,7 @@ class SiteMemory:
             except (CheckpointError, SiteError) as error:
                 return f"the optimizer and personal variables start afresh: {error}"
             self._kept = {r: dict(variables) for r, variables in state.kept.items()}
+            self._trained = state.round
             return f"goes on with this site's state after {state.round} rounds of job {job}"
         if continues is not None:
             return "no state of the earlier run for this round: the optimizer starts afresh"
@@ -81,11 +84,14 @@ class SiteMemory:
         personal = self.training.personal_variables()
         if personal is not None:
             self._kept = {r: kept for r, kept in self._kept.items() if r == best}
+            if best is not None and self._trained is not None and self._trained <= best:
+                self._kept[best] = personal  # absent then, and untrained since
             self._kept[round_] = personal
             self.keep_model("last", round_, fl_ctx)
 
     def end_round(self, round_: int, fl_ctx: FLContext) -> None:
         """After training: write the state."""
+        self._trained = round_ + 1
         state = SiteState(self.training.state(), round_ + 1, self.training.classes, self._kept)
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 

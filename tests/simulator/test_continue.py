@@ -79,9 +79,9 @@ class TestGrowing:
         union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
         assert wire.classes_of(continued.grown.best.variables) == union
 
-    def test_the_earlier_best_model_cannot_be_compared(self, continued):
+    def test_the_earlier_best_model_lacks_the_new_class(self, continued):
         (dropped,) = events(continued.grown, "best_dropped")
-        assert dropped["reason"] == "['south'] measured it, and are not in this run"
+        assert dropped["reason"] == "it has no columns for all classes of ['west']"
         assert continued.grown.best.manifest["best"]["round"] >= 3
 
     def test_a_new_site_is_sent_the_columns_that_there_are(self, continued):

@@ -94,8 +94,8 @@ class TestLayers:
 
     @pytest.mark.parametrize(
         "name",
-        "averaging checkpoint contribution head lineage metrics retirement server_optimizer "
-        "weighting".split(),
+        "averaging checkpoint contribution head lineage metrics model_selection retirement "
+        "server_optimizer weighting".split(),
     )
     def test_the_pure_modules_need_neither_flare_nor_keras(self, name):
         module = importlib.import_module(f"surgical_aggregation.{name}")

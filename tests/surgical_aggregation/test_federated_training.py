@@ -62,6 +62,13 @@ def test_a_better_model_starts_the_count_anew():
     assert loop.run([0, 0, 2, 2, 4, 4, 4, 4]) == [0, 1, 2, 3, 4, 5, 6]
 
 
+def test_rounds_whose_models_could_not_be_compared_do_not_count():
+    loop = Loop(num_rounds=9, patience=2)
+    loop.model.manifest["not_compared"] = 3
+    assert loop.run([0] * 9) == [0, 1, 2, 3, 4, 5]
+    assert loop.stopped == [{"round": 5, "best_round": 0, "patience": 2}]
+
+
 def test_without_patience_it_never_stops():
     loop = Loop(num_rounds=6)
     assert loop.run([0] * 9) == list(range(6))

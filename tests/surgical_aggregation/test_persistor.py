@@ -9,18 +9,18 @@ from nvflare.app_common.abstract.model import ModelLearnableKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from flare import Engine, context, global_model
+from flare import Engine, context
 from surgical_aggregation import checkpoint, wire
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, digest, load, save
-from surgical_aggregation.global_model import from_learnable, to_learnable
+from surgical_aggregation.global_model import GlobalModel, from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
 from surgical_aggregation.persistor import CheckpointPersistor
 
 TWO = np.float32([1, 2])
 BODY = {"conv/kernel": TWO}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
-MODEL = global_model(BODY, {"Nodule/Mass": COLUMN})
+MODEL = GlobalModel(BODY, {"Nodule/Mass": COLUMN}, {"head_features": 2, "job": "a"})
 
 
 def persistor_context(folder, initial_body=None):
@@ -192,6 +192,15 @@ class TestContinue:
         announce_best(persistor, persistor_context(tmp_path), {"round": 4})
         assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
         assert logged["warning"] == []
+
+    def test_the_best_model_of_a_checkpoint_that_no_job_wrote_is_not_this_runs(self, tmp_path):
+        (tmp_path / "a").mkdir()
+        for name in ("last.npz", "best.npz"):  # as training alone leaves them
+            manifest = {"head_features": 2, "round": 3, "best": self.RECORD}
+            save(Checkpoint(BODY, manifest), tmp_path / "a" / name)
+        _, fl_ctx, manifest = self.start(tmp_path, str(tmp_path / "a" / "last.npz"))
+        assert (manifest["round"], fl_ctx.get_prop(BEST)) == (0, None)
+        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
 
     @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}])
     def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, logged, best):

@@ -44,7 +44,7 @@ def metrics(**values):
 
 def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     summary = trained()
-    best = {"round": 4, "metric": "bce", "value": 0.25}
+    best = {"round": 4, "metric": "bce", "value": 0.25, "sites": {"north": 0.2, "south": 0.3}}
     fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
     refused = {"site": "south", "reason": "it is late"}
     fire(summary, tmp_path, CONTRIBUTION_REFUSED, **{REFUSAL: refused})
@@ -59,7 +59,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     fire(summary, tmp_path, EventType.END_RUN)
     assert said[0].splitlines() == [
         "the run has ended",
-        "  best model: round 4, mean validation bce 0.2500",
+        "  best model: round 4, mean validation bce 0.2500 over 2 sites",
         "  test split of east: not measured: why east is not",
         "  test split of north: mean AUROC 0.750 over 1 of its 2 classes",
         "  test split of south: mean AUROC not defined over 0 of its 1 classes, 40 images",
@@ -71,7 +71,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
 
 def test_says_so_when_there_is_no_best_model(said, tmp_path):
     fire(trained(), tmp_path, EventType.END_RUN)
-    assert "no best one" in said[0]
+    assert "no best model" in said[0]
 
 
 def test_says_that_it_stopped_early(said, tmp_path):
@@ -83,11 +83,11 @@ def test_says_that_it_stopped_early(said, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("dropped", "line"), [(False, "best model: round 4"), (True, "no best one")]
+    ("dropped", "line"), [(False, "best model: round 4"), (True, "no best model")]
 )
 def test_the_earlier_runs_best_model_counts_unless_it_is_dropped(said, tmp_path, dropped, line):
     summary = trained()
-    best = {"round": 4, "metric": "bce", "value": 0.25}
+    best = {"round": 4, "metric": "bce", "value": 0.25, "sites": {"north": 0.2, "south": 0.3}}
     fire(summary, tmp_path, AppEventType.INITIAL_MODEL_LOADED, **{BEST: best})
     if dropped:
         fire(summary, tmp_path, BEST_DROPPED)

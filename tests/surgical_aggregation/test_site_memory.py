@@ -119,6 +119,23 @@ class TestPersonal:
         np.testing.assert_array_equal(best.variables["bn/gamma"], trained[0]["bn/gamma"])
         assert best.manifest["round"] == 1
 
+    @pytest.mark.parametrize("processes", [1, 3])
+    def test_of_a_round_that_the_site_missed_it_has_those_of_that_time(
+        self, start, body, processes
+    ):
+        executor, fl_ctx = start(strategy="fedbn")
+        trained = []
+        for round_, best in ((0, None), (3, 2), (4, 2)):  # round 2 was made without it
+            sent = task(body, COLUMNS, round_=round_, best=best)
+            trained.append(weights(executor.execute("train", sent, fl_ctx, Signal())))
+            if processes > 1:
+                executor, fl_ctx = start(strategy="fedbn")
+        tested = task(body, COLUMNS, round_=None, best=2, model=2)
+        executor.execute("test", tested, fl_ctx, Signal())
+        best = load(folder(fl_ctx) / "site_best.npz").variables
+        assert (trained[0]["bn/gamma"] != trained[1]["bn/gamma"]).any()
+        np.testing.assert_array_equal(best["bn/gamma"], trained[0]["bn/gamma"])
+
     def test_the_best_round_is_remembered_by_a_new_process(self, start, body):
         first = weights(
             carried_out(start, "train", task(body, COLUMNS, round_=0), strategy="fedbn")

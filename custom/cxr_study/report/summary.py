@@ -74,7 +74,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Best:
-    """The round whose global model has the smallest mean validation BCE."""
+    """The round whose global model is the best, and its mean over the sites that measured it."""
 
     round: int
     mean_validation_bce: float

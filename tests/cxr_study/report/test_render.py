@@ -100,7 +100,7 @@ class TestSays:
 
     def test_best_round(self, page):
         text = page.text
-        assert "Best round: 1 , with the smallest mean validation BCE, 0.250" in text
+        assert "Best round: 1 , with a mean validation BCE of 0.250 over the sites that" in text
         assert "1 (best) 0.2500" in text
 
     def test_which_classes_a_site_holds_and_lacks(self, page):
