@@ -23,7 +23,6 @@ def run(
     site=tiny_job.NUMPY, **settings,
 ):  # fmt: skip
     """Run a job on the tiny study, untracked unless asked for; what it left."""
-    # The server waits 2 s for a run's last metrics.
     settings = {"tracking": "none", "warmup_epochs": 1, **settings}
     job = tiny_job.make(folder, sites, job=job, settings=settings, plan=plan, site=site)
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
