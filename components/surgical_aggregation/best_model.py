@@ -16,6 +16,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.declaration import declared_classes, peer_name
 from surgical_aggregation.global_model import BEST_ROUND, current_global_model
+from surgical_aggregation.one_line import one_line
 
 BEST = "surgical.best"
 """Context property beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric",
@@ -123,7 +124,8 @@ class BestModelSelector(FLComponent):
         site = peer_name(fl_ctx)
         loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
         if not isinstance(loss, float) or not 0 <= loss < math.inf:
-            self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {loss!r}")
+            got = one_line(repr(loss))
+            self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
             return
         self._losses[site] = loss
         self._classes[site] = sorted(declared_classes(fl_ctx))

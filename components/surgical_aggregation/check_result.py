@@ -12,6 +12,8 @@ from surgical_aggregation.permitted_filter import PermittedFilter
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.server_policy import Table
 
+_CODES = [code for code in vars(ReturnCode).values() if isinstance(code, str)]
+
 
 class CheckResult(PermittedFilter):
     """Refuse a training result with columns that its site has not declared or may not teach.
@@ -35,8 +37,9 @@ class CheckResult(PermittedFilter):
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Pass the result, or put an error reply in its place."""
-        if shareable.get_return_code() != ReturnCode.OK:
-            return shareable
+        code = shareable.get_return_code()
+        if code != ReturnCode.OK:  # FLARE logs it, so it must be one of FLARE's
+            return shareable if code in _CODES else make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
         site = peer_name(fl_ctx)
         reason = self._reason(shareable, fl_ctx)
         if reason is None:

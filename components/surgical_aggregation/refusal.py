@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.one_line import one_line
+
 CONTRIBUTION_REFUSED = "surgical.contribution_refused"
 """Event fired on the server, with the refusal under `REFUSAL` in the context."""
 
@@ -18,12 +20,15 @@ class Refusal:
     Attributes:
         site: Who sent it.
         round: The round that was running.
-        reason: What was wrong with it, in words.
+        reason: What was wrong with it, in words, which may be the site's: kept as `one_line`.
     """
 
     site: str
     round: int
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", one_line(self.reason))
 
 
 def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:

@@ -15,6 +15,7 @@ from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.declaration import peer_name
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.metrics import IMAGES
+from surgical_aggregation.one_line import one_line
 from surgical_aggregation.persistor import checkpoint_folders
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
 
@@ -84,7 +85,7 @@ class RunSummary(FLComponent):
 def _test(site: str, result: Shareable) -> str:
     """A site's line: its mean AUROC, over how many of the classes that it measured."""
     if result.get_return_code() != ReturnCode.OK:
-        return f"  test split of {site}: not measured ({result.get_return_code()})"
+        return f"  test split of {site}: not measured ({one_line(str(result.get_return_code()))})"
     metrics = from_shareable(result).data
     defined, measured = (
         sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")

@@ -66,6 +66,17 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     ]
 
 
+def test_a_site_cannot_put_a_line_into_it(said, tmp_path):
+    summary = trained()
+    forged = outcome(make_reply("no\n  test split of south: mean AUROC 0.999\x1b[8m"))
+    fire(summary, tmp_path, AppEventType.VALIDATION_RESULT_RECEIVED, "north", **forged)
+    fire(summary, tmp_path, EventType.END_RUN)
+    lines = said[0].splitlines()
+    assert [line for line in lines if "north" in line or "south" in line] == [
+        r"  test split of north: not measured (no\n  test split of south: mean AUROC 0.999\x1b[8m)"
+    ]
+
+
 def test_says_so_when_there_is_no_best_model(said, tmp_path):
     fire(trained(), tmp_path, EventType.END_RUN)
     assert "no best one" in said[0]
