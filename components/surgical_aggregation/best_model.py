@@ -16,6 +16,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.declared_classes import declared_classes
 from surgical_aggregation.global_model import BEST_ROUND, current_global_model
 from surgical_aggregation.model_selection import Measured, ModelSelection
+from surgical_aggregation.one_line import one_line
 from surgical_aggregation.site_identity import site_of
 
 BEST = "surgical.best"
@@ -127,7 +128,8 @@ class BestModelSelector(FLComponent):
         site = site_of(fl_ctx)
         loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
         if not isinstance(loss, float) or not 0 <= loss < math.inf:
-            self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {loss!r}")
+            got = one_line(repr(loss))
+            self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
             return
         self._losses[site] = loss
         self._classes[site] = sorted(declared_classes(fl_ctx))

@@ -163,10 +163,10 @@ class CollectingController(Controller):
         return receive
 
     def _reason(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        code = result.get_return_code()
-        if code and code != ReturnCode.OK:
-            return f"{_MEANING.get(code, 'it did not carry out the task')} ({code})"
         try:
+            code = result.get_return_code()
+            if code and code != ReturnCode.OK:
+                return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
             return declaration_fault(fl_ctx) or self.fault(result, fl_ctx)
         except Exception as error:  # whatever a site sends: FLARE would end the round for all
             return f"it could not be read ({type(error).__name__}: {error})"

@@ -6,8 +6,10 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.local_notes import note, note_error
 from surgical_aggregation.permitted_site import PermittedSite
 from surgical_aggregation.site import find_site
+from surgical_aggregation.site_policy import NO_POLICY
 
 CLASSES = "surgical.classes"
 """Name of the public sticky property; public, so that it rides on every message to the server."""
@@ -31,18 +33,24 @@ class DeclareClasses(FLComponent):
         self.site_id = site_id
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Declare at START_RUN; a site that cannot name its classes declares none, and says why."""
+        """Declare at START_RUN; a site that cannot name its classes declares none.
+
+        Why, and what the policy withholds, is in the site's notes alone (see `local_notes`).
+        """
         if event_type != EventType.START_RUN:
             return
         try:
             site = find_site(self.site_id, fl_ctx)
             classes = list(site.classes)
-        except (ValueError, OSError, MemoryError) as error:
-            self.log_error(fl_ctx, f"no classes to declare: {error}", fire_event=False)
+        except Exception as error:  # of the hospital's files, or of its code
+            notes = note_error(fl_ctx, "no classes to declare: ", error)
+            self.log_error(fl_ctx, f"no classes to declare; {notes} says why", fire_event=False)
             return
         fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
         fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
         self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
-        if isinstance(site, PermittedSite):
-            withheld = "; ".join(f"{name} ({why})" for name, why in site.withheld.items())
-            self.log_info(fl_ctx, f"this site's policy withholds: {withheld}")
+        if site.policy != NO_POLICY:
+            withheld = site.withheld if isinstance(site, PermittedSite) else {}
+            said = "; ".join(f"{name} ({why})" for name, why in withheld.items()) or "no class"
+            notes = note(fl_ctx, f"this site's policy withholds: {said}")
+            self.log_info(fl_ctx, f"{notes} says what this site's policy withholds, if anything")

@@ -10,12 +10,13 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from surgical_aggregation import tensorflow_runtime
+from surgical_aggregation.local_notes import note, note_error
 from surgical_aggregation.site import SiteError, find_site
 from surgical_aggregation.site_tasks import SiteTasks
 from surgical_aggregation.training_options import SENT, TrainingOptions
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
-"""How the log line begins that says why a site could not start."""
+"""How the line of a site's notes begins that says why it could not start."""
 
 
 class KerasExecutor(Executor):
@@ -33,8 +34,8 @@ class KerasExecutor(Executor):
         test        in   as above; out  metrics of the test split
 
     Classes that the server has no column for yet are warmed up on the received body before they are
-    measured and trained; an evaluation leaves them out. An abort during training is obeyed after
-    the running batch.
+    measured and trained; an evaluation leaves them out. An abort is obeyed after the running batch,
+    be it of a warm-up, a measurement or training.
 
     The site's policy (see `site_policy`) has the last word: a class that it withholds is in no
     model, metric or count that is sent. A personal head is trained for all classes.
@@ -44,10 +45,11 @@ class KerasExecutor(Executor):
     run take it up. Where the site has personal variables, its own whole models are there as well:
     `site_last.npz`, and `site_best.npz` once the best model is tested.
 
-    A site whose data or model is unusable says why in its own log when the run starts, and answers
-    every task with EXECUTION_EXCEPTION: the run goes on while `min_clients` can be reached without
-    it, and ends at once otherwise. (A panic on the client would leave the server waiting.) The
-    reason, which may hold a path, stays at the site.
+    A site whose data or model is unusable answers every task with EXECUTION_EXCEPTION, and a task
+    that fails is answered so: the run goes on while `min_clients` can be reached without the site,
+    and ends at once otherwise. (A panic on the client would leave the server waiting.) The reason,
+    which may hold a path, a count or a row of a table, is in the site's notes alone, for FLARE may
+    stream its logs (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -120,8 +122,10 @@ class KerasExecutor(Executor):
         elif event_type == EventType.START_RUN:
             try:
                 self._start(fl_ctx)
-            except (ValueError, OSError, MemoryError) as error:
-                self.log_error(fl_ctx, f"{CANNOT_TAKE_PART}{error}", fire_event=False)
+            except Exception as error:  # of the hospital's files, or of its code
+                notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
+                said = f"this site cannot take part in the run; {notes} says why"
+                self.log_error(fl_ctx, said, fire_event=False)
 
     def _threads(self, fl_ctx: FLContext) -> int:
         return self.threads or tensorflow_runtime.threads_per_site(fl_ctx)
@@ -141,27 +145,27 @@ class KerasExecutor(Executor):
         counts = self.report_counts and site.policy.report_counts
         if self.report_counts and not counts:
             self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
-        if site.classes != reported:
-            self._log(fl_ctx, f"the policy lets out what is measured of {len(reported)} classes")
+        if stays := [name for name in site.classes if name not in reported]:
+            note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training = LocalTraining(site, options)
         # now that nothing can fail any more
         self._tasks = SiteTasks(training, reported, counts, self.send, self._log)
         threads = self._threads(fl_ctx)
-        self._log(fl_ctx, f"ready: {len(training.classes)} classes, {threads} CPU threads")
+        self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 
     def execute(
         self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
-        """Carry out a task; see the class.
-
-        Raises:
-            WireError: The task carries no model.
-            SiteError: The model is not this site's.
-        """
+        """Carry out a task; see the class."""
         if self._tasks is None:
             self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
+        try:
+            return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
+        except Exception as error:  # FLARE would put it into the error log
+            notes = note_error(fl_ctx, f"{task_name} failed: ", error)
+            self.log_error(fl_ctx, f"{task_name} failed; {notes} says why", fire_event=False)
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
 
     def _log(self, fl_ctx: FLContext, text: str) -> None:
         """Log with the site's name, which the simulator's console leaves out."""

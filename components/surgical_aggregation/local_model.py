@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import keras
@@ -16,6 +16,7 @@ from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.loss import training_loss
 from surgical_aggregation.network import all_layers, check_body, head_layer
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.stopping import Stop, check, never
 from surgical_aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.training_options import TrainingOptions
 
@@ -164,23 +165,50 @@ class LocalModel:
             **{f"random/{i}": v for i, v in enumerate(generators)},
         }
 
-    def evaluate(self, data: tf.data.Dataset, classes: Iterable[str]) -> dict[str, float]:
-        """Metrics of a split in its own order, for some of the classes; see `metrics.named`."""
-        index = [self.classes.index(name) for name in classes]
-        _, probabilities, labels = self.predict(data)
-        names = tuple(self.classes[i] for i in index)
-        return metrics.named(names, labels[:, index], probabilities[:, index])
+    def evaluate(
+        self,
+        data: tf.data.Dataset,
+        classes: Iterable[str],
+        *,
+        counts: bool = False,
+        stop: Stop = never,
+    ) -> dict[str, float]:
+        """Metrics of a split for some of the classes; every batch of it is made once.
 
-    def predict(self, data: tf.data.Dataset) -> Predicted:
-        """What the model says about images, each batch of which is made once."""
+        Args:
+            data: The split.
+            classes: Some of the model's.
+            counts: Also the numbers of images behind them. Default False.
+            stop: See `Stop`. Default: never.
+
+        Returns:
+            See `metrics.named`, and for the counts `metrics.counts`.
+
+        Raises:
+            Stopped: `stop` said so.
+        """
+        names = tuple(classes)
+        index = [self.classes.index(name) for name in names]
+        predicted = self.predict(data, stop)
+        labels = predicted.labels[:, index]
+        values = metrics.named(names, labels, predicted.probabilities[:, index])
+        return values | (metrics.counts(names, labels) if counts else {})
+
+    def predict(self, data: tf.data.Dataset, stop: Stop = never) -> Predicted:
+        """What the model says about images, each batch of which is made once.
+
+        Raises:
+            Stopped: `stop` said so, after a batch.
+        """
         # Traced here, for batches of any size; Keras would once more for the last, smaller one.
         self._forward.get_concrete_function(data.element_spec[0])
-        batches = [
-            [value.numpy() for value in (*self._forward(images), labels)] for images, labels in data
-        ]
+        batches = []
+        for images, labels in data:
+            batches.append([value.numpy() for value in (*self._forward(images), labels)])
+            check(stop)
         return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
-    def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset) -> None:
+    def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
         """Train the columns of some classes on a frozen body, with an Adam of its own.
 
         The body's features are computed once, since nothing changes them; columns do not
@@ -189,11 +217,15 @@ class LocalModel:
         Args:
             classes: Whose columns to train, from where they stand.
             data: Training split, not augmented.
+            stop: See `Stop`. Default: never.
+
+        Raises:
+            Stopped: `stop` said so; the columns are as they were.
 
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
         """
-        features, _, labels = self.predict(data)
+        features, _, labels = self.predict(data, stop)
         index = [self.classes.index(name) for name in classes]
         layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
         head = keras.Sequential([keras.Input(features.shape[1:]), layer])
@@ -206,39 +238,41 @@ class LocalModel:
         )
         head.optimizer.build(head.trainable_variables)  # else its first step is traced twice
         epochs = self.options.warmup_epochs
-        head.fit(features, labels[:, index], batch_size=64, epochs=epochs, verbose=0)
+        head.fit(
+            features, labels[:, index], batch_size=64, epochs=epochs, verbose=0,
+            callbacks=[_StopWhen(stop)],
+        )  # fmt: skip
         kernel[:, index], bias[index] = layer.get_weights()
         self._head.set_weights([kernel, bias])
 
-    def train(self, data: tf.data.Dataset, stop: Callable[[], bool]) -> float | None:
+    def train(self, data: tf.data.Dataset, stop: Stop) -> float:
         """Train all that is trainable, for one round.
 
         Args:
             data: Training split.
-            stop: Asked after every batch; training ends at once when it says yes.
+            stop: See `Stop`.
 
         Returns:
-            Mean loss of the last epoch; None when stopped.
+            Mean loss of the last epoch.
+
+        Raises:
+            Stopped: `stop` said so; the model is as the last batch left it.
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
-        watch = _StopWhen(stop)
         history = self.model.fit(
-            data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[watch]
+            data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[_StopWhen(stop)]
         )
-        return None if watch.stopped else float(history.history["loss"][-1])
+        return float(history.history["loss"][-1])
 
 
 class _StopWhen(keras.callbacks.Callback):
-    def __init__(self, stop: Callable[[], bool]):
+    def __init__(self, stop: Stop):
         super().__init__()
         self._stop = stop
-        self.stopped = False
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
-        if self._stop():
-            self.stopped = True
-            self.model.stop_training = True
+        check(self._stop)
 
 
 def _anchors(model: keras.Model) -> list[tf.Variable]:

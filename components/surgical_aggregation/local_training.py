@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.loss import balanced_weights
 from surgical_aggregation.site import Site, Split
+from surgical_aggregation.stopping import Stop, never
 from surgical_aggregation.training_options import TrainingOptions
 from surgical_aggregation.wire import Columns
 
@@ -87,34 +87,31 @@ class LocalTraining:
             return ()
         return tuple(name for name in self.classes if name not in columns)
 
-    def warm_up(self, classes: tuple[str, ...]) -> None:
+    def warm_up(self, classes: tuple[str, ...], stop: Stop = never) -> None:
         """Train the columns of some classes on the frozen body; see `LocalModel.warm_up`."""
-        self.model.warm_up(classes, self._evaluated["train"])
+        self.model.warm_up(classes, self._evaluated["train"], stop)
         self.personal = self.personal_variables()
 
-    def evaluate(self, split: Split, classes: Iterable[str]) -> dict[str, float]:
-        """Metrics of a split for some of the site's classes; see `metrics.named`."""
-        return self.model.evaluate(self._evaluated[split], classes)
+    def evaluate(
+        self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never
+    ) -> dict[str, float]:
+        """Metrics of a split for some of the site's classes; see `LocalModel.evaluate`."""
+        return self.model.evaluate(self._evaluated[split], classes, counts=counts, stop=stop)
 
-    def counts(self, split: Split, classes: Iterable[str]) -> dict[str, float]:
-        """Numbers of a split's images for some of the site's classes; see `metrics.counts`."""
-        names = tuple(classes)
-        labels = np.concatenate([batch for _, batch in self._evaluated[split].as_numpy_iterator()])
-        return metrics.counts(names, labels[:, [self.classes.index(name) for name in names]])
-
-    def train(self, stop: Callable[[], bool] = lambda: False) -> float | None:
+    def train(self, stop: Stop = never) -> float:
         """Train for one round.
 
-        Args:
-            stop: Asked after every batch; training ends at once when it says yes.
-
         Returns:
-            Mean loss of the last epoch; None when stopped.
+            Mean loss of the last epoch.
+
+        Raises:
+            Stopped: `stop` said so.
         """
-        loss = self.model.train(self._training_data, stop)
-        self.passes += self.options.epochs
-        self.personal = self.personal_variables()
-        return loss
+        try:
+            return self.model.train(self._training_data, stop)
+        finally:
+            self.passes += self.options.epochs
+            self.personal = self.personal_variables()
 
     def personal_variables(self) -> dict[str, Array] | None:
         """Copies of the personal variables as the model has them; None when there are none."""

@@ -10,6 +10,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import Variables
+from surgical_aggregation.local_notes import note_error
 from surgical_aggregation.metrics import disclosed
 from surgical_aggregation.site import SiteError, find_site
 from surgical_aggregation.strategy import HEAD_LAYER
@@ -31,7 +32,7 @@ class PolicyGate(Filter):
              metrics: without those of withheld classes, and counts likewise
              anything else: the same
 
-    Never raises. What is wrong is in the site's log, and nowhere else.
+    Never raises. What is wrong is in the site's notes, and nowhere else (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -51,11 +52,10 @@ class PolicyGate(Filter):
             return shareable
         try:
             return self._let_out(dxo, fl_ctx).update_shareable(shareable)
-        except ValueError as error:
-            # Errors may be shown to admins, by name of event, and be streamed to the server.
-            said = "this site's policy keeps the result here; the line below says why"
-            self.log_error(fl_ctx, said, fire_event=False)
-            self.log_info(fl_ctx, f"kept here: {error}", fire_event=False)
+        except Exception as error:  # what cannot be looked into stays
+            notes = note_error(fl_ctx, "this site's policy keeps the result here: ", error)
+            said = f"this site's policy keeps the result here; {notes} says why"
+            self.log_error(fl_ctx, said, fire_event=False)  # an event would reach the admins
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
     def _let_out(self, dxo: DXO, fl_ctx: FLContext) -> DXO:

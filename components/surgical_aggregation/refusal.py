@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.one_line import one_line
+
 CONTRIBUTION_REFUSED = "surgical.contribution_refused"
 """Event fired on the server, with the refusal under `REFUSAL` in the context."""
 
@@ -24,13 +26,17 @@ class Refusal:
         site: Whose it is, as FLARE has authenticated it.
         task: Name of the task.
         round: The round that was running; None for an evaluation.
-        reason: What was wrong, in words without a full stop.
+        reason: What was wrong, in words without a full stop, which may be the site's: kept as
+            `one_line`.
     """
 
     site: str
     task: str
     round: int | None
     reason: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", one_line(self.reason))
 
     def __str__(self) -> str:
         of_round = "" if self.round is None else f" of round {self.round}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.averaging import Array
-from surgical_aggregation.checkpoint import CheckpointError
+from surgical_aggregation.local_notes import note_error
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.site_state import (
     BEST_FILE,
@@ -16,6 +17,7 @@ from surgical_aggregation.site_state import (
     load_state,
     save_site_model,
     save_state,
+    set_aside,
     site_folder,
 )
 from surgical_aggregation.strategy import HEAD_LAYER
@@ -27,10 +29,9 @@ if TYPE_CHECKING:
 class SiteMemory:
     """Keeps what a site must not forget between rounds, processes and jobs.
 
-    A site's personal variables of a round are those that it had when it received that round's body,
-    or would have, in a round in which it was absent.
+    A site's personal variables of a round are those that it had when it received that round's body.
     Only the best model's and the newest are kept: which model is best, the server says with each
-    task.
+    task. A site that is away for some rounds has the same ones in all of them.
 
     Args:
         training: The site's training.
@@ -39,14 +40,15 @@ class SiteMemory:
     def __init__(self, training: LocalTraining):
         self.training = training
         self._kept: dict[int, dict[str, Array]] = {}
-        self._trained: int | None = None  # rounds that the run had made when this site last trained
+        self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
 
     def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
         """Take up, on the first task only, the newest state of this job or of those before it.
 
         Not every earlier job has one: a job that failed in its first round left a state that is
-        ahead of the server's model, or none.
+        ahead of the server's model, or none. A state that is damaged is passed over for the one
+        before it.
 
         Args:
             round_: Of a training task; None for an evaluation.
@@ -55,49 +57,90 @@ class SiteMemory:
 
         Returns:
             What to log; None when there is nothing to say.
+
+        Raises:
+            JobIdError: What the run continues is no job.
         """
         if self._asked:
             return None
-        self._asked = True
-        for job in dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())]):
-            try:
-                state = load_state(site_folder(fl_ctx, job), round_)
-                if state is None:
-                    continue
-                if state.classes != self.training.classes:
-                    return (
-                        f"this site's classes are not those of job {job} any more: its optimizer "
-                        "and personal variables start afresh"
-                    )
-                self.training.restore(state.training)
-            except (CheckpointError, SiteError) as error:
-                return f"the optimizer and personal variables start afresh: {error}"
-            self._kept = {r: dict(variables) for r, variables in state.kept.items()}
-            self._trained = state.round
-            return f"goes on with this site's state after {state.round} rounds of job {job}"
+        jobs = dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())])
+        folders = {job: site_folder(fl_ctx, job) for job in jobs}
+        passed_over = ""
+        said = None
         if continues is not None:
-            return "no state of the earlier run for this round: the optimizer starts afresh"
-        return None
+            said = "no state of the earlier run for this round: the optimizer starts afresh"
+        for job, folder in folders.items():
+            state, damaged = load_state(folder, round_)
+            for name, error in damaged.items():
+                passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
+                note_error(fl_ctx, f"{name} is damaged and passed over: ", error)
+            set_aside(folder, damaged)
+            if state is not None:
+                said = self._restore(state, job, whole=not passed_over)
+                break
+        self._asked = True
+        if passed_over and said is None:
+            said = "the optimizer and personal variables start afresh"
+        return f"{passed_over}{said}" if said else None
+
+    def _restore(self, state: SiteState, job: str, *, whole: bool) -> str:
+        """Go on from a state; what to log."""
+        if state.classes != self.training.classes:
+            return (
+                f"this site's classes are not those of job {job} any more: its optimizer "
+                "and personal variables start afresh"
+            )
+        try:
+            self.training.restore(state.training)
+        except SiteError as error:
+            return f"the optimizer and personal variables start afresh: {error}"
+        self._kept = {r: dict(variables) for r, variables in state.kept.items()}
+        self._unchanged_since = state.round if whole else 0
+        return f"goes on with this site's state after {state.round} rounds of job {job}"
 
     def begin_round(self, round_: int, best: int | None, fl_ctx: FLContext) -> None:
         """Before training: keep the personal variables that go with this round's body."""
         personal = self.training.personal_variables()
         if personal is not None:
-            self._kept = {r: kept for r, kept in self._kept.items() if r == best}
-            if best is not None and self._trained is not None and self._trained <= best:
-                self._kept[best] = personal  # absent then, and untrained since
+            of_best = None if best is None else self._of(best)
+            self._kept = {} if best is None or of_best is None else {best: dict(of_best)}
             self._kept[round_] = personal
+            self._unchanged_since = round_ + 1
             self.keep_model("last", round_, fl_ctx)
 
     def end_round(self, round_: int, fl_ctx: FLContext) -> None:
         """After training: write the state."""
-        self._trained = round_ + 1
         state = SiteState(self.training.state(), round_ + 1, self.training.classes, self._kept)
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 
-    def of_round(self, round_: int | None) -> dict[str, Array] | None:
-        """Personal variables of a round's model; None where they are the present ones."""
-        return None if round_ is None else self._kept.get(round_)
+    def of_round(self, round_: int) -> Mapping[str, Array]:
+        """Personal variables of a round's model, to measure it with.
+
+        They are what the site had when it received that model, or would have had: one that was
+        away in that round, and has not trained since, has them still. One that joined later, or
+        whose state is lost, has none, and what it measured would be another model's.
+
+        Returns:
+            Variables by path; none where no variable is personal.
+
+        Raises:
+            SiteError: The site has not those of that round.
+        """
+        if self.training.options.personal is None:
+            return {}
+        personal = self._of(round_)
+        if personal is None:
+            raise SiteError(
+                f"the model of round {round_} is another one at every site, and this site has not "
+                "kept what it had of its own in that round: it joined later, or its state was "
+                "lost. So it does not measure that model."
+            )
+        return personal
+
+    def _of(self, round_: int) -> Mapping[str, Array] | None:
+        if round_ in self._kept:
+            return self._kept[round_]
+        return self.training.personal if 0 < self._unchanged_since <= round_ else None
 
     def keep_model(self, which: str, round_: int, fl_ctx: FLContext) -> None:
         """Write the model as it stands, where the site has personal variables.

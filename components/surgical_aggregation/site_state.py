@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, load, save
 from surgical_aggregation.head import LabelledHead, columns
+from surgical_aggregation.job_id import checked
 
 STATE_FILE = "site_state.npz"
 PREVIOUS_FILE = "site_state_before.npz"
@@ -39,8 +40,13 @@ class SiteState:
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
-    """Folder of a site's files of a job; it outlives the job's own workspace."""
-    return Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "checkpoints" / job
+    """Folder of a site's files of a job; it outlives the job's own workspace.
+
+    Raises:
+        JobIdError: The job, which the server may have named, would lead elsewhere.
+    """
+    root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
+    return root / "checkpoints" / checked(job)
 
 
 def save_state(state: SiteState, folder: Path) -> None:
@@ -65,39 +71,57 @@ def has_state(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (STATE_FILE, PREVIOUS_FILE))
 
 
-def load_state(folder: Path, round_: int | None = None) -> SiteState | None:
-    """Read a site's newest state that is not ahead of a round; None where there is none.
+def load_state(
+    folder: Path, round_: int | None = None
+) -> tuple[SiteState | None, Mapping[str, Exception]]:
+    """Read a site's newest whole state that is not ahead of a round.
 
     Args:
         folder: See `site_folder`.
         round_: Number of rounds that the run has made; None: any.
 
-    Raises:
-        CheckpointError: A file is damaged.
+    Returns:
+        The state, None where there is none; and the newer files that are damaged, with the reason.
     """
+    damaged: dict[str, Exception] = {}
     for name in (STATE_FILE, PREVIOUS_FILE):
         if (folder / name).is_file():
-            state = _read(folder / name)
+            try:
+                state = _read(folder / name)
+            except (CheckpointError, OSError) as error:
+                damaged[name] = error
+                continue
             if round_ is None or state.round <= round_:
-                return state
-    return None
+                return state, damaged
+    return None, damaged
+
+
+def set_aside(folder: Path, names: Iterable[str]) -> None:
+    """Rename damaged states, or the next one saved would put them in the place of a whole one."""
+    for name in names:
+        (folder / name).replace((folder / name).with_suffix(".damaged"))
 
 
 def _read(path: Path) -> SiteState:
+    """Read a state.
+
+    Raises:
+        CheckpointError: The file is damaged, or another's.
+    """
     checkpoint = load(path)
     kept: dict[int, dict[str, Array]] = {}
     training = {}
-    for name, value in checkpoint.variables.items():
-        if name.startswith(_KEPT):
-            round_, variable = name.removeprefix(_KEPT).split("/", 1)
-            kept.setdefault(int(round_), {})[variable] = value
-        else:
-            training[name] = value
     try:
+        for name, value in checkpoint.variables.items():
+            if name.startswith(_KEPT):
+                round_, variable = name.removeprefix(_KEPT).split("/", 1)
+                kept.setdefault(int(round_), {})[variable] = value
+            else:
+                training[name] = value
         manifest = checkpoint.manifest
         return SiteState(training, int(manifest["round"]), tuple(manifest["classes"]), kept)
-    except KeyError as error:
-        raise CheckpointError(f"{path} is no site's state: its manifest lacks {error}.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is no site's state: {error!r}.") from error
 
 
 def save_site_model(

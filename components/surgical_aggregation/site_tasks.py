@@ -21,6 +21,7 @@ from surgical_aggregation.global_model import BEST_ROUND, CONTINUES, INITIAL_BOD
 from surgical_aggregation.metrics import summary
 from surgical_aggregation.site import SiteError, Split
 from surgical_aggregation.site_memory import SiteMemory
+from surgical_aggregation.stopping import Stop, Stopped
 from surgical_aggregation.strategy import HEAD_LAYER
 
 if TYPE_CHECKING:
@@ -75,11 +76,12 @@ class SiteTasks:
     def carry_out(
         self, task: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
     ) -> Shareable:
-        """Carry out a task.
+        """Carry out a task, or answer TASK_ABORTED where it is aborted.
 
         Raises:
             WireError: The task carries no model.
-            SiteError: The model is not this site's.
+            SiteError: The model is not this site's, or the site lacks what is its own of it.
+            JobIdError: What the run continues is no job.
         """
         body, columns = wire.split(wire.weights(shareable).data)
         _check_start(shareable.get_header(INITIAL_BODY), body)
@@ -89,46 +91,52 @@ class SiteTasks:
         if said := self._memory.take_up(ahead, shareable.get_header(CONTINUES), fl_ctx):
             self.log(fl_ctx, said)
         model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND), round_)
-        if evaluation:
-            return self._evaluate(task, model, fl_ctx)
-        return self._train(model, fl_ctx, abort_signal)
 
-    def _evaluate(self, task: str, model: ReceivedModel, fl_ctx: FLContext) -> Shareable:
-        memory, split = self._memory, EVALUATION_TASKS[task]
-        which, kept = ("best", model.best) if task == "test" else ("last", None)
-        self.training.receive(model.body, model.columns, memory.of_round(kept))
+        def stop() -> bool:
+            return bool(abort_signal.triggered)
+
+        try:
+            if evaluation:
+                return self._evaluate(task, model, fl_ctx, stop)
+            return self._train(model, fl_ctx, stop)
+        except Stopped:
+            return make_reply(ReturnCode.TASK_ABORTED)
+
+    def _evaluate(
+        self, task: str, model: ReceivedModel, fl_ctx: FLContext, stop: Stop
+    ) -> Shareable:
+        memory = self._memory
+        personal = memory.of_round(model.round)
+        self.training.receive(model.body, model.columns, personal)
         unknown = self.training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
-        values = self.training.evaluate(split, known)
-        memory.keep_model(which, model.round, fl_ctx)
+        split = EVALUATION_TASKS[task]
+        values = self.training.evaluate(split, known, counts=self.counts, stop=stop)
+        memory.keep_model("best" if task == "test" else "last", model.round, fl_ctx)
         self.log(fl_ctx, f"{task}: {summary(values)}")
-        if self.counts:
-            values |= self.training.counts(split, known)
         return DXO(DataKind.METRICS, data=values).to_shareable()
 
-    def _train(self, model: ReceivedModel, fl_ctx: FLContext, abort_signal: Signal) -> Shareable:
+    def _train(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         training = self.training
         training.receive(model.body, model.columns)
         new = training.unknown(model.columns)
         if new:
-            training.warm_up(new)
-            self.log(fl_ctx, f"warmed up the columns of {len(new)} classes")
+            training.warm_up(new, stop)
+            told = len(set(new) & set(self.reported))
+            self.log(fl_ctx, f"warmed up the columns of {told} classes")
         self._memory.begin_round(model.round, model.best, fl_ctx)
         began = time.monotonic()
-        values = training.evaluate("validation", self.reported)
+        values = training.evaluate("validation", self.reported, stop=stop)
         validated = time.monotonic()
-        loss = training.train(lambda: abort_signal.triggered)
-        if loss is None:
-            return make_reply(ReturnCode.TASK_ABORTED)
+        loss = training.train(stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
             values["train_loss"] = loss
         values["warmed_up"] = float(len(set(new) & set(self.reported)))
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
         self._memory.end_round(model.round, fl_ctx)
-        self.log(
-            fl_ctx, f"round {model.round}: received {summary(values)}; training loss {loss:.4f}"
-        )
+        trained = f"; training loss {loss:.4f}" if "train_loss" in values else ""
+        self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
         return self._result(model, values)
 
     def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:

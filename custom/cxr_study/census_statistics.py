@@ -14,9 +14,10 @@ from cxr_study.embedded import embedded_study
 from cxr_study.label_table import classes
 from cxr_study.site_data import load_labels
 from cxr_study.site_file import read_site_file
+from surgical_aggregation.local_notes import note_error
 from surgical_aggregation.permitted_site import withheld
 from surgical_aggregation.site import SiteError
-from surgical_aggregation.site_policy import NO_POLICY, site_policy
+from surgical_aggregation.site_policy import NO_POLICY, SitePolicy, site_policy
 
 LEAST_MIN_COUNT = 5
 """What a site withholds at least, whatever a job asks for."""
@@ -29,7 +30,8 @@ class CensusStatistics(Statistics):
     which. Only what a site may share ever gets here, so no privacy filter of FLARE has anything to
     remove (`MinCountCleanser` would keep every count, and look at none but a feature's total). A
     site with a policy (see `site_policy`) counts nothing unless it says 'report_counts', and then
-    only the classes that it shares.
+    only the classes that it shares. Why it counts nothing is in the site's notes alone (see
+    `local_notes`).
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
@@ -68,7 +70,15 @@ class CensusStatistics(Statistics):
 
     @cached_property
     def _counts(self) -> dict[str, int]:
-        policy = site_policy(self._fl_ctx) if self._fl_ctx else NO_POLICY
+        if self._fl_ctx is None:
+            return self._counted(NO_POLICY)
+        try:
+            return self._counted(site_policy(self._fl_ctx))
+        except Exception as error:  # which FLARE would put into the error log
+            notes = note_error(self._fl_ctx, "this site counts nothing: ", error)
+            raise SiteError(f"this site counts nothing; {notes} says why") from None
+
+    def _counted(self, policy: SitePolicy) -> dict[str, int]:
         if not policy.report_counts:
             raise SiteError(
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."

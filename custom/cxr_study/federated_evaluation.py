@@ -16,6 +16,7 @@ from rich.text import Text
 from cxr_study.results import ResultsError
 from surgical_aggregation.given_model import GIVEN
 from surgical_aggregation.metrics import NEGATIVES, POSITIVES
+from surgical_aggregation.one_line import one_line
 
 RESULTS_FILE = "cross_site_val/cross_val_results.json"
 """FLARE's own file in the server's folder of a job."""
@@ -77,7 +78,7 @@ def _rows(site: str, metrics: dict[str, float]) -> list[ClassTest]:
     classes = {name for metric, _, name in names if name and metric in ("bce", POSITIVES)}
     return [
         ClassTest(
-            name,
+            one_line(name),  # by the site, in a metric's
             site,
             _number(metrics.get(f"auroc/{name}")),
             _number(metrics.get(f"bce/{name}")),

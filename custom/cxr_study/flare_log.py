@@ -1,4 +1,4 @@
-"""What FLARE's log files say about a failure."""
+"""What FLARE's log files say about a failure, and the notes of a site beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from surgical_aggregation.executor import CANNOT_TAKE_PART
+from surgical_aggregation.local_notes import notes_file
 
 _ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - )", re.M)
 _HEAD = re.compile(r"(?P<time>[-\d]+ [\d:,]+) - (?P<logger>[^ ]+) - (?:ERROR|CRITICAL) - ")
@@ -34,20 +35,30 @@ def read(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
 
 
-def site_reason(log: Path) -> str | None:
-    """Why a site cannot take part, by its own log; None where it does not say so."""
-    match = _SITE_REASON.search(read(log))
+def site_notes(workspace: Path, job: str) -> Path:
+    """A site's notes of a job (see `local_notes`), in the form of a log.
+
+    Args:
+        workspace: The site's FLARE workspace.
+        job: Id of the job.
+    """
+    return workspace / notes_file(job)
+
+
+def site_reason(notes: Path) -> str | None:
+    """Why a site cannot take part, by its notes; None where they do not say so."""
+    match = _SITE_REASON.search(read(notes))
     return match[1] if match else None
 
 
-def errors(log: Path) -> list[LoggedError]:
-    """Errors in a log, oldest first, but those of messages that could not be delivered."""
+def errors(*logs: Path) -> list[LoggedError]:
+    """Errors in logs, oldest first, but those of messages that could not be delivered."""
     found = []
-    for entry in _ENTRY.split(read(log)):
+    for entry in (entry for log in logs for entry in _ENTRY.split(read(log))):
         head = _HEAD.match(entry)
         if head and head["logger"] not in _TRANSPORT:
             found.append(LoggedError(head["time"], _without_frames(entry)))
-    return found
+    return sorted(found, key=lambda error: error.time)
 
 
 def last_errors(log: Path, count: int = 5) -> str:

@@ -19,6 +19,7 @@ from cxr_study.job_failure import JobFailedError
 from cxr_study.run_events import read_events
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
 from surgical_aggregation.site_state import BEST_FILE, LAST_FILE
+from surgical_aggregation.tensorflow_runtime import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"
 
@@ -156,11 +157,19 @@ def _failed(events: list[dict]) -> list[str]:
 
 
 def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
-    """Why a run ended early: what a site said of itself, else what the server did."""
-    for site in sites:
-        if reason := flare_log.site_reason(workspace / site / "error_log.txt"):
+    """Why a run ended early: what a site said of itself, else what the server did.
+
+    Of a site that failed in the middle, its last words are below the server's.
+    """
+    notes = {site: flare_log.site_notes(workspace / site, SIMULATED_JOB) for site in sites}
+    for site, path in notes.items():
+        if reason := flare_log.site_reason(path):
             return f"{site}: {reason}"
-    return next(iter(_failed(read_events(server_folder(workspace)))), None)
+    last = {
+        site: found[-1].text for site, path in notes.items() if (found := flare_log.errors(path))
+    }
+    said = [f"{site}: {text}" for site, text in last.items()]
+    return "\n".join([*_failed(read_events(server_folder(workspace)))[:1], *said]) or None
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

@@ -1,4 +1,5 @@
 import dataclasses
+import traceback
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from cxr_study import census_statistics, job_folder
 from cxr_study.audit.flare_job import from_counts
 from cxr_study.census_statistics import CensusStatistics
 from cxr_study.phantom import write_phantom
-from flare import context
+from flare import Engine, context
 
 JOB = Path(__file__).parents[2] / "jobs/census"
 
@@ -60,37 +61,57 @@ def test_without_a_folder_the_embedded_study_is_counted(sites, monkeypatch):
 
 
 class TestPolicy:
-    def statistics(self, sites, **policy):
-        statistics = CensusStatistics("nih", sites, 32)
-        statistics.initialize(context(policy=policy))
-        return statistics
+    @pytest.fixture
+    def statistics(self, tmp_path):
+        def make(sites, **policy):
+            statistics = CensusStatistics("nih", sites, 32)
+            statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
+            return statistics
 
-    def test_a_site_with_one_counts_nothing_unless_it_says_so(self, sites):
-        with pytest.raises(ValueError, match="a census needs 'report_counts' true"):
-            self.statistics(sites).features()
+        return make
 
-    def test_a_withheld_class_is_in_no_feature(self, sites):
-        features = counts(self.statistics(sites, report_counts=True, share=["Edema", "Mass"]))
+    @pytest.fixture
+    def why(self, tmp_path):
+        """Why a site counts nothing, by its notes; what is raised, FLARE logs with its trace."""
+
+        def asked(statistics):
+            with pytest.raises(ValueError) as raised:
+                statistics.features()
+            told = "".join(traceback.format_exception(raised.value))
+            said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
+            assert said and said not in told
+            assert "this site counts nothing; local_notes/job.txt says why" in told
+            return said
+
+        return asked
+
+    def test_a_site_with_one_counts_nothing_unless_it_says_so(self, sites, statistics, why):
+        assert "a census needs 'report_counts' true" in why(statistics(sites))
+
+    def test_a_withheld_class_is_in_no_feature(self, sites, statistics):
+        features = counts(statistics(sites, report_counts=True, share=["Edema", "Mass"]))
         assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
         assert not [name for name in features if "Effusion" in name or "Nodule" in name]
 
-    def test_a_class_with_too_few_positives_is_in_no_feature(self, sites):
-        all_of_them = counts(self.statistics(sites, report_counts=True))
-        rare = counts(self.statistics(sites, report_counts=True, min_positives=12))
+    def test_a_class_with_too_few_positives_is_in_no_feature(self, sites, statistics):
+        all_of_them = counts(statistics(sites, report_counts=True))
+        rare = counts(statistics(sites, report_counts=True, min_positives=12))
         left = set(from_counts("nih", rare).classes)
         assert 0 < len(left) < len(from_counts("nih", all_of_them).classes)
 
-    def test_a_site_with_too_few_images_counts_nothing(self, sites):
-        with pytest.raises(ValueError, match="'min_images' 1000 training images"):
-            self.statistics(sites, report_counts=True, min_images=1000).features()
+    def test_a_site_with_too_few_images_counts_nothing(self, sites, statistics, why):
+        few = statistics(sites, report_counts=True, min_images=1000)
+        assert "'min_images' 1000 training images" in why(few)
 
-    def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites):
-        statistics = self.statistics(None, report_counts=True, site_files=sites)
-        assert counts(statistics)["total: images"] == 120
+    def test_a_site_whose_files_are_not_there_says_where_in_its_notes_alone(self, statistics, why):
+        assert "/nowhere/nih.yaml" in why(statistics("/nowhere", report_counts=True))
 
-    def test_a_malformed_one_is_refused_and_not_ignored(self, sites):
-        with pytest.raises(ValueError, match="'share' needs a list"):
-            self.statistics(sites, report_counts=True, share="Edema").features()
+    def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites, statistics):
+        own = statistics(None, report_counts=True, site_files=sites)
+        assert counts(own)["total: images"] == 120
+
+    def test_a_malformed_one_is_refused_and_not_ignored(self, sites, statistics, why):
+        assert "'share' needs a list" in why(statistics(sites, report_counts=True, share="Edema"))
 
 
 def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():

@@ -67,6 +67,11 @@ class TestRead:
         (row,) = read(server({"east": {"SRV_best": sent}}))
         assert (row.auroc, row.bce) == (None, None)
 
+    def test_the_name_of_a_class_is_fit_for_a_terminal_whatever_a_site_sends(self, server):
+        (row,) = read(server({"east": {"SRV_best": {"bce/\x1b[2JEdema\n": 0.25}}}))
+        assert row.class_name == r"\x1b[2JEdema\n"
+        assert r"\x1b[2JEdema\n" in printed([row])
+
     @pytest.mark.parametrize("results", [{}, {"north": {"SRV_last": NORTH}}])
     def test_without_a_tested_model_it_says_where_to_look(self, server, results):
         with pytest.raises(ResultsError, match=r"no result of a test split.*error_log\.txt"):

@@ -55,6 +55,17 @@ class TestLastErrors:
         assert flare_log.last_errors(log, 2) == "2\n3"
 
 
+def test_errors_of_several_files_are_one_after_the_other_as_they_happened(log, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("2026-01-02 03:04:06,500 - site - ERROR - train failed: no image\n")
+    texts = [error.text for error in flare_log.errors(log, notes, tmp_path / "no.txt")]
+    assert len(texts) == 3 and texts[1].endswith("train failed: no image")
+
+
+def test_a_sites_notes_lie_in_its_workspace(tmp_path):
+    assert flare_log.site_notes(tmp_path, "7") == tmp_path / "local_notes/7.txt"
+
+
 def test_why_a_site_cannot_take_part_may_have_lines(log):
     assert flare_log.site_reason(log) is None
     with log.open("a") as file:

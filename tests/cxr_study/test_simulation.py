@@ -118,8 +118,8 @@ class TestSimulate:
     def test_what_a_site_said_of_itself_is_the_reason(self, pretend, run):
         line = "2026-01-01 10:00:00,000 - KerasExecutor - ERROR - "
         pretend(f"""
-            (workspace / "south").mkdir(parents=True)
-            (workspace / "south/error_log.txt").write_text(
+            (workspace / "south/local_notes").mkdir(parents=True)
+            (workspace / "south/local_notes/simulate_job.txt").write_text(
                 "{line}other\\n{line}this site cannot take part in the run: no csv, first:"
                 "\\na.png\\n{line}more\\n"
             )
@@ -130,11 +130,25 @@ class TestSimulate:
         ):
             run()
 
+    def test_what_failed_at_a_site_in_the_middle_is_said_below_the_servers_reason(
+        self, pretend, run
+    ):
+        line = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - train failed: no a.png"
+        pretend(f"""
+            (workspace / "south/local_notes").mkdir(parents=True)
+            (workspace / "south/local_notes/simulate_job.txt").write_text("{line}\\n")
+            record("failed", reason="a site answered with an error")
+        """)
+        with pytest.raises(
+            SimulationError, match=rf"failed: a site answered .*\nsouth: {line}\nThe log"
+        ):
+            run()
+
     def test_a_site_that_the_run_went_on_without_is_no_failure(self, pretend, run):
         said = "this site cannot take part in the run: no csv"
         pretend(
-            GOOD + '(workspace / "south").mkdir(parents=True)\n'
-            f'(workspace / "south/error_log.txt").write_text("{said}\\n")\n'
+            GOOD + '(workspace / "south/local_notes").mkdir(parents=True)\n'
+            f'(workspace / "south/local_notes/simulate_job.txt").write_text("{said}\\n")\n'
         )
         run()
 

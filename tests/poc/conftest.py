@@ -25,6 +25,11 @@ SITES = {
     "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
     "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }
+STREAMER = """
+  { id = "log_streamer", path = "nvflare.app_common.logging.job_log_streamer.JobLogStreamer"
+    args { target_parent_server = true } }"""
+"""Sends a site's log.txt to the server while the job runs, where the site lets it."""
+
 SHARED = ("Edema", "Fracture", "Rare Sign")  # by chexpert, where Rare Sign is too rare
 
 
@@ -34,7 +39,8 @@ def network(tmp_path_factory):
 
     nih lets everything out, counts too. chexpert does not share Private Sign, and has fewer
     positives of Rare Sign than it asks for. mercy claims Support Devices, which the server does not
-    let it teach. Only the project admin may bring code.
+    let it teach. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does
+    by default; the others' are not, though the job asks for them.
     """
     network = Provisioned(tmp_path_factory.mktemp("network"), SITES)
     policies = {
@@ -45,6 +51,7 @@ def network(tmp_path_factory):
     own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site")}
     for site, policy in policies.items():
         localise_site(network.kit(site), policy, **own)
+    stream(network.kit("chexpert") / "local/resources.json")
     table = {"nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"]}
     permitted = {**table, "mercy": ["Fracture"]}
     localise_server(network.server, network.folder / "storage", permitted=permitted, **own)
@@ -57,6 +64,12 @@ def network(tmp_path_factory):
         yield network
     finally:
         network.stop()
+
+
+def stream(resources):
+    """Let a site's logs be streamed."""
+    content = json.loads(resources.read_text())
+    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
 
 
 def rare(folder):
@@ -78,7 +91,11 @@ def job(network):
         jobs.write(name, folder / "template", code)
         knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
         template = folder / "template"
-        return tiny_job.make(folder, SITES, job=template, settings=knobs, site=tiny_job.KERAS)
+        made = tiny_job.make(folder, SITES, job=template, settings=knobs, site=tiny_job.KERAS)
+        for client in made.glob("app_*/config/config_fed_client.conf"):
+            text = client.read_text()
+            client.write_text(text.replace("components = [", f"components = [{STREAMER}", 1))
+        return made
 
     return make
 

@@ -59,9 +59,14 @@ def runs(tmp_path_factory, undisturbed):
             name: "".join(log.read_text() for log in place.glob("*/log.txt"))
             for name, place in system.places.items()
         }
+        notes = {
+            name: "".join(file.read_text() for file in place.glob("local_notes/*.txt"))
+            for name, place in system.places.items()
+        }
         home = "".join(log.read_text() for log in folder.glob("*/results/*/*/workspace/log.txt"))
         return SimpleNamespace(
-            site=site, server=server, personal=personal, system=system, logs=logs, home=home,
+            site=site, server=server, personal=personal, system=system,
+            logs=logs, notes=notes, home=home,
             twins={"site": undisturbed, "server": undisturbed, "personal": own},
         )  # fmt: skip
 
@@ -117,9 +122,10 @@ def test_what_a_full_disk_could_not_take_is_named(runs):
     assert "make room, and continue the job" in failed
 
 
-def test_the_reason_of_a_sites_error_is_in_its_own_log_alone(runs):
+def test_the_reason_of_a_sites_error_is_in_its_own_notes_alone(runs):
     reason = "00000013_004.png is truncated"
-    assert reason in runs.logs["north"]
+    assert reason in runs.notes["north"]
+    assert reason not in "".join(runs.logs.values()) + runs.home
     assert reason not in "".join(json.dumps(part.record) for part in runs.site.parts)
 
 

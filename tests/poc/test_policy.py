@@ -1,10 +1,12 @@
 """What the places' policies keep back, in a run between real server and client processes."""
 
 import json
+import re
 import zipfile
 
 import pytest
 
+from surgical_aggregation.local_notes import notes_file
 from tiny_site import COMPLAINT
 
 
@@ -14,9 +16,16 @@ def result(results):
 
 
 @pytest.fixture(scope="module")
-def log(network, result):
-    """What a site says of the run in its own log."""
-    return lambda site: (network.kit(site) / result.job_id / "log.txt").read_text()
+def notes(network, result):
+    """What chexpert tells its own hospital of the run."""
+    return (network.kit("chexpert") / notes_file(result.job_id)).read_text()
+
+
+@pytest.fixture(scope="module")
+def why(notes):
+    """Why chexpert withholds the class that it shares, with the exact count."""
+    found = re.search(r"\d+ positives, 'min_positives' is \d+", notes)
+    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +60,26 @@ class TestSitePolicy:
         assert holding(servers_bytes, "Pleural Effusion")  # the search can find a name at all
         assert holding(servers_bytes, name) == []
 
-    def test_the_sites_own_log_says_what_it_withholds_and_why(self, log):
-        assert "withholds: Private Sign (not in 'share'); Rare Sign (" in log("chexpert")
-        assert "positives, 'min_positives' is" in log("chexpert")
+    def test_the_logs_at_the_server_are_those_of_the_site_that_streams_them(self, servers_bytes):
+        assert holding(servers_bytes, "identity=chexpert")
+        for site in ("nih", "mercy"):
+            assert holding(servers_bytes, f"identity={site}") == []
+
+    def test_the_sites_own_notes_say_what_it_withholds_and_why(self, notes, why):
+        assert f"withholds: Private Sign (not in 'share'); Rare Sign ({why})" in notes
+
+    def test_no_log_of_the_site_does_whoever_reads_it(self, network, result, servers_bytes, why):
+        kit = network.kit("chexpert")
+        logs = {
+            str(path): path.read_bytes()
+            for folder in (kit, kit / result.job_id)
+            for path in folder.iterdir()
+            if path.suffix in (".txt", ".json", ".log")
+        }
+        assert holding(logs, "declared 2 classes: Edema, Fracture")
+        for withheld in ("Private Sign", "Rare Sign", why, "not in 'share'"):
+            assert holding(logs, withheld) == []
+        assert holding(servers_bytes, why) == []
 
     def test_counts_come_from_the_site_that_lets_them_out_alone(self, result):
         measured = json.loads((result.server / "cross_site_val/cross_val_results.json").read_text())

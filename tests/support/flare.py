@@ -11,6 +11,7 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation import wire
 from surgical_aggregation.declaration import CLASSES, PROCESS
 from surgical_aggregation.global_model import GlobalModel, to_learnable
+from surgical_aggregation.local_notes import notes_file
 from surgical_aggregation.site_identity import set_site
 
 
@@ -38,6 +39,11 @@ class Engine:
             get_run_dir=lambda job: str(self.folder / "server" / job),
             get_root_dir=lambda: str(self.folder / "server"),
         )
+
+    def notes(self, job="job"):
+        """What the site has noted for its hospital alone."""
+        path = self.folder / "server" / notes_file(job)
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
 
     def fire_event(self, event_type, fl_ctx):
         logs = event_type.endswith("_log_available")

@@ -7,6 +7,7 @@ import numpy as np
 from surgical_aggregation import metrics
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.stopping import check, never
 from tiny_site import FEATURES, INPUTS, TinySite
 
 EPSILON, MOMENTUM = 1e-3, 0.9
@@ -103,14 +104,18 @@ class LocalModel:
         self._momenta = {name: np.array(state[f"optimizer/{name}"]) for name in self._momenta}
 
     @np.errstate(all="ignore")
-    def evaluate(self, data, classes):
+    def evaluate(self, data, classes, *, counts=False, stop=never):
         names = tuple(classes)
         index = [self.classes.index(name) for name in names]
-        batches = [(self._forward(images)[-1], labels) for images, labels in data]
-        found, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-        return metrics.named(names, labels[:, index], found[:, index])
+        batches = []
+        for images, labels in data:
+            batches.append((self._forward(images)[-1], labels))
+            check(stop)
+        found, labels = (np.concatenate(parts)[:, index] for parts in zip(*batches, strict=True))
+        values = metrics.named(names, labels, found)
+        return values | (metrics.counts(names, labels) if counts else {})
 
-    def warm_up(self, classes, data):
+    def warm_up(self, classes, data, stop=never):
         index = [self.classes.index(name) for name in classes]
         for _ in range(self.options.warmup_epochs):
             for images, labels in data:
@@ -118,6 +123,7 @@ class LocalModel:
                 for name in HEAD:
                     step = self.options.warmup_learning_rate * gradients[name]
                     self._values[name][..., index] -= step[..., index]
+                check(stop)
 
     @np.errstate(all="ignore")  # as TensorFlow does
     def train(self, data, stop):
@@ -135,8 +141,7 @@ class LocalModel:
                 if not frozen:
                     for name, now in zip(MOVING, (np.mean, np.var), strict=True):
                         self._values[name] += 0.1 * (now(activated, axis=0) - self._values[name])
-                if stop():
-                    return None
+                check(stop)
         return float(np.mean(losses))
 
     def _forward(self, images):

@@ -76,6 +76,7 @@ def start(site, monkeypatch, tmp_path):
         executor = KerasExecutor(warmup_epochs=1, **args)
         for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
             executor.handle_event(event, fl_ctx)
+        make.notes = engine.notes
         return executor, fl_ctx
 
     return make

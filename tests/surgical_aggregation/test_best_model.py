@@ -256,6 +256,14 @@ def test_refused_results_do_not_count():
     assert run.announced == []
 
 
+def test_what_comes_in_place_of_a_loss_is_one_line_of_the_log(caplog):
+    run = Run()
+    run.round(0, {"a": np.zeros((2, 2)), "b": "x" * 5000})
+    said = [record.getMessage() for record in caplog.records if "usable" in record.getMessage()]
+    assert len(said) == 2
+    assert all(text.isprintable() and len(text) < 2000 for text in said)
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -0.1, "0.1", None])
 def test_a_loss_that_is_no_number_does_not_count(loss):
     run = Run()

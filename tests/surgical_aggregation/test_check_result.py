@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind
-from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
+from nvflare.apis.shareable import ReservedHeaderKey, ReturnCode, Shareable, make_reply
 
 from flare import Engine, context, result
 from surgical_aggregation.check_result import CheckResult
@@ -66,6 +66,14 @@ def test_a_site_that_is_not_in_the_table_may_teach_nothing():
 def test_rubbish_is_refused_and_not_raised(rubbish):
     reply = CheckResult().process(rubbish, context("a", classes=["Edema"]))
     assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
+
+
+def test_the_reason_of_a_refusal_is_one_line_in_the_log(caplog):
+    rubbish = Shareable()
+    rubbish.set_header(ReservedHeaderKey.CONTENT_TYPE, "x\n2026-01-01 - all is well\x1b[8m")
+    CheckResult().process(rubbish, context("a", classes=["Edema"]))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert r"x\n2026-01-01 - all is well\x1b[8m" in said and said.isprintable()
 
 
 def test_an_error_reply_passes_unchanged():

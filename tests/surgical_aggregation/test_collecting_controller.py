@@ -138,6 +138,8 @@ class TestResults:
             (marked(raises=True), "it could not be read (KeyError: 'auroc')"),
             (make_reply(ReturnCode.UNSAFE_JOB), "its policy holds the job for unsafe (UNSAFE_JOB)"),
             (make_reply("odd"), "it did not carry out the task (odd)"),
+            (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
+            (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
         ],
     )
     def test_a_bad_one_is_refused_once_with_the_reason_and_passed_to_nobody(

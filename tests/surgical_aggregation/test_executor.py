@@ -1,7 +1,5 @@
 """The executor at its start, and what a site's policy makes of it."""
 
-from contextlib import suppress
-
 import pytest
 from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
@@ -29,13 +27,24 @@ class TestStart:
 
         monkeypatch.setattr(site, part, broken)
         reply = carried_out(start, "train", task(body, COLUMNS))
-        assert f"{CANNOT_TAKE_PART}the images of north are missing" in caplog.text
+        assert f"{CANNOT_TAKE_PART}the images of north are missing" in start.notes()
+        assert "cannot take part in the run; local_notes/job.txt says why" in caplog.text
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
         assert "images" not in str(reply)  # the reason may hold a path and stays at the site
+        assert "images" not in caplog.text  # which FLARE may stream
 
-    def test_another_word_for_what_to_send_keeps_the_site_from_training(self, start, body, caplog):
+    def test_code_of_the_hospitals_that_breaks_keeps_it_away_with_the_trace(
+        self, start, site, body, monkeypatch, caplog
+    ):
+        monkeypatch.setattr(site, "model", lambda: {}["p17.png"])
+        reply = carried_out(start, "train", task(body, COLUMNS))
+        assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+        assert f"{CANNOT_TAKE_PART}'p17.png'\nTraceback" in start.notes()
+        assert "p17" not in caplog.text
+
+    def test_another_word_for_what_to_send_keeps_the_site_from_training(self, start, body):
         carried_out(start, "train", task(body, COLUMNS), send="deltas")
-        assert f"{CANNOT_TAKE_PART}send must be one of" in caplog.text
+        assert f"{CANNOT_TAKE_PART}send must be one of" in start.notes()
 
 
 class TestTensorFlow:
@@ -46,13 +55,13 @@ class TestTensorFlow:
         )
         monkeypatch.setattr(type(site), "data", lambda *args, **options: order.append("data"))
         executor, fl_ctx = KerasExecutor(seed=3, threads=2), FLContext()
+        fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
         fl_ctx.set_prop(ReservedKey.ENGINE, Engine(tmp_path, site=site), private=True, sticky=False)
         policy = {"min_positives": 1}
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
         for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
             for component in (DeclareClasses(), executor):
-                with suppress(AttributeError):
-                    component.handle_event(event, fl_ctx)
+                component.handle_event(event, fl_ctx)
         assert order[:2] == [(2, 3, False), "data"]
 
 
@@ -71,7 +80,7 @@ class TestPolicy:
         columns = {} if "personal_head" in args else {"Nodule/Mass": column(2)}
         executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, report_counts=True, **args)
         for name in TASKS:
-            reply = executor.execute(name, task(body, columns), fl_ctx, Signal())
+            reply = executor.execute(name, task(body, columns, model=4), fl_ctx, Signal())
             assert reply.get_return_code() == ReturnCode.OK
             assert "Nodule/Mass" in str(reply)
             assert "Edema" not in str(reply)
@@ -82,14 +91,18 @@ class TestPolicy:
         )
         assert weights(sent)["head/kernel"].shape == (FEATURES, 1)
 
-    def test_a_personal_head_is_trained_for_all_classes(self, start, body):
+    def test_a_personal_head_is_trained_for_all_classes(self, start, body, caplog):
+        caplog.set_level("INFO")
         executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
         reply = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
         told = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
         assert told["warmed_up"] == 1 and "train_loss" not in told  # of the withheld class, too
-        executor.execute("test", task(body, round_=None), fl_ctx, Signal())
+        executor.execute("test", task(body, round_=None, model=0), fl_ctx, Signal())
         kept = load(folder(fl_ctx) / "site_best.npz")
         assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")
+        assert "what is measured of Edema" in start.notes()
+        assert "Edema" not in caplog.text and "2 classes" not in caplog.text
+        assert "training loss" not in caplog.text  # which is a mean over both
 
     @pytest.mark.parametrize(
         ("policy", "reason"),
@@ -100,11 +113,12 @@ class TestPolicy:
             ({"share": "Edema"}, "'share' needs a list of class names"),
         ],
     )
-    def test_one_that_keeps_the_site_away_says_why_in_its_log_alone(
+    def test_one_that_keeps_the_site_away_says_why_in_its_notes_alone(
         self, start, body, caplog, policy, reason
     ):
         executor, fl_ctx = start(policy=policy)
-        assert f"{CANNOT_TAKE_PART}" in caplog.text and reason in caplog.text
+        assert CANNOT_TAKE_PART in start.notes() and reason in start.notes()
+        assert reason not in caplog.text
         for name in TASKS:
             reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())
             assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.site import SiteError
+from surgical_aggregation.stopping import Stopped, never
 from surgical_aggregation.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
 
@@ -32,8 +33,16 @@ def data():
     return tf.data.Dataset.from_tensor_slices((images, labels)).batch(16)
 
 
-def never():
-    return False
+class AtTheSecond:
+    """Says stop when it is asked for the second time, or another one."""
+
+    def __init__(self, number=2):
+        self.asked = 0
+        self.number = number
+
+    def __call__(self):
+        self.asked += 1
+        return self.asked == self.number
 
 
 def distance(one, other):
@@ -86,14 +95,11 @@ class TestTrain:
 
     def test_stops_after_the_running_batch(self, data):
         model = local_model(epochs=3)
-        asked = []
-
-        def at_the_second():
-            asked.append(1)
-            return len(asked) == 2
-
-        assert model.train(data, stop=at_the_second) is None
-        assert len(asked) == 2
+        stop = AtTheSecond()
+        with pytest.raises(Stopped):
+            model.train(data, stop)
+        assert stop.asked == 2
+        assert np.isfinite(model.train(data, never))  # another round can follow
 
     def test_nothing_is_traced_again_in_later_rounds(self, data):
         model = local_model()
@@ -138,8 +144,26 @@ class TestPredict:
         local_model().evaluate(counted, CLASSES)
         assert sum(made) == 128
 
+    def test_stops_after_the_running_batch(self, data):
+        stop = AtTheSecond()
+        with pytest.raises(Stopped):
+            local_model().evaluate(data, CLASSES, stop=stop)
+        assert stop.asked == 2
+
 
 class TestWarmUp:
+    @pytest.mark.parametrize("asked", [2, 10])
+    def test_stops_after_the_running_batch_and_leaves_the_columns(self, data, asked):
+        """While the features are computed, and while the columns are trained on them."""
+        model = local_model()
+        before = model.variables()
+        stop = AtTheSecond(asked)
+        with pytest.raises(Stopped):
+            model.warm_up(("Nodule/Mass",), data, stop)
+        assert stop.asked == asked
+        for name, value in model.variables().items():
+            assert value.tobytes() == before[name].tobytes()
+
     def test_trains_the_columns_asked_for_and_nothing_else(self, data):
         model = local_model()
         before = model.variables()

@@ -21,13 +21,14 @@ METRICS = {
 
 @pytest.fixture
 def gate(tmp_path):
+    """The gate at a site; `engine` is that of the last call."""
     table = tmp_path / "sites.json"
     classes = ["Edema", "Nodule/Mass", "Mass"]
     table.write_text(json.dumps({"north": {"classes": classes, "images": 20}}))
     site = TinySite("north", str(table))
 
     def process(shareable, policy=None, **components):
-        engine = Engine(**{"site": site, **components})
+        engine = Engine(tmp_path, **{"site": site, **components})
         process.engine = engine
         return PolicyGate().process(shareable, context(engine=engine, policy=policy))
 
@@ -74,8 +75,19 @@ class TestModel:
         reply = gate(model(data, kind), WITHHOLDS_MASS)
         assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
         assert "DXO" not in reply
-        assert "this site's policy keeps the result here" in caplog.text
-        assert "Mass" not in caplog.text  # FLARE may stream errors to the server
+        assert "policy keeps the result here; local_notes/job.txt says why" in caplog.text
+        assert "Mass" not in caplog.text  # FLARE may stream any log to the server
+
+    def test_that_is_kept_here_has_its_reason_in_the_sites_notes_alone(self, gate, caplog):
+        caplog.set_level("INFO")
+        gate(model(dense(3)), WITHHOLDS_MASS)
+        assert "its head needs 2 units, those of the permitted classes" in gate.engine.notes()
+        assert "2 units" not in caplog.text
+
+    def test_that_breaks_the_gate_is_kept_here(self, gate, caplog):
+        reply = gate(model({"head/kernel": "no array"}), WITHHOLDS_MASS)
+        assert reply.get_return_code() == ReturnCode.EXECUTION_RESULT_ERROR
+        assert "AttributeError" in gate.engine.notes() and "AttributeError" not in caplog.text
 
     def test_that_is_kept_here_fires_no_event_which_an_admin_could_read(self, gate):
         gate(model(dense(3)), WITHHOLDS_MASS)

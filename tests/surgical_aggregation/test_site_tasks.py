@@ -6,15 +6,32 @@ from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.signal import Signal
 
+from numpy_model import Batches
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.site import SiteError
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, carried_out, column, task, weights
 
 
 @pytest.fixture
 def site(array_site):
+    """Counts what is read of it: `passes` are splits, `batches` a number."""
+    whole = array_site.data
+    array_site.passes, array_site.batches = [], 0
+
+    def data(split, **options):
+        batches = whole(split, **options)
+
+        def a_pass():
+            array_site.passes.append(split)
+            for batch in batches:
+                array_site.batches += 1
+                yield batch
+
+        return Batches(a_pass)
+
+    assert array_site.training_labels.shape == (20, 2)  # which a process reads once
+    array_site.data = data
     return array_site
 
 
@@ -53,11 +70,84 @@ class TestTrain:
         np.testing.assert_array_equal(dxo.data["head/kernel"][:, 0], 1)
         assert not np.array_equal(dxo.data["head/kernel"][:, 1], np.zeros(FEATURES))
 
-    def test_an_abort_ends_it_without_a_result(self, start, body):
+
+class After:
+    """An abort that comes when a site has been read for so many batches."""
+
+    def __init__(self, site, batches):
+        self.site = site
+        self.batches = batches
+
+    @property
+    def triggered(self):
+        return self.site.batches >= self.batches
+
+
+class TestAbort:
+    @pytest.mark.parametrize("name", TASKS)
+    def test_ends_a_task_without_a_result_after_one_batch(self, start, site, body, name):
         signal = Signal()
         signal.trigger(True)
-        reply = carried_out(start, "train", task(body, COLUMNS), signal)
+        executor, fl_ctx = start()
+        site.batches = 0
+        reply = executor.execute(name, task(body, COLUMNS, model=3), fl_ctx, signal)
         assert reply.get_return_code() == ReturnCode.TASK_ABORTED
+        assert site.batches == 1
+
+    @pytest.mark.parametrize("batches", [2, 5, 8])
+    def test_is_heard_in_a_warm_up_a_measurement_and_training(self, start, site, body, batches):
+        """Each takes three batches."""
+        executor, fl_ctx = start()
+        site.batches = 0
+        reply = executor.execute("train", task(body, {}), fl_ctx, After(site, batches))
+        assert reply.get_return_code() == ReturnCode.TASK_ABORTED
+        assert site.batches == batches
+
+    def test_leaves_a_site_that_takes_the_next_task(self, start, body):
+        signal = Signal()
+        signal.trigger(True)
+        executor, fl_ctx = start()
+        for name in TASKS:
+            executor.execute(name, task(body, COLUMNS, model=3), fl_ctx, signal)
+        reply = executor.execute("train", task(body, COLUMNS, round_=4), fl_ctx, Signal())
+        assert reply.get_return_code() == ReturnCode.OK
+
+
+class TestReads:
+    @pytest.mark.parametrize(("name", "split"), [("validate", "validation"), ("test", "test")])
+    def test_an_evaluation_with_counts_makes_every_batch_of_its_split_once(
+        self, start, site, body, name, split
+    ):
+        executor, fl_ctx = start(report_counts=True)
+        site.passes.clear()
+        executor.execute(name, task(body, COLUMNS, model=3), fl_ctx, Signal())
+        assert site.passes == [split]
+
+    def test_a_round_reads_each_split_once(self, start, site, body):
+        executor, fl_ctx = start(report_counts=True)
+        site.passes.clear()
+        executor.execute("train", task(body, COLUMNS), fl_ctx, Signal())
+        assert site.passes == ["validation", "train"]
+
+
+class TestFailure:
+    @pytest.mark.parametrize("name", TASKS)
+    def test_is_answered_with_an_error_and_explained_in_the_notes_alone(
+        self, start, site, body, monkeypatch, caplog, name
+    ):
+        caplog.set_level("INFO")
+
+        def fragile():
+            yield from ()
+            raise OSError("/data/p17.png is truncated")
+
+        monkeypatch.setattr(site, "data", lambda *_, **options: Batches(fragile))
+        executor, fl_ctx = start()
+        reply = executor.execute(name, task(body, COLUMNS, model=3), fl_ctx, Signal())
+        assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+        assert f"{name} failed: /data/p17.png is truncated" in start.notes()
+        assert f"{name} failed; local_notes/job.txt says why" in caplog.text
+        assert "p17" not in caplog.text and "p17" not in str(reply)
 
 
 class TestEvaluation:
@@ -105,7 +195,9 @@ class TestCounts:
     def sent(self, start, body, **args):
         """What each task sends: data and meta of a DXO."""
         executor, fl_ctx = start(**{"report_counts": True, **args})
-        replies = [executor.execute(name, task(body, COLUMNS), fl_ctx, Signal()) for name in TASKS]
+        replies = [
+            executor.execute(name, task(body, COLUMNS, model=3), fl_ctx, Signal()) for name in TASKS
+        ]
         return [{**dxo.data, **dxo.meta} for dxo in map(from_shareable, replies)]
 
     def test_go_with_an_evaluation_when_asked_for(self, start, site, body):
@@ -141,5 +233,6 @@ class TestInitialBody:
 
     def test_another_one_is_refused(self, start, body):
         other = {**body, "bn/beta": body["bn/beta"] + 1}
-        with pytest.raises(SiteError, match="Does a filter between server and site change it"):
-            carried_out(start, "train", task(other, COLUMNS, digest(body)))
+        reply = carried_out(start, "train", task(other, COLUMNS, digest(body)))
+        assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
+        assert "Does a filter between server and site change it" in start.notes()

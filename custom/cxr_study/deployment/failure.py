@@ -12,6 +12,7 @@ from cxr_study import flare_log
 from cxr_study.deployment.job_watch import End
 from cxr_study.flare_log import LoggedError
 from cxr_study.run_events import read_events
+from surgical_aggregation.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
@@ -73,34 +74,38 @@ def _sites(meta: Mapping[str, Any]) -> set[str]:
 
 def _sites_that_cannot(job_id: str, places: Mapping[str, Path]) -> dict[str, str]:
     """Site that cannot take part -> its reason, which would be the same another time."""
-    logs = {site: place / job_id / "error_log.txt" for site, place in places.items()}
-    reasons = {site: reason for site, log in logs.items() if (reason := flare_log.site_reason(log))}
+    notes = {site: flare_log.site_notes(place, job_id) for site, place in places.items()}
+    reasons = {site: why for site, path in notes.items() if (why := flare_log.site_reason(path))}
     return {
-        site: f"{site} cannot take part: {reason}\nIts log is {logs[site]}"
+        site: f"{site} cannot take part: {reason}\nIts notes are {notes[site]}"
         for site, reason in reasons.items()
     }
 
 
 def _by_logs(job_id: str, status: str, server: Path | None, places: Mapping[str, Path]) -> str:
     """The party that was the first to complain, and what it said last."""
-    logs = {party: place / job_id / "error_log.txt" for party, place in places.items()}
+    logs = {
+        party: [place / job_id / "error_log.txt", flare_log.site_notes(place, job_id)]
+        for party, place in places.items()
+    }
     if server is not None:
-        logs["server"] = server / "error_log.txt"
+        logs["server"] = [server / "error_log.txt"]
     lost = _lost_site(job_id, places)
     errors = {
         party: found
-        for party, log in logs.items()
-        if (found := flare_log.errors(log)) and not (lost and _after(found, party, lost))
+        for party, files in logs.items()
+        if (found := flare_log.errors(*files)) and not (lost and _after(found, party, lost))
     }
     sites_own = "" if places else (
-        f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, at the site."
+        f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes "
+        f"<its workspace>/{notes_file(job_id)}, at the site."
     )  # fmt: skip
     if not errors:
         return f"{status}: {_silent_end(lost, places)}{sites_own}"
     party = min(errors, key=lambda name: errors[name][0].time)
     said = "\n".join(f"  {_shortened(error.text)}" for error in errors[party][-_SHOWN:])
     recorded = f"{reason}\n" if (reason := _recorded(server)) else ""
-    return f"{recorded}The log of {party} is {logs[party]}, and ends with\n{said}{sites_own}"
+    return f"{recorded}The log of {party} is {logs[party][0]}, and ends with\n{said}{sites_own}"
 
 
 def _shortened(text: str) -> str:

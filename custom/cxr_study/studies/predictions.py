@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,6 @@ from cxr_study.evaluation import Network, restored
 from cxr_study.studies.run_folder import FEATURES_FILE, PREDICTIONS_FILE
 from cxr_study.studies.test_set import TestSet
 from surgical_aggregation.checkpoint import Checkpoint
-
-if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
-    import tensorflow as tf
 
 FEATURES_OF = 500
 """Images of a test set at most whose features are kept, spread evenly over it."""
@@ -49,18 +46,14 @@ def predict(checkpoint: Checkpoint, network: Network, test: TestSet) -> Predicte
     from cxr_study.input_pipeline import dataset
 
     local = restored(checkpoint, network)
-
-    def batches(rows: np.ndarray) -> tf.data.Dataset:
-        nothing = np.zeros((len(rows), 0), np.float32)
-        return dataset(test.pixels, nothing, batch_size=256, rows=rows)
-
-    probabilities = local.predict(batches(test.rows)).probabilities
-    if np.isnan(probabilities).any():
+    nothing = np.zeros((len(test.rows), 0), np.float32)
+    said = local.predict(dataset(test.pixels, nothing, batch_size=256, rows=test.rows))
+    if np.isnan(said.probabilities).any():
         raise PredictionError(
             "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
         )
-    featured = local.predict(batches(test.rows[featured_rows(len(test.rows))]))
-    return Predicted(pd.DataFrame(probabilities, columns=list(local.classes)), featured.features)
+    probabilities = pd.DataFrame(said.probabilities, columns=list(local.classes))
+    return Predicted(probabilities, said.features[featured_rows(len(test.rows))])
 
 
 def featured_rows(images: int) -> np.ndarray:

@@ -32,6 +32,12 @@ def log(folder, *lines):
     folder.joinpath("error_log.txt").write_text("".join(lines))
 
 
+def note(place, text):
+    path = place / f"local_notes/{JOB}.txt"
+    path.parent.mkdir()
+    path.write_text(ERROR.format(2, "surgical_aggregation", text))
+
+
 def note_lost_site(server):
     """The server notes that the process of site b ended ill, in second 4."""
     reason = f"Failing job {JOB} due to reported failure from b: exception"
@@ -49,17 +55,17 @@ def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, place
 class TestExplain:
     def test_a_site_that_cannot_take_part_comes_first(self, places, result):
         log(result, ERROR.format(1, "ServerRunner", "Aborting"))
-        log(places["b"] / JOB, ERROR.format(2, "KerasExecutor", f"{CANNOT_TAKE_PART}no file x"))
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
         failure = why(server=result, places=places)
-        assert failure.reason.startswith("b cannot take part: no file x\nIts log is ")
+        assert failure.reason.startswith("b cannot take part: no file x\nIts notes are ")
         assert failure.final
 
     def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, places, result):
         log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
-        log(places["b"] / JOB, ERROR.format(2, "KerasExecutor", f"{CANNOT_TAKE_PART}no file x"))
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
         failure = why(server=result, places=places, min_clients=1)
         assert failure.reason.startswith("The log of server is ") and not failure.final
-        assert "the disk is full\nb cannot take part: no file x\nIts log is " in failure.reason
+        assert "the disk is full\nb cannot take part: no file x\nIts notes are " in failure.reason
 
     def test_what_somebody_aborted_is_not_tried_again(self):
         assert why("FINISHED:ABORTED").final
@@ -84,6 +90,14 @@ class TestExplain:
         assert [line.split("error ")[-1] for line in failure.reason.splitlines()[1:]] == list("345")
         assert not failure.final
 
+    def test_what_a_site_keeps_to_itself_is_among_its_errors_where_it_is_at_hand(
+        self, places, result
+    ):
+        log(places["a"] / JOB, ERROR.format(2, "KerasExecutor", "train failed; the notes say why"))
+        note(places["a"], "train failed: image p17.png is truncated")
+        log(result, ERROR.format(3, "ServerRunner", "Aborting"))
+        assert "image p17.png is truncated" in why(server=result, places=places).reason
+
     def test_messages_that_could_not_be_delivered_are_no_reason(self, places, result):
         log(places["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
         log(result, ERROR.format(2, "ServerRunner", "no model"))
@@ -98,7 +112,9 @@ class TestExplain:
 
     def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        assert f"<its workspace>/{JOB}/error_log.txt, at the site" in why(server=result).reason
+        said = why(server=result).reason
+        assert f"<its workspace>/{JOB}/error_log.txt, and its notes <its workspace>/local_" in said
+        assert f"local_notes/{JOB}.txt, at the site" in said
 
     def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
         note_lost_site(places["server"])

@@ -116,6 +116,19 @@ class TestPredict:
         expected = 1 / (1 + np.exp(-(found.features @ kernel + bias)))
         np.testing.assert_allclose(found.probabilities.iloc[[0, 2]], expected, rtol=1e-5)
 
+    def test_every_image_is_read_once(self, model, test_set, monkeypatch):
+        from cxr_study import input_pipeline
+
+        whole, made = input_pipeline.dataset, []
+
+        def counted(*args, **options):
+            made.append(options["rows"].tolist())
+            return whole(*args, **options)
+
+        monkeypatch.setattr(input_pipeline, "dataset", counted)
+        predict(checkpoint(model), NETWORK, test_set)
+        assert made == [[3, 0, 2]]
+
     def test_a_model_that_predicts_nan_is_refused(self, model, test_set):
         broken = checkpoint(model)
         broken.variables["head/Mass/bias"][:] = np.nan
