@@ -12,6 +12,10 @@ _ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - )", re.M)
 _HEAD = re.compile(r"(?P<time>[-\d]+ [\d:,]+) - (?P<logger>[^ ]+) - (?:ERROR|CRITICAL) - ")
 _SITE_REASON = re.compile(rf"{CANNOT_TAKE_PART}(.*?)\n(?=\d{{4}}-|\Z)", re.S)
 _RAISED = re.compile(r" - ERROR - |^[\w.]*Error\b")
+_WRAPPED = re.compile(r"nvflare\.[\w.]*ConfigError\b")
+"""What FLARE makes of an exception in a configuration, which it has logged before by itself."""
+
+_QUALIFIED = re.compile(r"^(?:\w+\.)+(?=\w+:)")
 _TRANSPORT = ("Adapter", "CoreCell", "blob_streamer", "byte_receiver", "byte_streamer")
 """Loggers that complain of every message to a process that is not there yet, or no longer."""
 
@@ -23,10 +27,12 @@ class LoggedError:
     Attributes:
         time: When, as logged; sorts.
         text: Its line, and of a traceback the exception alone.
+        raised: The exception of its traceback, as "OSError: ..."; None where it has none.
     """
 
     time: str
     text: str
+    raised: str | None = None
 
 
 def read(log: Path) -> str:
@@ -46,8 +52,17 @@ def errors(log: Path) -> list[LoggedError]:
     for entry in _ENTRY.split(read(log)):
         head = _HEAD.match(entry)
         if head and head["logger"] not in _TRANSPORT:
-            found.append(LoggedError(head["time"], _without_frames(entry)))
+            line, raised = _without_frames(entry)
+            text = line if raised is None else f"{line}\n{raised}"
+            found.append(LoggedError(head["time"], text, raised))
     return found
+
+
+def last_exception(log: Path) -> str | None:
+    """Exception that the last traceback of a log ends with; None where it has no traceback."""
+    raised = [error.raised for error in errors(log) if error.raised]
+    own = [text for text in raised if not _WRAPPED.match(text)]
+    return _QUALIFIED.sub("", (own or raised)[-1]) if raised else None
 
 
 def last_errors(log: Path, count: int = 5) -> str:
@@ -58,13 +73,14 @@ def last_errors(log: Path, count: int = 5) -> str:
     return "\n".join((texts or raised or lines)[-count:])
 
 
-def _without_frames(entry: str) -> str:
+def _without_frames(entry: str) -> tuple[str, str | None]:
+    """An entry without its traceback, and the exception of that, if it has one."""
     lines = entry.rstrip().splitlines()
     indented = [number for number, line in enumerate(lines) if line.startswith("  File ")]
     if not indented:
-        return "\n".join(lines)
+        return "\n".join(lines), None
     frames_end = next(
         (n for n in range(indented[-1], len(lines)) if not lines[n].startswith("  ")), len(lines)
     )
     head = lines[0].removesuffix("Traceback (most recent call last):").rstrip()
-    return "\n".join([head, *lines[frames_end:]])
+    return head, "\n".join(lines[frames_end:]) or None

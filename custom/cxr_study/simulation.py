@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study import flare_log, job_folder
+from cxr_study import flare_log, job_folder, run_faults
 from cxr_study.job_failure import JobFailedError
 from cxr_study.run_events import read_events
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
@@ -156,11 +156,10 @@ def _failed(events: list[dict]) -> list[str]:
 
 
 def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
-    """Why a run ended early: what a site said of itself, else what the server did."""
-    for site in sites:
-        if reason := flare_log.site_reason(workspace / site / "error_log.txt"):
-            return f"{site}: {reason}"
-    return next(iter(_failed(read_events(server_folder(workspace)))), None)
+    """Why a run ended early: what its parties say of themselves, and what the server did then."""
+    logs = {party: workspace / party / "error_log.txt" for party in (*sites, run_faults.SERVER)}
+    server = server_folder(workspace)
+    return run_faults.why(server, logs) or run_faults.ended(server)
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

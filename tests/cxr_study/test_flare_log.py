@@ -17,6 +17,13 @@ its second line says
 """
 
 
+RAISED = """2026-01-02 03:04:10,006 - F - ERROR - Traceback (most recent call last):
+  File "x.py", line 1, in f
+{}
+
+"""
+
+
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "error_log.txt"
@@ -39,6 +46,26 @@ class TestErrors:
 
     def test_a_log_that_is_not_there_has_none(self, tmp_path):
         assert flare_log.errors(tmp_path / "no.txt") == []
+
+
+class TestLastException:
+    def test_it_is_that_of_the_last_traceback(self, log):
+        assert flare_log.last_exception(log) == "ValueError: it is wrong, as\nits second line says"
+        with log.open("a") as file:
+            file.write(RAISED.format("a.b.SiteError: no model"))
+        assert flare_log.last_exception(log) == "SiteError: no model"
+
+    def test_one_that_flare_makes_of_another_is_not_it(self, log):
+        wrapped = "nvflare.fuel.common.excepts.ConfigError: Error processing x"
+        log.write_text(RAISED.format("TypeError: no class") + RAISED.format(wrapped))
+        assert flare_log.last_exception(log) == "TypeError: no class"
+        log.write_text(RAISED.format(wrapped))
+        assert flare_log.last_exception(log) == "ConfigError: Error processing x"
+
+    def test_without_a_traceback_there_is_none(self, log, tmp_path):
+        log.write_text(LOG.splitlines()[1] + "\n")
+        assert flare_log.last_exception(log) is None
+        assert flare_log.last_exception(tmp_path / "no.txt") is None
 
 
 class TestLastErrors:
