@@ -158,6 +158,9 @@ class TestWhy:
         assert first == (
             "nih: SiteError: the server's body and this site's differ. Start the run from another."
         )
+        told = FULL.replace("OSError: [Errno 28]", "CheckpointError: make room:")
+        last = run_faults.why(None, logs(nih=told)).splitlines()[0]
+        assert last == "nih: CheckpointError: make room: No space left on device"
 
     def test_what_a_site_says_of_itself_goes_before_its_exceptions(self, logs):
         said = f"2026-01-02 03:04:05,006 - KerasExecutor - ERROR - {CANNOT_TAKE_PART}no csv\n"
