@@ -18,6 +18,7 @@ from cxr_study import cli, job_folder
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_project import PocProject
 from cxr_study.network_check import check_network
 from cxr_study.phantom import write_phantom
 from cxr_study.site_file import read_site_file
@@ -49,7 +50,9 @@ def commands(program):
 
 def test_the_search_finds_them():
     assert len(commands("surgagg")) > 12 and len(commands("nvflare")) > 8
-    assert {line[0] for line in LINES} == {"surgagg", "nvflare", "chmod", "export", "bash"}
+    assert {line[0] for line in LINES} == {
+        "surgagg", "nvflare", "chmod", "export", "bash", "until",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
@@ -145,7 +148,9 @@ class TestSubmission:
             )
         )  # fmt: skip
         assert all(check[place] < start[place] for place in places)
-        assert all(start["server"] < check[site] for site in sites)
+        port = PocProject.read(ROOT / "poc" / "project.yml").port
+        listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
+        assert all(start["server"] < listens < check[site] for site in sites)
 
     def test_the_server_starts_from_a_body_of_the_jobs_network(self, network):
         knobs = job_folder.knobs(network.job)
