@@ -128,4 +128,7 @@ def _after(errors: Sequence[LoggedError], party: str, lost: re.Match[str]) -> bo
 def _silent_end(lost: re.Match[str] | None, places: Mapping[str, Path]) -> str:
     where = f"at {lost['site']}" if lost else "of the job"
     known = f" The server's log is {places['server'] / 'log.txt'}" if "server" in places else ""
-    return f"a process {where} ended, and no log at hand says why. Was it killed?{known}"
+    return (
+        f"a process {where} ended, and no log at hand says why. Was it killed, or could it not "
+        f"load the job?{known}"
+    )

@@ -146,6 +146,7 @@ class TestExplain:
     def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
         note_lost_site(places["server"])
         reason = why(server=result, places=places).reason
+        assert "could it not load the job?" in reason
         assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
 
     def test_what_others_complained_of_after_it_is_no_reason(self, places, result):
