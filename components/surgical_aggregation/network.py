@@ -53,6 +53,6 @@ def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> 
     if differ:
         raise SiteError(
             f"the server's body and this site's differ in {len(differ)} variables, e.g. "
-            f"{differ[:3]}. Is the initial body of the same backbone and image size as the site's "
-            "model?"
+            f"{differ[:3]}. Start the run from an initial body of the same backbone and image "
+            "size as the sites' model."
         )

@@ -12,6 +12,8 @@ from surgical_aggregation.run_record import RECORD_FILE
 def read_events(server: Path) -> list[dict]:
     """Events of a run (see `run_record.RunRecord`), whole ones; none before it starts.
 
+    A newer version may write others: who reads them looks for the kinds that he knows.
+
     Args:
         server: The server's folder of the job.
     """

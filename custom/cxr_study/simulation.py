@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study import flare_log, job_folder
+from cxr_study import flare_log, job_folder, run_faults
 from cxr_study.job_failure import JobFailedError
 from cxr_study.run_events import read_events
 from cxr_study.simulator_folders import checkpoint_folder, server_folder
@@ -157,19 +157,14 @@ def _failed(events: list[dict]) -> list[str]:
 
 
 def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
-    """Why a run ended early: what a site said of itself, else what the server did.
-
-    Of a site that failed in the middle, its last words are below the server's.
-    """
-    notes = {site: flare_log.site_notes(workspace / site, SIMULATED_JOB) for site in sites}
-    for site, path in notes.items():
-        if reason := flare_log.site_reason(path):
-            return f"{site}: {reason}"
-    last = {
-        site: found[-1].text for site, path in notes.items() if (found := flare_log.errors(path))
+    """Why a run ended early: what its parties say of themselves, and what the server did then."""
+    folders = {party: workspace / party for party in (*sites, run_faults.SERVER)}
+    logs = {
+        party: (folder / "error_log.txt", flare_log.site_notes(folder, SIMULATED_JOB))
+        for party, folder in folders.items()
     }
-    said = [f"{site}: {text}" for site, text in last.items()]
-    return "\n".join([*_failed(read_events(server_folder(workspace)))[:1], *said]) or None
+    server = server_folder(workspace)
+    return run_faults.why(server, logs) or run_faults.ended(server)
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:

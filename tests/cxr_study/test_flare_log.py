@@ -17,6 +17,13 @@ its second line says
 """
 
 
+RAISED = """2026-01-02 03:04:10,006 - F - ERROR - Traceback (most recent call last):
+  File "x.py", line 1, in f
+{}
+
+"""
+
+
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "error_log.txt"
@@ -39,6 +46,29 @@ class TestErrors:
 
     def test_a_log_that_is_not_there_has_none(self, tmp_path):
         assert flare_log.errors(tmp_path / "no.txt") == []
+
+
+class TestLastException:
+    def test_it_is_that_of_the_last_traceback(self, log):
+        assert flare_log.last_exception(log) == (
+            "ValueError: it is wrong, as\nits second line says",
+            log,
+        )
+        with log.open("a") as file:
+            file.write(RAISED.format("a.b.SiteError: no model"))
+        assert flare_log.last_exception(log) == ("SiteError: no model", log)
+
+    def test_one_that_flare_makes_of_another_is_not_it(self, log):
+        wrapped = "nvflare.fuel.common.excepts.ConfigError: Error processing x"
+        log.write_text(RAISED.format("TypeError: no class") + RAISED.format(wrapped))
+        assert flare_log.last_exception(log) == ("TypeError: no class", log)
+        log.write_text(RAISED.format(wrapped))
+        assert flare_log.last_exception(log) == ("ConfigError: Error processing x", log)
+
+    def test_without_a_traceback_there_is_none(self, log, tmp_path):
+        log.write_text(LOG.splitlines()[1] + "\n")
+        assert flare_log.last_exception(log) is None
+        assert flare_log.last_exception(tmp_path / "no.txt") is None
 
 
 class TestLastErrors:
@@ -72,3 +102,18 @@ def test_why_a_site_cannot_take_part_may_have_lines(log):
         file.write(f"2026-01-02 03:04:09,006 - E - ERROR - {CANNOT_TAKE_PART}no file\nnor folder\n")
         file.write("2026-01-02 03:04:10,006 - E - ERROR - train refused\n")
     assert flare_log.site_reason(log) == "no file\nnor folder"
+
+
+def test_an_error_in_a_sites_notes_is_what_it_raised(tmp_path):
+    log, notes = tmp_path / "error_log.txt", tmp_path / "notes.txt"
+    log.write_text(
+        "2026-01-02 03:04:05,006 - KerasExecutor - ERROR - train failed; notes say why\n"
+    )
+    notes.write_text(
+        "2026-01-02 03:04:05,007 - surgical_aggregation - INFO - nothing is withheld\n"
+        "2026-01-02 03:04:05,006 - surgical_aggregation - ERROR - train failed: no a.png\n"
+    )
+    assert flare_log.last_exception(log, notes) == ("train failed: no a.png", notes)
+    later = "2026-01-02 03:04:06,006 - X - ERROR - Traceback (most recent call last):\n"
+    log.write_text(f'{later}  File "x.py", line 1, in f\nKeyError: 1\n')
+    assert flare_log.last_exception(log, notes) == ("KeyError: 1", log)

@@ -126,11 +126,11 @@ class TestSimulate:
             record("failed", reason="a site answered with an error")
         """)
         with pytest.raises(
-            SimulationError, match=r"failed: south: no csv, first:\na\.png\nThe log"
+            SimulationError, match=r"failed: south: no csv, first:\na\.png\nThe log of south is"
         ):
             run()
 
-    def test_what_failed_at_a_site_in_the_middle_is_said_below_the_servers_reason(
+    def test_what_failed_at_a_site_in_the_middle_is_said_before_the_servers_reason(
         self, pretend, run
     ):
         line = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - train failed: no a.png"
@@ -140,9 +140,38 @@ class TestSimulate:
             record("failed", reason="a site answered with an error")
         """)
         with pytest.raises(
-            SimulationError, match=rf"failed: a site answered .*\nsouth: {line}\nThe log"
+            SimulationError,
+            match=r"failed: south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
+            r"The server ended the run: a site answered",
         ):
             run()
+
+    def test_what_the_server_refused_is_the_reason(self, pretend, run):
+        pretend("""
+            record("refused", site="south", round=0, task="train", reason="NaN in it")
+            record("failed", reason="round 0 needs two")
+        """)
+        with pytest.raises(
+            SimulationError,
+            match=r"failed: south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
+        ):
+            run()
+
+    def test_a_site_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
+        pretend(WORKER + "time.sleep(60)\n")
+        said = "TypeError: Can't load class a.B: No module named 'a'"
+
+        def complain():
+            log = run.workspace / "south/error_log.txt"
+            log.parent.mkdir()
+            log.write_text(
+                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
+                f'\n  File "x.py", line 1, in f\n{said}\n\n'
+            )
+
+        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
+            run(watch=Ending(complain))
+        assert not isinstance(raised.value, LostSiteError)
 
     def test_a_site_that_the_run_went_on_without_is_no_failure(self, pretend, run):
         said = "this site cannot take part in the run: no csv"

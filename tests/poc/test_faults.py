@@ -129,6 +129,13 @@ def test_the_reason_of_a_sites_error_is_in_its_own_notes_alone(runs):
     assert reason not in "".join(json.dumps(part.record) for part in runs.site.parts)
 
 
+def test_the_runner_is_told_what_was_wrong(runs):
+    """By the site's own log where it is at hand, and by the record alone elsewhere."""
+    read = "north: OSError: image 00000013_004.png is truncated\nThe log of north is "
+    assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
+    assert "could not be written: No space left on device" in runs.server.said.getvalue()
+
+
 @pytest.mark.parametrize("run", ["server", "personal"])
 def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_rounds(runs, run):
     run = getattr(runs, run)

@@ -99,6 +99,7 @@ class FaultyRun:
         self.struck = folder / "struck"
         self.parts = []
         self.servers = ()
+        self.said = StringIO()
         folder.mkdir()
 
     def run(self):
@@ -120,7 +121,7 @@ class FaultyRun:
         results = self.folder / "results" / str(len(self.parts))
         wanted = DeployedRun(job, results, len(self.plan), places)
         try:
-            self.servers = deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
+            self.servers = deployed_run.run(wanted, session, Steps(Console(file=self.said)))
         except DeployedRunError:
             if self.parts[-1].status != ABORTED:
                 raise

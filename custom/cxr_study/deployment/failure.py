@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study import flare_log
+from cxr_study import flare_log, run_faults
 from cxr_study.deployment.job_watch import End
 from cxr_study.flare_log import LoggedError
-from cxr_study.run_events import read_events
 from surgical_aggregation.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")
 
 _SHOWN = 3
-_KEPT = 250
 _LOST_SITE = (
     r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job} due to reported failure from (?P<site>\S+):"
 )
@@ -62,9 +60,7 @@ def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Pat
         details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
-    others = {party: place for party, place in places.items() if party not in away}
-    reason = _by_logs(job_id, meta["status"], server, others)
-    return Failure(reason + told_away, final=False)
+    return Failure(_by_logs(job_id, end, server, places, away) + told_away, final=False)
 
 
 def _sites(meta: Mapping[str, Any]) -> set[str]:
@@ -82,41 +78,42 @@ def _sites_that_cannot(job_id: str, places: Mapping[str, Path]) -> dict[str, str
     }
 
 
-def _by_logs(job_id: str, status: str, server: Path | None, places: Mapping[str, Path]) -> str:
-    """The party that was the first to complain, and what it said last."""
-    logs = {
-        party: [place / job_id / "error_log.txt", flare_log.site_notes(place, job_id)]
+def _by_logs(
+    job_id: str, end: End, server: Path | None, places: Mapping[str, Path], away: Collection[str]
+) -> str:
+    """Who could not do its part; where nobody says so, the party that was the first to complain."""
+    logs: dict[str, run_faults.Logs] = {
+        party: (place / job_id / "error_log.txt", flare_log.site_notes(place, job_id))
         for party, place in places.items()
+        if party not in away
     }
     if server is not None:
-        logs["server"] = [server / "error_log.txt"]
+        logs["server"] = (server / "error_log.txt",)
     lost = _lost_site(job_id, places)
     errors = {
         party: found
         for party, files in logs.items()
         if (found := flare_log.errors(*files)) and not (lost and _after(found, party, lost))
     }
-    sites_own = "" if places else (
-        f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes "
-        f"<its workspace>/{notes_file(job_id)}, at the site."
-    )  # fmt: skip
+    sites_own = "" if places else _where_sites_say(job_id, server)
+    if why := run_faults.why(server, {party: logs[party] for party in errors}, away):
+        return f"{why}{sites_own}"
     if not errors:
-        return f"{status}: {_silent_end(lost, places)}{sites_own}"
+        return f"{end.meta['status']}: {_silent_end(lost, places)}{sites_own}"
     party = min(errors, key=lambda name: errors[name][0].time)
-    said = "\n".join(f"  {_shortened(error.text)}" for error in errors[party][-_SHOWN:])
-    recorded = f"{reason}\n" if (reason := _recorded(server)) else ""
-    return f"{recorded}The log of {party} is {logs[party][0]}, and ends with\n{said}{sites_own}"
+    said = "\n".join(f"  {run_faults.shortened(e.text)}" for e in errors[party][-_SHOWN:])
+    ended = f"{reason}\n" if (reason := run_faults.ended(server)) else ""
+    return f"{ended}The log of {party} is {logs[party][0]}, and ends with\n{said}{sites_own}"
 
 
-def _shortened(text: str) -> str:
-    """A text without its middle, where it is long: what failed stands at its ends."""
-    return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
-
-
-def _recorded(server: Path | None) -> str | None:
-    """Reason that the server itself ended the run for."""
-    events = [] if server is None else read_events(server)
-    return next((event["reason"] for event in events if event["event"] == "failed"), None)
+def _where_sites_say(job_id: str, server: Path | None) -> str:
+    """Where to read what sites say that are not at hand."""
+    refused = run_faults.refused(server)
+    who = f": {', '.join(refused)}" if refused else ""
+    return (
+        f"\nA site's own log is <its workspace>/{job_id}/error_log.txt, and its notes "
+        f"<its workspace>/{notes_file(job_id)}, at the site{who}."
+    )
 
 
 def _lost_site(job_id: str, places: Mapping[str, Path]) -> re.Match[str] | None:
@@ -135,4 +132,7 @@ def _after(errors: Sequence[LoggedError], party: str, lost: re.Match[str]) -> bo
 def _silent_end(lost: re.Match[str] | None, places: Mapping[str, Path]) -> str:
     where = f"at {lost['site']}" if lost else "of the job"
     known = f" The server's log is {places['server'] / 'log.txt'}" if "server" in places else ""
-    return f"a process {where} ended, and no log at hand says why. Was it killed?{known}"
+    return (
+        f"a process {where} ended, and no log at hand says why. Was it killed, or could it not "
+        f"load the job?{known}"
+    )

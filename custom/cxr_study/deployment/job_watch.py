@@ -107,7 +107,7 @@ def _by_record(folder: Path) -> Callable[[], Progress | None]:
         named = [event["event"] for event in events]
         if not events:  # not there yet, or put away already
             return None
-        best = [event for event in events if event["event"].startswith("best")][-1:]
+        best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
         dropped = not best or best[0]["event"] == "best_dropped"
         return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
@@ -130,6 +130,6 @@ def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | No
             unanswered += 1
             return None
         answered, unanswered = True, 0
-        return Progress(**stats)
+        return Progress(stats["rounds"], stats["best"], stats["stopped"])
 
     return ask

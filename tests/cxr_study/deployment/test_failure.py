@@ -7,6 +7,9 @@ from cxr_study.deployment.job_watch import End, Progress
 from surgical_aggregation.executor import CANNOT_TAKE_PART
 
 JOB = "1234"
+RAISED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'
+FULL = "OSError: [Errno 28] No space left on device"
+REFUSED = {"event": "refused", "site": "b", "round": 1, "task": "train"}
 ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
 
 
@@ -26,6 +29,11 @@ def result(tmp_path):
     folder = tmp_path / "result"
     folder.mkdir()
     return folder
+
+
+def record(folder, *events):
+    text = "".join(json.dumps(event) + "\n" for event in ({"event": "started"}, *events))
+    folder.joinpath("run_record.jsonl").write_text(text)
 
 
 def log(folder, *lines):
@@ -105,10 +113,46 @@ class TestExplain:
 
     def test_the_servers_own_reason_is_said_first(self, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        record = [{"event": "started"}, {"event": "failed", "reason": "too few sites"}]
-        text = "".join(json.dumps(event) + "\n" for event in record)
-        (result / "run_record.jsonl").write_text(text)
+        record(result, {"event": "failed", "reason": "too few sites"})
         assert why(server=result).reason.startswith("too few sites\nThe log of server is ")
+
+    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, places, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        log(places["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
+        record(result, {"event": "failed", "reason": "Result from b is bad"})
+        assert why(server=result, places=places).reason.splitlines() == [
+            f"b: {FULL}. Make room on that disk, and go on with the run.",
+            f"The log of b is {places['b'] / JOB / 'error_log.txt'}",
+            "The server ended the run: Result from b is bad",
+        ]
+
+    def test_elsewhere_the_record_says_it_and_whose_log_is_to_be_read(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        record(
+            result,
+            {**REFUSED, "reason": "its own log says why"},
+            {"event": "failed", "reason": "x"},
+        )
+        assert why(server=result).reason.splitlines() == [
+            "b, round 1: its own log says why",
+            "The server ended the run: x",
+            f"A site's own log is <its workspace>/{JOB}/error_log.txt, and its notes "
+            f"<its workspace>/local_notes/{JOB}.txt, at the site: b.",
+        ]
+
+    def test_what_a_site_raised_only_after_anothers_process_ended_is_no_reason(
+        self, places, result
+    ):
+        note_lost_site(places["server"])
+        log(places["a"] / JOB, ERROR.format(5, "ClientRunner", RAISED.format(FULL)))
+        assert "a process at b ended" in why(server=result, places=places).reason
+
+    def test_a_site_that_cannot_take_part_is_not_told_twice(self, places, result):
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
+        record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
+        log(result, ERROR.format(3, "ServerRunner", "Aborting"))
+        reason = why(server=result, places=places, min_clients=1).reason
+        assert reason.startswith("disk full\n") and "own log" not in reason
 
     def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
@@ -119,6 +163,7 @@ class TestExplain:
     def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
         note_lost_site(places["server"])
         reason = why(server=result, places=places).reason
+        assert "could it not load the job?" in reason
         assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
 
     def test_what_others_complained_of_after_it_is_no_reason(self, places, result):

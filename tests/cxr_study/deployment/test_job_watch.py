@@ -113,5 +113,17 @@ def test_a_best_model_that_was_dropped_is_none(tmp_path):
     assert end.seen == Progress(1, None, False)
 
 
+def test_what_a_newer_server_says_beside_it_is_passed_over(tmp_path):
+    (tmp_path / "job").mkdir()
+    best = {"event": "best", "value": 0.5}
+    newer = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
+    lines = "".join(json.dumps(event) + "\n" for event in [best, *newer])
+    (tmp_path / "job/run_record.jsonl").write_text(lines)
+    statuses = ["RUNNING", "FINISHED:COMPLETED"]
+    assert ended(Session(statuses), server=tmp_path).seen == Progress(0, best, False)
+    stats = [{"RunRecord": {**ROUND, "of a newer version": 1}}]
+    assert ended(Session(statuses, stats)).seen == Progress(1)
+
+
 def test_before_there_is_a_record_nothing_is_shown(tmp_path):
     assert ended(Session(["RUNNING", "FINISHED:COMPLETED"]), server=tmp_path).seen == Progress()
