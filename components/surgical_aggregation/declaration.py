@@ -67,10 +67,11 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
     Raises:
         PolicyError: A table is not usable.
     """
-    allowed = [table.get(peer_name(fl_ctx), ()) for table in tables(fl_ctx, permitted)]
-    return tuple(
-        name for name in declared_classes(fl_ctx) if all(name in classes for classes in allowed)
-    )
+    names = declared_classes(fl_ctx)
+    for table in tables(fl_ctx, permitted):
+        allowed = set(table.get(peer_name(fl_ctx), ()))
+        names = tuple(name for name in names if name in allowed)
+    return names
 
 
 def peer_name(fl_ctx: FLContext) -> str:

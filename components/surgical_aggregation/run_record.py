@@ -20,7 +20,7 @@ from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, DROP, REFUSAL, ROUND_DROPPED
 
 RECORD_FILE = "run_record.jsonl"
 
@@ -33,6 +33,7 @@ class RunRecord(FLComponent):
 
         {"event": "started", "version", "code"}
         {"event": "refused", "site", "round", "reason"}
+        {"event": "dropped", "round", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes"}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
@@ -40,7 +41,8 @@ class RunRecord(FLComponent):
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
 
-    "column_similarity" is {class: mean cosine similarity of the columns that its holders sent}. The
+    A dropped round leaves the model as it was, and has its own line as well. "column_similarity" is
+    {class: mean cosine similarity of the columns that its holders sent}. The
     best model that a continued run takes over is on record like one of its own. A run is stopped in
     its last round, before that round's line. An admin who asks for the running job's statistics
     gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
@@ -65,6 +67,8 @@ class RunRecord(FLComponent):
             self._write("started", version=__version__, code=folder)
         elif event_type == CONTRIBUTION_REFUSED:
             self._write("refused", **fl_ctx.get_prop(REFUSAL))
+        elif event_type == ROUND_DROPPED:
+            self._write("dropped", **fl_ctx.get_prop(DROP))
         elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._write("best", **fl_ctx.get_prop(BEST))
         elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):

@@ -9,7 +9,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, ROUND_DROPPED
 from surgical_aggregation.run_summary import RunSummary
 
 
@@ -48,6 +48,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     best = {"round": 4, "metric": "bce", "value": 0.25}
     fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
     fire(summary, tmp_path, CONTRIBUTION_REFUSED)
+    fire(summary, tmp_path, ROUND_DROPPED)
     result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3, "bce/Mass": 0.4})
     event = AppEventType.VALIDATION_RESULT_RECEIVED
     fire(summary, tmp_path, event, "north", **outcome(result))
@@ -62,6 +63,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
         "  test split of south: mean AUROC not defined over 0 of its 1 classes, 40 images",
         "  test split of west: not measured (TASK_ABORTED)",
         "  results refused: 1; see run_record.jsonl",
+        "  rounds dropped: 1; see run_record.jsonl",
         f"  models: {tmp_path / 'server' / 'checkpoints' / 'job'}",
     ]
 
