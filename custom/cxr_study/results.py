@@ -90,11 +90,11 @@ def _of_global_model(metrics: dict[str, float]) -> dict[str, float]:
 
 
 def refusals(*servers: Path) -> tuple[Refusal, ...]:
-    """Results that the server refused."""
+    """Results that the server refused; where it dropped a round, those of all sites at once."""
     return tuple(
-        Refusal(round=event["round"], site=event["site"], reason=event["reason"])
+        Refusal(round=event["round"], site=event.get("site", "all"), reason=event["reason"])
         for event in _events(servers)
-        if event["event"] == "refused"
+        if event["event"] in ("refused", "dropped")
     )
 
 

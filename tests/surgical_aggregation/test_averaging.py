@@ -40,7 +40,7 @@ class TestMeanOfRows:
         rng = np.random.default_rng(seed)
         arrays = [rng.normal(size=(rows, 3)).astype(np.float32) for _ in range(sites)]
         weights = rng.random((rows, sites)) + 1e-3
-        means = mean_of_rows(arrays, weights.tolist())
+        means = mean_of_rows(arrays, np.asfortranarray(weights))
         for row in range(rows):
             alone = mean([array[row] for array in arrays], weights[row].tolist())
             assert means[row].tobytes() == alone.tobytes() and means.dtype == alone.dtype
