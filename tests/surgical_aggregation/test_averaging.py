@@ -28,6 +28,10 @@ class TestMean:
         exact = sum(share * float(array[0]) for share, array in zip(shares, arrays, strict=True))
         assert mean(arrays, shares).tolist() == [dtype(exact / sum(shares))] * 3
 
+    def test_what_rounding_lifts_beyond_the_largest_number_is_infinite_without_a_warning(self):
+        largest = [np.full(1, np.finfo(np.float64).max)] * 3
+        assert mean(largest, [1, 2, 2]).tolist() == [np.inf]
+
     def test_result_is_new(self):
         array = np.float32([1])
         mean([array], [1])[0] = 9
@@ -35,10 +39,11 @@ class TestMean:
 
 
 class TestMeanOfRows:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 9))
-    def test_is_the_mean_of_every_row_bit_for_bit(self, seed, sites, rows):
+    def test_is_the_mean_of_every_row_bit_for_bit(self, dtype, seed, sites, rows):
         rng = np.random.default_rng(seed)
-        arrays = [rng.normal(size=(rows, 3)).astype(np.float32) for _ in range(sites)]
+        arrays = [rng.normal(size=(rows, 3)).astype(dtype) for _ in range(sites)]
         weights = rng.random((rows, sites)) + 1e-3
         means = mean_of_rows(arrays, np.asfortranarray(weights))
         for row in range(rows):

@@ -21,6 +21,11 @@ class TestFold:
         characters = map(chr, range(sys.maxunicode + 1))
         assert [c for c in characters if fold(fold(c)) != fold(c)] == []
 
+    def test_marks_of_a_folded_letter_are_put_in_order(self):
+        capital, small = "J\u0323\u030c", "\u01f0\u0323"  # no such capital is one character
+        assert unicodedata.normalize("NFC", capital.lower()) == unicodedata.normalize("NFC", small)
+        assert fold(capital) == fold(small)
+
     def test_other_names_stay_apart(self):
         assert len({fold(name) for name in ("Edema", "Oedema", "\u00c9dema", "Edema 2")}) == 4
 
