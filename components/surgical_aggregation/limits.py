@@ -30,7 +30,7 @@ class Limits:
         result_bytes: Bytes of a result's variables, names included. A lawful one cannot have more
             than its body and columns have, for shapes and dtypes are checked; but a model or a
             ciphertext may be more than the server's memory holds times the sites. Default 2 GiB:
-            DenseNet121 has 28 MB, and 0.7 GB when encrypted.
+            DenseNet121 has 28 MB, and less than 1 GB when encrypted.
 
     Raises:
         LimitError: One is no whole number above 0.
