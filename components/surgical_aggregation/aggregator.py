@@ -16,10 +16,17 @@ from surgical_aggregation import strategy as strategies
 from surgical_aggregation import weighting as weightings
 from surgical_aggregation import wire
 from surgical_aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.class_names import Spellings
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
-from surgical_aggregation.contribution import Contribution, Expected, added, fault
-from surgical_aggregation.global_model import HOLDERS, GlobalModel, current_global_model
-from surgical_aggregation.head import columns, from_columns, merge
+from surgical_aggregation.contribution import Contribution, Expected, added, fault, oversize
+from surgical_aggregation.global_model import (
+    ACCEPTED,
+    HOLDERS,
+    GlobalModel,
+    current_global_model,
+)
+from surgical_aggregation.head import merge_columns
+from surgical_aggregation.limits import limits as limits_by_name
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.site_identity import site_of
 from surgical_aggregation.weighting import WeightingError, body_weights, head_weights
@@ -35,8 +42,11 @@ class SurgicalAggregator(Aggregator):
     check and zeros standing for a column that it lacks; so sites may send either.
 
     A result is refused whole, with site, round and reason, when it is late, a second one of the
-    same site, or malformed (see `contribution.fault`). Sums run in site-name order: two runs with
-    the same contributions agree bit for bit.
+    same site, beyond a limit, or malformed (see `contribution.fault`). A class is known as the
+    global model spells it, or else as the first accepted result of the round does, and refused
+    under another spelling. Such a reason may name another site's class, so it goes no further than
+    the server's log and record. Sums run in site-name order: two runs with the same contributions
+    agree bit for bit.
 
     Args:
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
@@ -45,10 +55,13 @@ class SurgicalAggregator(Aggregator):
             without is not. Default False.
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
+        limits: Name of a limit -> its value, where it is not the default; see `limits.Limits`.
+            Default None: all are.
 
     Raises:
         StrategyError: The strategy is unknown.
         WeightingError: A weighting is unknown.
+        LimitError: A limit is unknown, or no whole number above 0.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -60,17 +73,21 @@ class SurgicalAggregator(Aggregator):
         personal_head: bool = False,
         body_weighting: str = "mean",
         head_weighting: str = "mean",
+        limits: Mapping[str, int] | None = None,
     ):
         super().__init__()
         strategies.check(strategy)
+        limits_by_name(limits)
         weightings.check("body_weighting", body_weighting, weightings.BODY_WEIGHTINGS)
         weightings.check("head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS)
         self.strategy = strategy
         self.personal_head = personal_head
         self.body_weighting = body_weighting
         self.head_weighting = head_weighting
+        self.limits = limits
         self._lock = threading.Lock()
         self._accepted: dict[str, Contribution] = {}
+        self._start: tuple[GlobalModel, Expected] | None = None
         self._closed = False
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
@@ -85,7 +102,7 @@ class SurgicalAggregator(Aggregator):
         current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         try:
             with self._lock:  # FLARE may call from several threads
-                reason = self._take(site, shareable, current, current_global_model(fl_ctx))
+                reason = self._take(site, shareable, current, fl_ctx)
         except Exception as error:
             reason = f"it could not be read ({type(error).__name__}: {error})"
         if reason is None:
@@ -94,9 +111,7 @@ class SurgicalAggregator(Aggregator):
         announce(self, Refusal(site, task, current, reason), fl_ctx)
         return False
 
-    def _take(
-        self, site: str, shareable: Shareable, current: int, model: GlobalModel
-    ) -> str | None:
+    def _take(self, site: str, shareable: Shareable, current: int, fl_ctx: FLContext) -> str | None:
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
         if sent_in != current:
             return f"it belongs to round {sent_in}, and round {current} is running"
@@ -104,8 +119,12 @@ class SurgicalAggregator(Aggregator):
             return f"round {current} has been averaged already"
         if site in self._accepted:
             return "the site has already given its result of this round"
+        if self._start is None:  # once a round: the model does not change before it is averaged
+            model = current_global_model(fl_ctx)
+            self._start = model, self._expected(model)
+        model, expected = self._start
         contribution = self._read(shareable, model)
-        reason = self._fault(contribution, model)
+        reason = oversize(contribution, expected.limits) or self._fault(contribution, expected)
         if reason is None:
             try:
                 body_weights(self.body_weighting, contribution)
@@ -113,6 +132,7 @@ class SurgicalAggregator(Aggregator):
             except WeightingError as error:
                 return str(error).rstrip(".")
             self._accepted[site] = contribution
+            expected.known.add(contribution.columns)
         return reason
 
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
@@ -122,11 +142,21 @@ class SurgicalAggregator(Aggregator):
             return added(contribution, model.body, model.columns)
         return contribution
 
-    def _fault(self, contribution: Contribution, model: GlobalModel) -> str | None:
-        return fault(contribution, self._expected(model.body, model.features))
+    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
+        return fault(contribution, expected)
 
-    def _expected(self, body: Variables, features: int) -> Expected:
-        return Expected(body, features, strategies.kept_at_site(self.strategy), self.personal_head)
+    def _expected(self, model: GlobalModel) -> Expected:
+        return Expected(
+            self._forms(model.body),
+            model.features,
+            strategies.kept_at_site(self.strategy),
+            self.personal_head,
+            Spellings(model.columns),
+            limits_by_name(self.limits),
+        )
+
+    def _forms(self, body: Variables) -> Variables:
+        return body
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.
@@ -149,32 +179,35 @@ class SurgicalAggregator(Aggregator):
             )
         similarity = self._similarity(accepted)
         fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
-        data = self._average(accepted, current_global_model(fl_ctx).features)
+        fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
+        data = self._average(accepted)
         holders = {
             name: [site for site, c in accepted.items() if name in c.columns]
             for name in wire.classes_of(data)
         }
         return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
 
-    def _average(self, accepted: Mapping[str, Contribution], features: int) -> dict[str, Array]:
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         contributions = list(accepted.values())
         body = mean_by_name(
             [c.body for c in contributions],
             [body_weights(self.body_weighting, c) for c in contributions],
         )
-        head = merge(
-            [from_columns(c.columns, features) for c in contributions],
+        columns = merge_columns(
+            [c.columns for c in contributions],
             [head_weights(self.head_weighting, c) for c in contributions],
         )
-        return wire.join(body, columns(head))
+        return wire.join(body, columns)
 
     def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
         return column_similarity([contribution.columns for contribution in accepted.values()])
 
     def reset(self, fl_ctx: FLContext) -> None:
         """Forget the round."""
+        fl_ctx.set_prop(ACCEPTED, None, private=True, sticky=False)
         with self._lock:
             self._accepted = {}
+            self._start = None
             self._closed = False
 
 

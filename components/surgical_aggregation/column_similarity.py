@@ -1,11 +1,11 @@
 """How alike the columns are that sites have trained for one class: whether they drift apart."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from surgical_aggregation.averaging import Array
+from surgical_aggregation.head import by_holders
 
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """Context property of a round: what `column_similarity` says of the results in it."""
@@ -27,16 +27,15 @@ def column_similarity(held: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict
         >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])
         {'Edema': 0.0}
     """
-    kernels = defaultdict(list)
-    for columns in held:
-        for name, (kernel, _) in columns.items():
-            kernels[name].append(np.asarray(kernel, np.float64))
-    similarity = {}
-    for name, several in sorted(kernels.items()):
-        lengths = np.linalg.norm(several, axis=1, keepdims=True)
-        if len(several) < 2 or not lengths.all():
+    similarity: dict[str, np.float64] = {}
+    for holders, names in by_holders(held):
+        if (count := len(holders)) < 2:
             continue
-        directions = np.stack(several) / lengths
-        pairs = np.triu_indices(len(several), k=1)
-        similarity[name] = float((directions @ directions.T)[pairs].mean())
-    return similarity
+        kernels = np.array([[held[k][name][0] for k in holders] for name in names], np.float64)
+        products = kernels @ kernels.transpose(0, 2, 1)
+        lengths = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
+        with np.errstate(invalid="ignore"):  # a column of zeros points nowhere: NaN
+            cosines = products / (lengths[:, :, np.newaxis] * lengths[:, np.newaxis, :])
+        pairs = cosines.sum(axis=(1, 2)) - count  # each twice; the diagonal is 1
+        similarity |= dict(zip(names, pairs / (count * (count - 1)), strict=True))
+    return {c: float(value) for c, value in sorted(similarity.items()) if not np.isnan(value)}

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
-import unicodedata
+import reprlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Integral, Real
 
 import numpy as np
 
 from surgical_aggregation.averaging import Array, Variables
+from surgical_aggregation.class_names import Spellings, shown, twins, unfit
+from surgical_aggregation.limits import Limits
 
 MOVING_VARIANCE = "/moving_variance"
 """How the path of a batch-norm layer's running variance ends, as Keras calls it."""
+
+LARGEST_COUNT = 10**12
+"""More images or positives than any site has; sums of such weights are exact enough, and finite."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +49,23 @@ class Expected:
         unsent: Regular expression of the body variables that sites keep to themselves (frozen or
             local batch normalisation); None when all are sent.
         personal_head: Whether sites keep their heads to themselves as well. Default False.
+        known: Classes of the global model and of the round's results so far. Default: none.
+        limits: What it may not exceed.
     """
 
     body: Variables
     features: int
     unsent: str | None = None
     personal_head: bool = False
+    known: Spellings = field(default_factory=Spellings)
+    limits: Limits = field(default_factory=Limits)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[np.floating]:
         """Of the columns: the body's."""
         return np.result_type(*self.body.values())
 
+    @cached_property
     def sent(self) -> set[str]:
         """Paths of the body variables that a site must send."""
         if self.unsent is None:
@@ -98,12 +109,8 @@ def _sum(start: Array | None, difference: Array) -> Array:
         return start + difference
 
 
-def _fold(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
-
-
 def _some(names: Collection[str]) -> str:
-    first = ", ".join(repr(name) for name in sorted(names)[:3])
+    first = ", ".join(shown(name) for name in sorted(names)[:3])
     return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
@@ -115,17 +122,45 @@ def _array_fault(
         return f"{name!r} must be an array of {dtype}; got {got}"
     if value.shape != shape:
         return f"{name!r} must have shape {shape}; got {value.shape}"
-    if not np.isfinite(value).all():
-        return (
-            f"{name!r} has {np.count_nonzero(~np.isfinite(value))} values that are NaN or infinite"
-        )
+    if lost := value.size - np.count_nonzero(np.isfinite(value)):
+        return f"{name!r} has {lost} values that are NaN or infinite"
     return None
 
 
-def _weight_fault(what: str, weight: float) -> str | None:
-    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-    if not number or not 0 < weight < math.inf:
-        return f"{what} must be a number > 0; got {weight!r}"
+class _Given(reprlib.Repr):
+    """Whatever came, for a message: never long, and never an error."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """A whole number; Python itself does not write one of any size."""
+        return str(x) if abs(x) <= LARGEST_COUNT else f"a whole number of {x.bit_length()} bits"
+
+
+_given = _Given().repr
+
+
+def oversize(contribution: Contribution, limits: Limits) -> str | None:
+    """Why a contribution is too large to be looked at any closer; None when it is not.
+
+    Returns:
+        The limit, in words; never raises for whatever the site sent.
+    """
+    counted = contribution.positives
+    classes = len(contribution.columns)
+    if isinstance(counted, Mapping):
+        classes = max(classes, len(counted))
+    if classes > limits.site_classes:
+        return (
+            f"it has {classes} classes, and a site may have {limits.site_classes} (limit "
+            "'site_classes' of the aggregator)"
+        )
+    parts = [part for column in contribution.columns.values() for part in column]
+    size = sum(getattr(value, "nbytes", 0) for value in [*contribution.body.values(), *parts])
+    size += sum(map(len, contribution.body)) + 2 * sum(map(len, contribution.columns))
+    if size > limits.result_bytes:
+        return (
+            f"it has {size} bytes, and a result may have {limits.result_bytes} (limit "
+            "'result_bytes' of the aggregator)"
+        )
     return None
 
 
@@ -134,15 +169,16 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
 
     Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
     dtype or not finite; a running variance below 0; no column at all, or any where heads are
-    personal; a class name that cannot be printed; two classes alike
-    but for case or Unicode form; a column likewise malformed; a reported number of samples
-    that is not above 0, or of positives that is no count.
+    personal; a class name that cannot be printed or is too long; two classes alike but for case or
+    Unicode form, or one that is known by another spelling; more classes than the global model may
+    have; a column likewise malformed; a reported number of samples that is not above 0, or of
+    positives that is no count, or either above `LARGEST_COUNT`.
 
     Returns:
         The first fault found, in words that name the variable and what came; never raises for
         whatever the site sent.
     """
-    sent = expected.sent()
+    sent = expected.sent
     if unknown := set(contribution.body) - sent:
         return f"body variables {_some(unknown)} are not among those that sites send in this run"
     if missing := sent - set(contribution.body):
@@ -173,12 +209,9 @@ def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
         return None
     if not contribution.columns:
         return "the head is empty: a site must hold at least one class"
-    seen: dict[str, str] = {}
+    if found := _names_fault(contribution.columns, expected):
+        return found
     for name, (kernel, bias) in contribution.columns.items():
-        if not name.isprintable() or name != name.strip():
-            return f"a class name must be printable text without outer spaces; got {name!r}"
-        if (twin := seen.setdefault(_fold(name), name)) != name:
-            return f"classes {twin!r} and {name!r} are one class spelt twice"
         found = _array_fault(
             f"kernel of {name}", kernel, (expected.features,), expected.dtype
         ) or _array_fault(f"bias of {name}", bias, (1,), expected.dtype)
@@ -187,16 +220,48 @@ def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
     return None
 
 
-def _weights_fault(contribution: Contribution) -> str | None:
-    if contribution.samples is not None and (
-        found := _weight_fault("number of samples", contribution.samples)
-    ):
-        return found
-    if contribution.positives is not None:
-        if not isinstance(contribution.positives, Mapping):
-            return f"positives must be given by class; got {contribution.positives!r}"
-        for name in contribution.columns:
-            count = contribution.positives.get(name)
-            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-                return f"number of positives of {name!r} must be a count; got {count!r}"
+def _names_fault(names: Collection[str], expected: Expected) -> str | None:
+    limits, known = expected.limits, expected.known
+    for name in names:
+        if found := unfit(name, limits.class_name_bytes):
+            return found
+    if pair := twins(names):
+        return f"classes {pair[0]!r} and {pair[1]!r} are one class spelt twice"
+    for name in names:
+        if (twin := known.twin(name)) is not None:
+            return (
+                f"class {name!r} is known as {shown(twin)} in this run, and the two are one class "
+                "spelt twice: have the site spell it so in its site file"
+            )
+    new = sum(name not in known for name in names)
+    if new and len(known) + new > limits.model_classes:
+        return (
+            f"its {new} new classes beside the {len(known)} that there are would be more than the "
+            f"{limits.model_classes} that the global model may have (limit 'model_classes' of the "
+            "aggregator)"
+        )
     return None
+
+
+def _weights_fault(contribution: Contribution) -> str | None:
+    samples, positives = contribution.samples, contribution.positives
+    if samples is not None and not (_is_amount(samples) and samples > 0):
+        most = f"{LARGEST_COUNT:.0e}"
+        return f"number of samples must be a number > 0 and at most {most}; got {_given(samples)}"
+    if positives is None:
+        return None
+    if not isinstance(positives, Mapping):
+        return f"positives must be given by class; got {_given(positives)}"
+    for name in contribution.columns:
+        count = positives.get(name)
+        if not _is_amount(count, Integral):
+            return (
+                f"number of positives of {name!r} must be a count of at most {LARGEST_COUNT:.0e}; "
+                f"got {_given(count)}"
+            )
+    return None
+
+
+def _is_amount(value: object, kind: type = Real) -> bool:
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    return number and bool(0 <= value <= LARGEST_COUNT)  # type: ignore[operator]

@@ -84,10 +84,11 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
     Raises:
         PolicyError: A table is not usable.
     """
-    allowed = [set(table.get(site_of(fl_ctx), ())) for table in tables(fl_ctx, permitted)]
-    return tuple(
-        name for name in declared_classes(fl_ctx) if all(name in classes for classes in allowed)
-    )
+    names = declared_classes(fl_ctx)
+    for table in tables(fl_ctx, permitted):
+        allowed = set(table.get(site_of(fl_ctx), ()))
+        names = tuple(name for name in names if name in allowed)
+    return names
 
 
 def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:

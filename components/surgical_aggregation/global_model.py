@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
@@ -17,11 +19,16 @@ from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import lineage, server_optimizer, wire
-from surgical_aggregation.averaging import Array
+from surgical_aggregation.averaging import Array, Variables
 from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.contribution import Contribution
+from surgical_aggregation.refusal import drop_round
 
 HOLDERS = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
+
+ACCEPTED = "surgical.accepted"
+"""Context property while a round is averaged and merged: site -> the `Contribution` in it."""
 
 INITIAL_BODY = "surgical.initial_body_sha256"
 """Header of the first round's task: digest of the body that every site must start from."""
@@ -89,6 +96,10 @@ class MergeIntoGlobalModel(ShareableGenerator):
     Runs on the server. A class whose holders were all absent keeps last round's column, a class
     that is new is added, and none ever vanishes; FLARE's stock generator replaces the whole model.
 
+    Where a value of the model or of the optimizer's moments would not be finite, the round is
+    dropped: both stay as they were, the run goes on with the next round, and log and record say so,
+    with the largest values that came.
+
     Args:
         optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
             the server takes a step towards it, see `server_optimizer`.
@@ -128,8 +139,11 @@ class MergeIntoGlobalModel(ShareableGenerator):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )
-        body, columns = wire.split(stepped)
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        if lost := _not_finite({**stepped, **moments}):
+            drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
+            return to_learnable(replace(last, manifest={**last.manifest, "round": round_ + 1}))
+        body, columns = wire.split(stepped)
         holders = dxo.get_meta_prop(HOLDERS, {})
         manifest = {
             **last.manifest,
@@ -154,3 +168,24 @@ def _taught(
         for name, sites in holders.items()
     }
     return dict(sorted({**before, **now}.items()))
+
+
+def _not_finite(variables: Variables) -> list[str]:
+    return [
+        n for n, value in variables.items() if np.count_nonzero(np.isfinite(value)) < value.size
+    ]
+
+
+def _reason(lost: list[str], accepted: Mapping[str, Contribution]) -> str:
+    """Why a round is dropped, and at whom to look."""
+    sizes = []
+    for site, contribution in accepted.items():
+        sent = wire.join(contribution.body, contribution.columns)
+        size, name = max((float(np.abs(v).max(initial=0)), name) for name, v in sent.items())
+        sizes.append((size, f"{site} {size:.2g} in {name!r}"))
+    came = "; ".join(text for _, text in sorted(sizes, reverse=True))
+    return (
+        f"{len(lost)} variables would get values that are NaN or infinite, e.g. {lost[0]!r}; the "
+        f"model stays as it was. The largest values that came: {came or 'not known'}. Look at the "
+        "training of the first site, or lower the learning rate of the server's optimizer"
+    )

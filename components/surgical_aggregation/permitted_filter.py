@@ -7,6 +7,7 @@ from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.class_names import twins
 from surgical_aggregation.declared_classes import permitted_classes
 from surgical_aggregation.server_policy import Table, tables
 from surgical_aggregation.site_policy import PolicyError
@@ -16,7 +17,8 @@ class PermittedFilter(Filter):
     """A filter that asks for each site which classes it may hold.
 
     A table that is not usable ends the run with the reason when it starts; until it has ended, no
-    site may hold anything.
+    site may hold anything. So does one that spells a class in two ways: one of its sites would be
+    refused in every round.
 
     Args:
         permitted: The job's table; the server's own policy holds as well.
@@ -32,7 +34,12 @@ class PermittedFilter(Filter):
         if event_type != EventType.START_RUN or ended:
             return
         try:
-            tables(fl_ctx, self.permitted)
+            for table in tables(fl_ctx, self.permitted):
+                if pair := twins(name for classes in table.values() for name in classes):
+                    raise PolicyError(
+                        f"a table of permitted classes has {pair[0]!r} and {pair[1]!r}, which are "
+                        "one class spelt twice. Spell it in one way for all sites."
+                    )
         except PolicyError as error:
             self.system_panic(str(error), fl_ctx)
 

@@ -14,6 +14,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation import lineage, wire
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.checkpoint import Checkpoint, CheckpointError, digest, load, save
+from surgical_aggregation.class_names import shown, twins
 from surgical_aggregation.earlier_job import checkpoint_of, jobs_folder
 from surgical_aggregation.global_model import GlobalModel, from_learnable, to_learnable
 from surgical_aggregation.initial_body import InitialBody
@@ -83,6 +84,13 @@ class CheckpointPersistor(ModelPersistor):
             f"of {len(columns)} classes; sha256 of the initial body "
             f"{manifest['initial_body_sha256'][:12]}",
         )
+        if pair := twins(columns):
+            self.log_warning(
+                fl_ctx,
+                f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
+                "class spelt twice; both are kept. Have all sites spell it in one way, and take "
+                "the other out with `surgagg retire`",
+            )
         return to_learnable(GlobalModel(body, columns, manifest, checkpoint.moments))
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:

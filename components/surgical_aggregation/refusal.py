@@ -1,4 +1,4 @@
-"""Saying what a site failed to give: in the log, and to whoever keeps the run's record."""
+"""Saying what is left out of a run: in the log, and to whoever keeps the run's record."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ SITE_SILENT = "surgical.site_silent"
 """Event fired on the server for a site whose result never came, likewise."""
 
 REFUSAL = "surgical.refusal"
+
+ROUND_DROPPED = "surgical.round_dropped"
+"""Event fired on the server, with {"round", "reason"} under `DROP` in the context."""
+
+DROP = "surgical.drop"
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,11 @@ def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext
 def _fire(component: FLComponent, event: str, refusal: Refusal, fl_ctx: FLContext) -> None:
     fl_ctx.set_prop(REFUSAL, asdict(refusal), private=True, sticky=False)
     component.fire_event(event, fl_ctx)
+
+
+def drop_round(component: FLComponent, round_: int, reason: str, fl_ctx: FLContext) -> None:
+    """Log that a whole round is left out, and tell the other server components."""
+    component.log_error(fl_ctx, f"round {round_} is dropped: {reason}", fire_event=False)
+    drop = {"round": round_, "reason": reason}
+    fl_ctx.set_prop(DROP, drop, private=True, sticky=False)
+    component.fire_event(ROUND_DROPPED, fl_ctx)

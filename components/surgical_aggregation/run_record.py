@@ -21,7 +21,13 @@ from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.refusal import (
+    CONTRIBUTION_REFUSED,
+    DROP,
+    REFUSAL,
+    ROUND_DROPPED,
+    SITE_SILENT,
+)
 
 RECORD_FILE = "run_record.jsonl"
 
@@ -39,6 +45,7 @@ class RunRecord(FLComponent):
         {"event": "refused", "site", "task", "round", "reason"}
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "silent", "site", "task", "round", "reason"}
+        {"event": "dropped", "round", "reason"}
         {"event": "best", "round", "metric", "value", "sites", "classes", "columns"}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
@@ -49,7 +56,8 @@ class RunRecord(FLComponent):
     A refusal's "round" is null in an evaluation. Of a site's results to one task, `TOLD` refusals
     are told; of how many more there were, the end of the task tells.
 
-    "column_similarity" is {class: mean cosine similarity of the columns that its holders sent}. The
+    A dropped round leaves the model as it was, and has its own line as well. "column_similarity" is
+    {class: mean cosine similarity of the columns that its holders sent}. The
     best model that a continued run takes over is on record like one of its own. A run is stopped in
     its last round, before that round's line. An admin who asks for the running job's statistics
     gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
@@ -77,6 +85,8 @@ class RunRecord(FLComponent):
             self._refused(fl_ctx.get_prop(REFUSAL))
         elif event_type == SITE_SILENT:
             self._write("silent", **fl_ctx.get_prop(REFUSAL))
+        elif event_type == ROUND_DROPPED:
+            self._write("dropped", **fl_ctx.get_prop(DROP))
         elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._write("best", **fl_ctx.get_prop(BEST))
         elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):

@@ -16,7 +16,7 @@ from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
 from surgical_aggregation.metrics import IMAGES
 from surgical_aggregation.persistor import checkpoint_folders
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, ROUND_DROPPED, SITE_SILENT
 from surgical_aggregation.site_identity import site_of
 
 
@@ -37,6 +37,7 @@ class RunSummary(FLComponent):
         self._tests: dict[str, str] = {}
         self._stopped: dict | None = None
         self._refused = 0
+        self._dropped = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect, and speak at END_RUN."""
@@ -56,6 +57,8 @@ class RunSummary(FLComponent):
             self._refused += event_type == CONTRIBUTION_REFUSED
             if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
                 self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
+        elif event_type == ROUND_DROPPED:
+            self._dropped += 1
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
             if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
                 result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
@@ -83,6 +86,8 @@ class RunSummary(FLComponent):
         lines += tests
         if self._refused:
             lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
+        if self._dropped:
+            lines.append(f"  rounds dropped: {self._dropped}; see run_record.jsonl")
         return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
 
 

@@ -102,7 +102,8 @@ def step(
         momentum: b above.
 
     Returns:
-        The aggregate's variables after the step, in their own dtypes, and the moments.
+        The aggregate's variables after the step, in their own dtypes, and the moments; either with
+        infinite values where their dtype cannot hold the step.
     """
     if optimizer == "none":
         return dict(aggregate), {}
@@ -121,10 +122,11 @@ def step(
             for kind in kinds
             if f"{kind}/{name}" in after
         }
-        direction, new = rule(value - start, before, momentum)
-        stepped[name] = (start + learning_rate * direction).astype(value.dtype)
         kept = np.promote_types(value.dtype, np.float32)
-        after |= {f"{kind}/{name}": moment.astype(kept) for kind, moment in new.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
+            direction, new = rule(value - start, before, momentum)
+            stepped[name] = (start + learning_rate * direction).astype(value.dtype)
+            after |= {f"{kind}/{name}": moment.astype(kept) for kind, moment in new.items()}
     return stepped, after
 
 

@@ -40,9 +40,9 @@ def class_of(name: str) -> str | None:
     """
     if not name.startswith(HEAD):
         return None
-    for part in (KERNEL, BIAS):
-        if name.endswith(part) and len(name) > len(HEAD) + len(part):
-            return name[len(HEAD) : -len(part)]
+    held, slash, part = name[len(HEAD) :].rpartition("/")
+    if held and slash + part in (KERNEL, BIAS):
+        return held
     raise WireError(
         f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
         "Does the site label its head (LabelHead) or keep it (KeepAtSite), and is no body layer "
@@ -73,9 +73,14 @@ def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
     Raises:
         WireError: A head variable has another name, or a column lacks its kernel or its bias.
     """
-    body = {name: value for name, value in variables.items() if class_of(name) is None}
+    body, classes = {}, set()
+    for name, value in variables.items():
+        if (held := class_of(name)) is None:
+            body[name] = value
+        else:
+            classes.add(held)
     columns: Columns = {}
-    for held in classes_of(variables):
+    for held in sorted(classes):
         kernel, bias = f"{HEAD}{held}{KERNEL}", f"{HEAD}{held}{BIAS}"
         if kernel not in variables or bias not in variables:
             raise WireError(

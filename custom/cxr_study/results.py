@@ -90,11 +90,13 @@ def _of_global_model(metrics: dict[str, float]) -> dict[str, float]:
 
 
 def refusals(*servers: Path) -> tuple[Refusal, ...]:
-    """Results that the server refused, or that never came."""
+    """Results that the server refused or that never came; of a dropped round those of all sites."""
     return tuple(
-        Refusal(event["round"], event["site"], event["reason"], event.get("task", "train"))
+        Refusal(
+            event["round"], event.get("site", "all"), event["reason"], event.get("task", "train")
+        )
         for event in _events(servers)
-        if event["event"] in ("refused", "silent")
+        if event["event"] in ("refused", "silent", "dropped")
     )
 
 

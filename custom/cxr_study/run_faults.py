@@ -18,7 +18,8 @@ SERVER = "server"
 
 _CURES: Mapping[str, str] = MappingProxyType(
     {
-        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go on with the run",
+        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
+        "on with the run",
         r"No module named|Can't load class": "Install it there, or correct its name in the job",
         r"has parameters error": "Correct its arguments in the job",
         r"not in allow_list": "Allow it there with `surgagg kit`, or correct its name in the job",

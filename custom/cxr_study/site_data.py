@@ -15,6 +15,7 @@ from cxr_study.site_file import SiteFile, SiteFileError
 from cxr_study.split import UNUSED, SplitError
 from cxr_study.split_file import apply_split, read_split
 from cxr_study.vocabulary import class_name, nearest
+from surgical_aggregation.class_names import twins, unfit
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +193,8 @@ def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
         known: Class columns of its labels, merges made.
 
     Raises:
-        SiteFileError: The site file names a class that the labels do not have.
+        SiteFileError: The site file names a class that the labels do not have, or a class has a
+            name that no server takes.
     """
     preset = DATASETS[site.dataset].default_classes or known
     held = list(site.classes or [name for name in preset if name in known])
@@ -210,4 +212,12 @@ def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
                     f"{site.path}: key '{key}': '{name}' is no class of this site; "
                     f"{nearest(name, of)}."
                 )
+    for name in held:
+        if why := unfit(name):
+            raise SiteFileError(f"{site.path}: {why}. Rename the class.")
+    if pair := twins(held):
+        raise SiteFileError(
+            f"{site.path}: '{pair[0]}' and '{pair[1]}' are one class spelt twice. Merge them with "
+            "key 'merges', or leave one out with key 'classes'."
+        )
     return tuple(held)

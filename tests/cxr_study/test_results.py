@@ -105,6 +105,12 @@ def test_refusals_are_those_on_record(server):
     assert results.refusals(server) == (Refusal(round=1, site="b", reason="NaN"),)
 
 
+def test_a_dropped_round_is_a_refusal_of_all_sites(tmp_path):
+    line = json.dumps({"event": "dropped", "round": 2, "reason": "not finite"})
+    (tmp_path / "run_record.jsonl").write_text(line + "\n")
+    assert results.refusals(tmp_path) == (Refusal(round=2, site="all", reason="not finite"),)
+
+
 def test_rounds_are_counted_as_they_were_made(server):
     assert results.rounds_run(server) == 2
     assert results.rounds_run(server, server) == 4

@@ -94,6 +94,19 @@ class TestLabels:
         with pytest.raises(SiteFileError, match=rf"a\.yaml.*{message}"):
             load_labels(site(**keys))
 
+    @pytest.mark.parametrize(
+        ("column", "message"),
+        [
+            ("x" * 201, "may have 200 bytes in UTF-8; .* has 201"),
+            ("\uff2dass", "one class spelt twice"),
+        ],
+    )
+    def test_a_class_that_no_server_takes_is_refused(self, site, tmp_path, column, message):
+        labels = (COLUMNS + ROWS).replace("Left effusion", column)
+        (tmp_path / "labels.csv").write_text(labels)
+        with pytest.raises(SiteFileError, match=rf"a\.yaml: .*{message}"):
+            load_labels(site())
+
     def test_a_site_without_frontal_pictures_is_refused(self, site, tmp_path):
         lateral = COLUMNS + ROWS.replace("PA", "lateral").replace("AP", "lateral")
         (tmp_path / "labels.csv").write_text(lateral)

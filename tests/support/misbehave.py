@@ -15,7 +15,7 @@ class Misbehave(Filter):
 
     Args:
         site: The site it runs at.
-        plan: "site:round:what" items; what is "crash", "nan" or "foreign".
+        plan: "site:round:what" items; what is "crash", "nan", "huge" or "foreign".
         folder: Where every good result is kept, as <site>-<round>.npz.
     """
 
@@ -28,13 +28,16 @@ class Misbehave(Filter):
 
     def process(self, shareable, fl_ctx):
         current_round = next(self._rounds)
-        what = {f"{self.site}:{current_round}:{w}": w for w in ("crash", "nan", "foreign")}
+        kinds = ("crash", "nan", "huge", "foreign")
+        what = {f"{self.site}:{current_round}:{w}": w for w in kinds}
         fault = next((w for key, w in what.items() if key in self.plan), None)
         dxo = from_shareable(shareable)
         if fault == "crash":
             raise OSError("the disk is gone")
         if fault == "nan":
             dxo.data["dense/kernel"] = np.full_like(dxo.data["dense/kernel"], np.nan)
+        if fault == "huge":
+            dxo.data["dense/kernel"] = np.full_like(dxo.data["dense/kernel"], 3e38)
         if fault == "foreign":
             kernel = next(
                 v for name, v in dxo.data.items() if name.endswith("/kernel") and v.ndim == 1

@@ -18,7 +18,8 @@ from flare import Engine, context, global_model, result
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
-from surgical_aggregation.global_model import HOLDERS
+from surgical_aggregation.global_model import ACCEPTED, HOLDERS
+from surgical_aggregation.limits import LimitError
 from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL
 from surgical_aggregation.strategy import StrategyError
 from surgical_aggregation.weighting import WeightingError
@@ -213,6 +214,85 @@ class TestStrategy:
     def test_an_unknown_one_is_refused(self):
         with pytest.raises(StrategyError, match="got 'fedprox'"):
             SurgicalAggregator("fedprox")
+
+
+class TestOneClassOneSpelling:
+    """Over sites and rounds: the global model's, or else that of the first result of a round."""
+
+    model = global_model(MODEL.body, {"Edema": column(0)})
+
+    def refusal(self, aggregator, site, sent):
+        fl_ctx = context(site, model=self.model)
+        assert aggregator.accept(sent, fl_ctx) is False
+        return fl_ctx.get_prop(REFUSAL)["reason"], fl_ctx
+
+    def test_the_global_models_counts(self):
+        reason, _ = self.refusal(SurgicalAggregator(), "b", train(1, ["EDEMA", "Hernia"]))
+        assert "class 'EDEMA' is known as 'Edema' in this run" in reason
+
+    def test_of_a_new_class_the_first_result_counts(self):
+        aggregator = SurgicalAggregator()
+        assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
+        reason, _ = self.refusal(aggregator, "b", train(9, ["Edema", "mass"]))
+        assert "class 'mass' is known as 'Mass' in this run" in reason
+        dxo = from_shareable(aggregator.aggregate(context(model=self.model)))
+        assert values(dxo) == (1, {"Mass": 1})
+
+    def test_a_refused_result_fixes_no_spelling(self):
+        aggregator = SurgicalAggregator()
+        self.refusal(aggregator, "a", train(np.nan, ["mass"]))
+        assert aggregator.accept(train(1, ["Mass"]), context("b", model=self.model))
+
+    def test_the_next_round_goes_by_its_own_global_model(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["mass"]))], model=self.model)
+        aggregator.reset(context())
+        model = global_model(MODEL.body, {"Mass": column(0)})
+        accepted, _ = run(aggregator, [("a", train(1, ["Mass"], current_round=1))], 1, model)
+        assert accepted == [True]
+
+    def test_the_reason_goes_no_further_than_the_server(self):
+        aggregator = SurgicalAggregator()
+        assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
+        sent = train(9, ["mass"])
+        _, fl_ctx = self.refusal(aggregator, "b", sent)
+        assert "Mass" not in str(fl_ctx.get_all_public_props()) + str(sent)
+        assert "Mass" not in str(fl_ctx.get_peer_context().get_all_public_props())
+
+
+class TestLimits:
+    def test_hold_for_every_result(self):
+        results = [("a", train(1, ["Edema"])), ("b", train(9, ["Edema", "Mass"]))]
+        accepted, dxo = run(SurgicalAggregator(limits={"site_classes": 1}), results)
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_a_round_brings_no_more_new_classes_than_the_model_may_have(self):
+        results = [
+            ("a", train(1, ["Edema"])),
+            ("b", train(9, ["Mass"])),
+            ("c", train(3, ["Edema"])),
+        ]
+        accepted, dxo = run(SurgicalAggregator(limits={"model_classes": 1}), results)
+        assert accepted == [True, False, True]
+        assert values(dxo) == (2, {"Edema": 2})
+
+    def test_bytes_are_counted(self):
+        aggregator = SurgicalAggregator(limits={"result_bytes": 10})
+        assert aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL)) is False
+
+    def test_an_unknown_one_is_refused(self):
+        with pytest.raises(LimitError, match="limits are class_name_bytes"):
+            SurgicalAggregator(limits={"classes": 1})
+
+
+def test_the_round_can_be_looked_at_until_it_is_forgotten():
+    aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
+    aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL))
+    aggregator.aggregate(fl_ctx)
+    assert list(fl_ctx.get_prop(ACCEPTED)) == ["a"]
+    aggregator.reset(fl_ctx)
+    assert fl_ctx.get_prop(ACCEPTED) is None
 
 
 class TestAgainstFlare:

@@ -6,7 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from surgical_aggregation.contribution import Contribution, Expected, added, fault
+from surgical_aggregation.class_names import Spellings
+from surgical_aggregation.contribution import Contribution, Expected, added, fault, oversize
+from surgical_aggregation.limits import Limits
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))
@@ -81,13 +83,27 @@ BAD = {
     "unprintable class": (changed(columns={"Edema\0": COLUMN}), "printable text"),
     "class with outer spaces": (changed(columns={"Edema ": COLUMN}), "printable text"),
     "empty head": (changed(columns={}), "head is empty"),
-    "no samples": (changed(samples=0), "number of samples must be a number > 0; got 0"),
+    "too long a class name": (changed(columns={"x" * 70_000: COLUMN}), "200 bytes.* has 70000"),
+    "no samples": (changed(samples=0), r"must be a number > 0 and at most 1e\+12; got 0"),
     "negative samples": (changed(samples=-1), "got -1"),
     "samples that are no number": (changed(samples="many"), "got 'many'"),
     "NaN samples": (changed(samples=float("nan")), "got nan"),
     "negative positives": (changed(positives={"Edema": -1}), "positives of 'Edema'"),
     "positives that are no table": (changed(positives=[1]), "positives must be given by class"),
     "samples beyond any number": (changed(samples=True), "got True"),
+    "samples beyond what any site has": (changed(samples=10**12 + 1), "number of 40 bits"),
+    "samples that no float can hold": (changed(samples=10**400), "number of 1329 bits"),
+    "samples that Python does not print": (changed(samples=-(10**5000)), "number of 16610 bits"),
+    "infinite samples": (changed(samples=float("inf")), "got inf"),
+    "samples of two kinds": (changed(samples=1 + 1j), "got .1.1j"),
+    "a long text for samples": (changed(samples="9" * 10**6), "got '9{,40}[.]{3}9{,40}'$"),
+    "an array of samples": (changed(samples=np.ones(3)), "got array"),
+    "a NumPy bool of samples": (changed(samples=np.True_), "got np.True_"),
+    "a NumPy NaN of samples": (changed(samples=np.float32("nan")), "got np.float32"),
+    "positives that no float can hold": (changed(positives={"Edema": 10**400}), "of 1329 bits"),
+    "positives in halves": (changed(positives={"Edema": 1.5}), "must be a count .* got 1.5"),
+    "a bool of positives": (changed(positives={"Edema": True}), "must be a count .* got True"),
+    "a table of positives in rubbish": (changed(positives=[10**5000]), "16610 bits"),
     "positives of a class not reported": (changed(positives={}), "positives of 'Edema'"),
 }
 
@@ -95,6 +111,68 @@ BAD = {
 @pytest.mark.parametrize(("contribution", "reason"), BAD.values(), ids=BAD.keys())
 def test_refuses(contribution, reason):
     assert re.search(reason, fault(contribution, EXPECTED))
+
+
+@pytest.mark.parametrize("samples", [1, 0.5, 10**12, np.int64(7), np.float32(7), np.uint8(7)])
+def test_samples_may_be_any_number_of_python_or_numpy(samples):
+    assert fault(changed(samples=samples), EXPECTED) is None
+
+
+def test_positives_may_be_a_number_of_numpy():
+    assert fault(changed(positives={"Edema": np.int32(7)}), EXPECTED) is None
+
+
+class TestKnownClasses:
+    """One class has one spelling over all sites and rounds."""
+
+    def fault(self, *names, known=("Edema", "Mass"), **limits):
+        expected = Expected(BODY, 3, known=Spellings(known), limits=Limits(**limits))
+        return fault(changed(columns=dict.fromkeys(names, COLUMN), positives=None), expected)
+
+    def test_as_it_is_known(self):
+        assert self.fault("Edema", "Hernia") is None
+
+    @pytest.mark.parametrize("name", ["edema", "EDEMA", "\uff25dema"])
+    def test_another_spelling_is_refused_with_the_one_that_is_known(self, name):
+        reason = self.fault("Hernia", name)
+        assert reason.startswith(f"class {name!r} is known as 'Edema' in this run")
+        assert "have the site spell it so" in reason
+
+    def test_a_model_that_has_both_spellings_takes_both(self):
+        assert self.fault("edema", known=("Edema", "edema")) is None
+        assert "known as 'Edema'" in self.fault("EDEMA", known=("Edema", "edema"))
+
+    def test_new_classes_may_fill_the_model_up_to_its_limit(self):
+        assert self.fault("Edema", "Hernia", model_classes=3) is None
+        reason = self.fault("Edema", "Hernia", "Nodule", model_classes=3)
+        assert "its 2 new classes beside the 2 that there are" in reason
+        assert "than the 3 that the global model may have" in reason
+
+    def test_a_site_without_a_new_one_is_welcome_in_a_model_that_is_full(self):
+        assert self.fault("Edema", model_classes=1) is None
+
+
+class TestOversize:
+    def test_a_site_has_so_many_classes_at_most(self):
+        columns = {f"class {i}": COLUMN for i in range(1001)}
+        assert "it has 1001 classes, and a site may have 1000" in oversize(
+            changed(columns=columns), Limits()
+        )
+        assert oversize(changed(columns=columns), Limits(site_classes=1001)) is None
+
+    def test_positives_of_classes_that_did_not_come_count_as_well(self):
+        positives = {str(i): 1 for i in range(1001)}
+        assert "it has 1001 classes" in oversize(changed(positives=positives), Limits())
+
+    def test_bytes_are_those_of_the_variables_and_of_their_names(self):
+        size = 4 * (4 + 2 + 3 + 1) + len("conv/kernel") + len("bn/gamma") + 2 * len("Edema")
+        assert oversize(GOOD, Limits(result_bytes=size)) is None
+        assert f"it has {size} bytes, and a result may have {size - 1}" in oversize(
+            GOOD, Limits(result_bytes=size - 1)
+        )
+
+    def test_what_is_no_array_is_left_to_other_checks(self):
+        assert oversize(changed(body={"x": "y"}, positives=[1]), Limits()) is None
 
 
 class TestUnsent:

@@ -7,10 +7,12 @@ import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
-from flare import context, global_model
+from flare import Engine, context, global_model
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.contribution import Contribution
 from surgical_aggregation.global_model import (
+    ACCEPTED,
     CONTINUES,
     HOLDERS,
     INITIAL_BODY,
@@ -19,6 +21,7 @@ from surgical_aggregation.global_model import (
     from_learnable,
     to_learnable,
 )
+from surgical_aggregation.refusal import DROP, ROUND_DROPPED
 from surgical_aggregation.server_optimizer import OptimizerError
 
 BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
@@ -94,6 +97,72 @@ class TestOptimizer:
     def test_an_unknown_one_is_refused(self):
         with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
             MergeIntoGlobalModel("adam")
+
+
+ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
+MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float32([1])}
+
+
+class TestDroppedRound:
+    """A step that is not finite leaves the model as it was; the run goes on."""
+
+    def merge(self, value, **optimizer):
+        """A round in which one site of two has sent something large; the engine, too."""
+        start = {"head_features": 2, "round": 3, "classes": {"Mass": {}}}
+        model = GlobalModel(BODY, {"Mass": column(2)}, start, MOMENTS)
+        engine = Engine()
+        fl_ctx = context(current_round=3, model=model, engine=engine)
+        large = Contribution({"conv/kernel": np.float32([value])}, {"Mass": column(-5)})
+        fl_ctx.set_prop(
+            ACCEPTED,
+            {"a": Contribution({"conv/kernel": np.float32([1])}, {"Mass": column(-7)}), "b": large},
+            private=True, sticky=False,
+        )  # fmt: skip
+        data = wire.join(large.body, {"Mass": column(4)})
+        meta = {HOLDERS: {"Mass": ["a", "b"]}}
+        aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
+        generator = MergeIntoGlobalModel(**optimizer)
+        return from_learnable(generator.shareable_to_learnable(aggregate, fl_ctx)), fl_ctx, engine
+
+    @pytest.mark.parametrize(
+        ("value", "optimizer"),
+        [
+            (np.inf, {}),  # an average that is not finite
+            (1e38, ADAM),  # a moment: its square
+            (3e38, {"optimizer": "fedavgm", "learning_rate": 2.0}),  # the step itself
+        ],
+    )
+    def test_leaves_model_and_moments_as_they_were(self, value, optimizer):
+        after, _, engine = self.merge(value, **optimizer)
+        assert {name: v.tolist() for name, v in after.body.items()} == {
+            "conv/kernel": [1], "bn/gamma": [2],
+        }  # fmt: skip
+        assert after.columns["Mass"][0].tolist() == [2, 2]
+        assert {name: v.tolist() for name, v in after.moments.items()} == {
+            "mean/conv/kernel": [0.5], "square/conv/kernel": [1],
+        }  # fmt: skip
+        assert after.manifest == {"head_features": 2, "round": 4, "classes": {"Mass": {}}}
+        assert engine.events == [ROUND_DROPPED]
+
+    def test_says_which_variable_and_whose_values_were_the_largest(self):
+        _, fl_ctx, _ = self.merge(1e38, **ADAM)
+        drop = fl_ctx.get_prop(DROP)
+        assert drop["round"] == 3
+        assert (
+            "1 variables would get values that are NaN or infinite, e.g. 'square/conv/kernel'"
+            in (drop["reason"])
+        )
+        assert "came: b 1e+38 in 'conv/kernel'; a 7 in 'head/Mass/kernel'. Look" in drop["reason"]
+
+    def test_after_an_aggregator_that_says_nothing_of_its_results(self):
+        aggregate = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.float32([np.nan])})
+        fl_ctx = context(model=global_model(BODY))
+        MergeIntoGlobalModel().shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
+        assert "came: not known" in fl_ctx.get_prop(DROP)["reason"]
+
+    def test_a_large_value_that_all_can_hold_is_merged(self):
+        after, _, engine = self.merge(1e38)
+        assert after.body["conv/kernel"].tolist() == [np.float32(1e38)] and engine.events == []
 
 
 class TestToSites:

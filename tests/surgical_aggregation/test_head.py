@@ -14,9 +14,11 @@ from surgical_aggregation.averaging import mean
 from surgical_aggregation.head import (
     HeadError,
     LabelledHead,
+    by_holders,
     columns,
     from_columns,
     merge,
+    merge_columns,
     select,
 )
 
@@ -94,6 +96,17 @@ class TestSelect:
             select(head(Edema=1), ["Effusion"])
 
 
+class TestByHolders:
+    def test_classes_with_the_same_holders_come_together_and_not_too_many(self):
+        held = [dict.fromkeys("cab"), dict.fromkeys("dbca")]
+        assert list(by_holders(held, at_most=2)) == [
+            ((0, 1), ["a", "b"]), ((0, 1), ["c"]), ((1,), ["d"]),
+        ]  # fmt: skip
+
+    def test_of_nobody_there_are_none(self):
+        assert list(by_holders([{}, {}])) == list(by_holders([])) == []
+
+
 class TestMerge:
     def test_shared_class_is_the_mean_wherever_its_column_stands(self):
         merged = merge([head(Edema=1, Mass=5), head(Hernia=7, Edema=3)])
@@ -107,6 +120,11 @@ class TestMerge:
             [{"Edema": 1, "Mass": 3}, {"Edema": 3, "Mass": 1}],
         )
         np.testing.assert_array_equal(merged.kernel[0], [3, 1])
+
+    def test_a_column_keeps_no_other_in_memory(self):
+        held = [columns(head(Edema=1, Mass=5)), columns(head(Edema=3))]
+        merged = merge_columns(held, [dict.fromkeys(c, 1.0) for c in held])
+        assert all(part.base is None for column in merged.values() for part in column)
 
     @given(heads_and_weights())
     def test_class_of_one_head_passes_bit_for_bit(self, drawn):

@@ -13,7 +13,7 @@ from surgical_aggregation.select_head import SelectHead
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 CLASSES = ("Edema", "Hernia", "Mass")
-SERVER = {"permitted": {"a": ["Edema", "Mass"]}}
+SERVER = {"permitted": {"a": ["Edema", "Mass"], "b": ["Mass"]}}
 
 
 def sent(filter_, **peer):
@@ -79,6 +79,14 @@ class TestMalformedTable:
             assert sent(cls(table), policy=policy) == ()
         else:
             assert not taught(cls(table), "Edema", policy=policy)
+
+
+def test_a_table_that_spells_a_class_in_two_ways_ends_the_run_when_it_starts():
+    engine = Engine()
+    fl_ctx = context(engine=engine, policy={"permitted": {"a": ["Edema", "Mass"], "b": ["mass"]}})
+    SelectHead().handle_event(EventType.START_RUN, fl_ctx)
+    assert engine.events == [EventType.FATAL_SYSTEM_ERROR]
+    assert "has 'Mass' and 'mass', which are one class" in fl_ctx.get_prop(FLContextKey.EVENT_DATA)
 
 
 def test_a_usable_table_lets_the_run_start():

@@ -60,6 +60,14 @@ class TestLoad:
         CheckpointPersistor().load(persistor_context(tmp_path, str(tmp_path / "start.npz")))
         assert "head_features" in panics[0]
 
+    def test_a_model_with_a_class_spelt_twice_is_opened_and_told_of(self, tmp_path, logged):
+        path = tmp_path / "start.npz"
+        variables = wire.join(BODY, {"Edema": COLUMN, "Mass": COLUMN, "edema": COLUMN})
+        save(Checkpoint(variables, {"head_features": 2}), path)
+        learnable = CheckpointPersistor().load(persistor_context(tmp_path, str(path)))
+        assert sorted(from_learnable(learnable).columns) == ["Edema", "Mass", "edema"]
+        assert "columns of 'Edema' and 'edema', which are one class" in logged["warning"][0]
+
     def test_a_job_without_initial_body_component_is_told_so(self, tmp_path, panics):
         CheckpointPersistor().load(context(engine=Engine(tmp_path)))
         assert "InitialBody component with id 'initial_body'" in panics[0]

@@ -10,7 +10,7 @@ from surgical_aggregation import __version__
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import Refusal, announce, announce_silence
+from surgical_aggregation.refusal import Refusal, announce, announce_silence, drop_round
 from surgical_aggregation.run_record import RunRecord
 
 
@@ -40,6 +40,7 @@ def test_every_event_is_a_line_at_once(tmp_path):
     stopped = {"round": 2, "best_round": 0, "patience": 2}
     assert fire(TRAINING_STOPPED, **{STOPPED: stopped}) == {"event": "stopped", **stopped}
     announce(record, Refusal("north", "train", 2, "it is late"), context(engine=engine))
+    drop_round(record, 2, "it is not finite", context(engine=engine))
     fire(AppEventType.ROUND_STARTED)
     line = fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
@@ -49,10 +50,12 @@ def test_every_event_is_a_line_at_once(tmp_path):
     lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
     events = [entry["event"] for entry in lines]
     assert events == [
-        "started", "best", "best", "best_dropped", "stopped", "refused", "round", "failed", "ended",
+        "started", "best", "best", "best_dropped", "stopped", "refused", "dropped", "round",
+        "failed", "ended",
     ]  # fmt: skip
     late = {"site": "north", "task": "train", "round": 2, "reason": "it is late"}
     assert lines[5] == {"event": "refused", **late}
+    assert lines[6] == {"event": "dropped", "round": 2, "reason": "it is not finite"}
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(tmp_path):

@@ -8,7 +8,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context
 from surgical_aggregation.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED
-from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.refusal import CONTRIBUTION_REFUSED, REFUSAL, ROUND_DROPPED, SITE_SILENT
 from surgical_aggregation.run_summary import RunSummary
 
 
@@ -48,6 +48,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
     fire(summary, tmp_path, AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
     refused = {"site": "south", "reason": "it is late"}
     fire(summary, tmp_path, CONTRIBUTION_REFUSED, **{REFUSAL: refused})
+    fire(summary, tmp_path, ROUND_DROPPED)
     result = metrics(**{"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3, "bce/Mass": 0.4})
     event = AppEventType.VALIDATION_RESULT_RECEIVED
     fire(summary, tmp_path, event, "north", **outcome(result))
@@ -65,6 +66,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(said, tmp_path):
         "  test split of south: mean AUROC not defined over 0 of its 1 classes, 40 images",
         "  test split of west: not measured: why west is not",
         "  results refused: 2; see run_record.jsonl",
+        "  rounds dropped: 1; see run_record.jsonl",
         f"  models: {tmp_path / 'server' / 'checkpoints' / 'job'}",
     ]
 

@@ -14,7 +14,7 @@ from nvflare.app_opt.he.homomorphic_encrypt import load_tenseal_context_from_wor
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator, labelled
 from surgical_aggregation.averaging import Array, Variables
-from surgical_aggregation.contribution import Contribution, fault
+from surgical_aggregation.contribution import Contribution, Expected, fault
 from surgical_aggregation.global_model import GlobalModel
 from surgical_aggregation.homomorphic.ciphertext import (
     CiphertextError,
@@ -41,10 +41,12 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
             sites' `EncryptResult`, which weighs before it encrypts.
         tenseal_context_file: The server's context, in its startup kit. Default
             "server_context.tenseal".
+        limits: See `SurgicalAggregator`. Default None.
 
     Raises:
         StrategyError: The strategy is unknown.
         WeightingError: The weighting is unknown.
+        LimitError: A limit is unknown, or no whole number above 0.
     """
 
     def __init__(
@@ -52,9 +54,12 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         strategy: str = "fedbn+",
         weighting: str = "mean",
         tenseal_context_file: str = "server_context.tenseal",
+        limits: Mapping[str, int] | None = None,
     ):
         check("weighting", weighting, BODY_WEIGHTINGS)
-        super().__init__(strategy, body_weighting=weighting, head_weighting=weighting)
+        super().__init__(
+            strategy, body_weighting=weighting, head_weighting=weighting, limits=limits
+        )
         self.weighting = weighting
         self.tenseal_context_file = tenseal_context_file
         self._context: tenseal.Context | None = None
@@ -76,7 +81,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         return labelled(wire.weights(shareable))
 
-    def _fault(self, contribution: Contribution, model: GlobalModel) -> str | None:
+    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
         sent = wire.join(contribution.body, contribution.columns)
         legible = sorted(name for name, value in sent.items() if not is_packed(value))
         if legible:
@@ -91,9 +96,12 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))
         forms = Contribution(body, columns, contribution.samples, contribution.positives)
-        return fault(forms, self._expected(_forms(model.body), model.features))
+        return fault(forms, expected)
 
-    def _average(self, accepted: Mapping[str, Contribution], features: int) -> dict[str, Array]:
+    def _forms(self, body: Variables) -> Variables:
+        return _forms(body)
+
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed
         forms: dict[str, Array] = {}
         for site, contribution in accepted.items():

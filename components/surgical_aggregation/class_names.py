@@ -1,0 +1,76 @@
+"""Names of classes: what may be one, and which of them are one class spelt twice."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+LONGEST = 200
+"""Bytes of UTF-8 that a class name may have by default: no finding's has so many, and the name of a
+variable in a checkpoint can have 65,535."""
+
+
+def fold(name: str) -> str:
+    """What all spellings of a class name have in common that differ by case or Unicode form alone.
+
+    Example:
+        >>> fold("E\u0301PANCHEMENT") == fold("\u00e9panchement")
+        True
+    """
+    once = unicodedata.normalize("NFKC", name).casefold()
+    return unicodedata.normalize("NFKC", once).casefold()  # folding can undo the form
+
+
+def unfit(name: str, longest: int = LONGEST) -> str | None:
+    """Why a text cannot be the name of a class; None when it can.
+
+    Args:
+        name: The text.
+        longest: Bytes of UTF-8 that a name may have.
+    """
+    if not name.isprintable() or name != name.strip() or not name:
+        return f"a class name must be printable text without outer spaces; got {shown(name)}"
+    if (size := len(name.encode())) > longest:
+        return f"a class name may have {longest} bytes in UTF-8; {shown(name)} has {size}"
+    return None
+
+
+def shown(name: str) -> str:
+    """A class name for a message, in quotes and never long."""
+    return repr(name if len(name) <= 2 * LONGEST else f"{name[:40]}...")
+
+
+class Spellings:
+    """The spellings of the classes that are known, so far."""
+
+    def __init__(self, names: Iterable[str] = ()):
+        self._names: set[str] = set()
+        self._by_fold: dict[str, str] = {}
+        self.add(names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, names: Iterable[str]) -> None:
+        """Take up spellings; of one class, the first stays the one that `twin` names."""
+        for name in names:
+            if name not in self._names:
+                self._names.add(name)
+                self._by_fold.setdefault(fold(name), name)
+
+    def twin(self, name: str) -> str | None:
+        """How the class `name` is spelt already; None when it is spelt so, or is not known."""
+        return None if name in self._names else self._by_fold.get(fold(name))
+
+
+def twins(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two of `names` that are one class spelt twice; None where there are none."""
+    known = Spellings()
+    for name in names:
+        if (twin := known.twin(name)) is not None:
+            return twin, name
+        known.add([name])
+    return None

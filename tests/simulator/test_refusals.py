@@ -1,0 +1,65 @@
+"""A class spelt in two ways by two sites, and a round whose step is not finite."""
+
+import numpy as np
+import pytest
+
+from tiny_run import run
+
+SITES = {
+    "north": {"classes": ["Pneumothorax", "Nodule/Mass"], "images": 40},
+    "south": {"classes": ["PNEUMOTHORAX", "Fracture"], "images": 24},
+    "west": {"classes": ["Fracture"], "images": 16},
+}
+SPELT = {"north": "Pneumothorax", "south": "PNEUMOTHORAX"}
+ROUNDS = 3
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, initial_body):
+    return run(
+        tmp_path_factory.mktemp("refusals") / "run", SITES, initial_body, capture=True,
+        plan=["west:1:huge"], num_rounds=ROUNDS, min_clients=1, wait_seconds=60,
+        server_optimizer="fedadam", server_learning_rate=0.01,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def refused(finished):
+    """The site whose spelling came second; which of the two depends on who was faster."""
+    sites = {event["site"] for event in finished.record if event["event"] == "refused"}
+    assert len(sites) == 1 and sites <= SPELT.keys()
+    return sites.pop()
+
+
+def test_the_spelling_that_came_first_is_the_models(finished, refused):
+    (known,) = (name for site, name in SPELT.items() if site != refused)
+    spelt = set(finished.last.manifest["classes"]) & set(SPELT.values())
+    assert spelt == {known}
+
+
+def test_the_other_is_refused_in_every_round_by_name(finished, refused):
+    reasons = {e["round"]: e["reason"] for e in finished.record if e["event"] == "refused"}
+    assert list(reasons) == list(range(ROUNDS))
+    for reason in reasons.values():
+        assert reason.startswith(f"class '{SPELT[refused]}' is known as")
+
+
+def test_no_site_hears_how_the_other_spells_it(finished, refused):
+    known = "south" if refused == "north" else "north"
+    assert SPELT[known].encode() in (finished.folder / "received" / known).read_bytes()
+    for site, other in (("north", SPELT["south"]), ("south", SPELT["north"])):
+        received = (finished.folder / "received" / site).read_bytes()
+        assert other.encode() not in received
+        for path in (finished.workspace / site).rglob("*"):
+            assert path.is_dir() or other.encode() not in path.read_bytes(), path
+
+
+def test_a_round_that_would_not_stay_finite_is_dropped_and_the_run_goes_on(finished):
+    (dropped,) = (event for event in finished.record if event["event"] == "dropped")
+    assert dropped["round"] == 1
+    assert "came: west 3e+38 in 'dense/kernel'; " in dropped["reason"]
+    rounds = [event["round"] for event in finished.record if event["event"] == "round"]
+    assert rounds == list(range(ROUNDS))
+    assert finished.last.manifest["round"] == ROUNDS
+    for value in [*finished.last.variables.values(), *finished.last.moments.values()]:
+        assert np.isfinite(value).all()

@@ -1,0 +1,112 @@
+"""A round's work grows with the number of classes as the number does, not as its square."""
+
+import re
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from flare import context, global_model, result
+from surgical_aggregation import wire
+from surgical_aggregation.aggregator import SurgicalAggregator
+from surgical_aggregation.check_result import CheckResult
+from surgical_aggregation.global_model import MergeIntoGlobalModel, from_learnable, to_learnable
+from surgical_aggregation.head import LabelledHead, columns, select
+from surgical_aggregation.select_head import SelectHead
+
+FEW, MANY = 40, 320
+BODY = {f"layer{i}/kernel": np.ones(2, np.float32) for i in range(3)}
+SITES = "abcd"
+
+
+class Name(str):
+    """A class name that counts with how many others it is compared."""
+
+    __hash__ = str.__hash__
+    compared = 0
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def names(count):
+    return [Name(f"class {i}") for i in range(count)]
+
+
+def column():
+    return (np.ones(2, np.float32), np.ones(1, np.float32))
+
+
+def a_round(count, **arguments):
+    """Four sites with the same classes, from what is sent to them to the new model."""
+    table = {site: names(count) for site in SITES}
+    held = {name: column() for name in names(count)}
+    model = global_model(BODY, held)
+    generator, aggregator = (
+        MergeIntoGlobalModel("fedavgm"),
+        SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments),
+    )
+    for site in SITES:
+        fl_ctx = context(site, names(count), model=model)
+        task = generator.learnable_to_shareable(to_learnable(model), fl_ctx)
+        assert SelectHead(table).process(task, fl_ctx) is not None
+        positives = {name: 1 + i for i, name in enumerate(names(count))}
+        sent = CheckResult(table).process(result(BODY, held, positives=positives), fl_ctx)
+        assert aggregator.accept(sent, fl_ctx)
+    end = context(model=model)
+    merged = generator.shareable_to_learnable(aggregator.aggregate(end), end)
+    assert len(from_learnable(merged).columns) == count
+
+
+def a_head(count):
+    """What a site does with its own columns."""
+    head = LabelledHead(tuple(names(count)), np.ones((2, count)), np.ones(count))
+    assert len(columns(select(head, reversed(names(count))))) == count
+
+
+def work(function, count):
+    """How often names are compared, and functions called, Python's own included."""
+    calls = Counter()
+    Name.compared = 0
+    sys.setprofile(lambda frame, event, arg: calls.update([event]))
+    try:
+        function(count)
+    finally:
+        sys.setprofile(None)
+    return Name.compared, calls["call"] + calls["c_call"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [a_round, lambda count: a_round(count, head_weighting="positives"), a_head],
+    ids=["a round", "a round weighted by positives", "a head"],
+)
+def test_eight_times_the_classes_are_eight_times_the_work(function, monkeypatch):
+    plain = wire.class_of
+    monkeypatch.setattr(wire, "class_of", lambda name: (held := plain(name)) and Name(held))
+    function(FEW)  # what is done once only
+    few, many = work(function, FEW), work(function, MANY)
+    for less, more in zip(few, many, strict=True):
+        assert 0 < more <= 1.1 * MANY / FEW * less
+
+
+def test_what_all_results_of_a_round_must_be_like_is_found_out_once(monkeypatch):
+    counted = Counter()
+
+    def counting(function):
+        def call(*arguments):
+            counted[function] += 1
+            return function(*arguments)
+
+        return call
+
+    search, result_type = re.search, np.result_type
+    monkeypatch.setattr(re, "search", counting(search))
+    monkeypatch.setattr(np, "result_type", counting(result_type))
+    aggregator, model = SurgicalAggregator(), global_model(BODY)
+    for site in SITES:
+        sent = result(BODY, {name: column() for name in names(9)})
+        assert aggregator.accept(sent, context(site, model=model))
+    assert counted == {search: len(BODY), result_type: 1}
