@@ -55,12 +55,13 @@ class Engine:
 
 def context(
     site=None, classes=(), current_round=0, model=None, engine=None, policy=None, claims=None,
-    process=None,
+    process=None, authenticated=True,
 ):  # fmt: skip
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
-    `process`: which of its processes declares the classes.
+    `process`: which of its processes declares the classes; `authenticated`: whether the context
+    says whose message it is.
     """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
@@ -79,7 +80,8 @@ def context(
         if process:
             peer.set_prop(PROCESS, process, private=False, sticky=True)
         fl_ctx.set_peer_context(peer)
-        set_site(site, fl_ctx)
+        if authenticated:
+            set_site(site, fl_ctx)
     return fl_ctx
 
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import Task
 from nvflare.apis.dxo import DXO, DataKind
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_context import FLContextManager
 from nvflare.apis.impl.wf_comm_server import WFCommServer
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
@@ -51,6 +52,7 @@ class RunningTask:
         self.engine = ListeningEngine(sites, controller)
         self.signal = Signal()
         self.runner = runner
+        self.manager = FLContextManager(engine=self.engine, identity_name="server", job_id="job")
         self.communicator = WFCommServer()
         controller.set_communicator(self.communicator)
         fl_ctx = self.context()
@@ -70,8 +72,9 @@ class RunningTask:
             self.thread.join(0.01)
 
     def context(self, site=None, **said):
-        """A context of the run."""
-        fl_ctx = context(site, engine=self.engine, **said)
+        """A context of the run, as FLARE makes it: it does not say whose message it is."""
+        fl_ctx = context(site, engine=self.engine, authenticated=False, **said)
+        fl_ctx.put(ReservedKey.MANAGER, self.manager, private=True, sticky=False)
         fl_ctx.set_prop(FLContextKey.RUNNER, self.runner, private=True, sticky=False)
         return fl_ctx
 

@@ -21,6 +21,14 @@ def checked(sent, declared, permitted=None):
     return reply.get_return_code(), reason
 
 
+def test_a_site_that_passes_for_another_is_refused_as_such():
+    fl_ctx = context("a", classes=["Edema"], current_round=2, claims="b")
+    shareable = result({}, {"Edema": COLUMN}, current_round=2)
+    assert CheckResult().process(shareable, fl_ctx) is not shareable
+    refused = {"site": "a", "task": None, "round": 2, "reason": "it calls itself 'b'"}
+    assert fl_ctx.get_prop(REFUSAL) == refused
+
+
 def test_declared_classes_pass():
     assert checked(["Edema"], ["Edema"]) == (ReturnCode.OK, None)
 

@@ -3,6 +3,7 @@ from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation import collecting_controller
 from surgical_aggregation.collecting_controller import CollectingController
@@ -165,6 +166,15 @@ class TestResults:
         task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), task_id)
         assert task.engine.said == [("refused", "west", "a class of another")]
 
+    def test_what_the_aggregator_does_not_accept_does_not_count(self, start):
+        def refused(client_task, fl_ctx):
+            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, False, private=True, sticky=False)
+
+        task = start(needed=1, received=refused)
+        task.answer("west")
+        reason = "the aggregator did not accept it; the server's log says why"
+        assert task.engine.said == [("refused", "west", reason)] and not task.is_over(0.1)
+
     def test_what_was_not_asked_for_is_refused(self, start):
         task = start()
         task.answer("west", task_id="none")
@@ -185,6 +195,24 @@ class TestIdentity:
         task = start()
         _, fl_ctx = task.ask("west", claims="north")
         assert site_of(fl_ctx) == "west"
+
+    def test_classes_that_are_not_those_of_the_request_are_refused(self, start):
+        task = start()
+        task_id, _ = task.ask("west", classes=["Edema"])
+        task.answer("west", task_id=task_id, classes=["Mass"])
+        ((_, site, reason),) = task.engine.said
+        assert site == "west" and reason.startswith("it declares ['Mass'], and has declared")
+
+    def test_a_site_that_was_accepted_is_no_reason_for_the_end(self, start, panics):
+        task = start(needed=3, wait=600)
+        task.ask("west", claims="north")
+        task.answer("west")
+        task.fail("south", ReturnCode.EXECUTION_EXCEPTION)
+        assert task.is_over()
+        begin = (
+            "(accepted: west; refused or silent: north: it has not asked for it; south: it could"
+        )
+        assert begin in (panics[0])
 
     def test_who_passes_for_another_is_refused_under_its_own_name(self, start):
         task = start(needed=2, wait=600)

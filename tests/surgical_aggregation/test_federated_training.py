@@ -6,7 +6,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from flare import Engine, context, global_model
+from flare import Engine, context, global_model, result
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED, FederatedTraining
 from surgical_aggregation.global_model import BEST_ROUND, GlobalModel, from_learnable, to_learnable
 
@@ -162,3 +162,24 @@ class TestStart:
         model = to_learnable(GlobalModel(MODEL.body, {}, manifest))
         training, _ = self.start(monkeypatch, model, num_rounds=0)
         assert "says how many were planned" in training.persistor.panics[0]
+
+
+class TestResults:
+    @pytest.mark.parametrize(
+        ("metrics", "reason"),
+        [
+            ({"bce": 0.5, "auroc/Edema": 1.0, "train_seconds": 3.0}, None),
+            ({"auroc": 1.5}, "'auroc' must be a number from 0 to 1; got 1.5"),
+            ({"bce/Mass": 0.5}, "there is no metric 'bce/Mass' that the site could report"),
+        ],
+    )
+    def test_the_metrics_that_come_with_a_model_are_checked(self, metrics, reason):
+        sent = result({}, {}, metrics=metrics)
+        fl_ctx = context("north", classes=["Edema"])
+        assert FederatedTraining().fault(sent, fl_ctx) == reason
+
+    def test_a_result_without_metrics_passes(self):
+        assert FederatedTraining().fault(result({}, {}), context("north")) is None
+
+    def test_what_is_refused_belongs_to_the_running_round(self):
+        assert FederatedTraining().current_round(context(current_round=7)) == 7
