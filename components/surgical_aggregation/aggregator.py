@@ -9,16 +9,23 @@ from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.aggregator import Aggregator
+from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import strategy as strategies
 from surgical_aggregation import weighting as weightings
 from surgical_aggregation import wire
-from surgical_aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.averaging import Array, mean_by_name
 from surgical_aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
 from surgical_aggregation.contribution import Contribution, Expected, added, fault
 from surgical_aggregation.declaration import peer_name
-from surgical_aggregation.global_model import HOLDERS, GlobalModel, current_global_model
+from surgical_aggregation.global_model import (
+    HOLDERS,
+    GlobalModel,
+    current_global_model,
+    from_learnable,
+)
 from surgical_aggregation.head import columns, from_columns, merge
 from surgical_aggregation.refusal import Refusal, announce
 from surgical_aggregation.weighting import WeightingError, body_weights, head_weights
@@ -76,6 +83,20 @@ class SurgicalAggregator(Aggregator):
         self._refused: list[Refusal] = []
         self._closed = False
 
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """End the run before any site trains where its first model is not fit for the strategy."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type != AppEventType.INITIAL_MODEL_LOADED:
+            return
+        loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+        if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
+            return  # whoever could not load it has ended the run
+        model = from_learnable(loaded)
+        try:
+            strategies.check_start(self.strategy, model.kinds, model.body)
+        except strategies.StrategyError as error:
+            self.system_panic(str(error), fl_ctx)
+
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
         """Take one site's result into the round.
 
@@ -127,10 +148,10 @@ class SurgicalAggregator(Aggregator):
         return contribution
 
     def _fault(self, contribution: Contribution, model: GlobalModel) -> str | None:
-        return fault(contribution, self._expected(model.body, model.features))
+        return fault(contribution, self._expected(model))
 
-    def _expected(self, body: Variables, features: int) -> Expected:
-        return Expected(body, features, strategies.kept_at_site(self.strategy), self.personal_head)
+    def _expected(self, model: GlobalModel) -> Expected:
+        return Expected(model.body, model.features, model.kinds, self.strategy, self.personal_head)
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.

@@ -19,6 +19,7 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation import lineage, server_optimizer, wire
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.variable_kinds import VariableKinds, kinds_of
 
 HOLDERS = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
@@ -61,6 +62,11 @@ class GlobalModel:
     def features(self) -> int:
         """Number of features that a column weighs."""
         return int(self.manifest["head_features"])
+
+    @property
+    def kinds(self) -> VariableKinds:
+        """Kinds of the body's variables."""
+        return kinds_of(self.manifest, self.body)
 
 
 def from_learnable(learnable: ModelLearnable) -> GlobalModel:
@@ -125,6 +131,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
             wire.join(last.body, last.columns),
             dxo.data,
             last.moments,
+            statistics=last.kinds.statistics,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )

@@ -7,6 +7,7 @@ from keras import layers
 
 from cxr_study.backbones import BACKBONES
 from surgical_aggregation.checkpoint import Checkpoint, digest
+from surgical_aggregation.network import body_variables, variable_kinds
 
 
 class ModelError(ValueError):
@@ -109,8 +110,7 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
         model: As `build` makes it; its head is left out.
         facts: Further facts for the manifest (backbone, image size, weights, seed).
     """
-    body = {v.path: v.numpy() for v in model.weights if not v.path.startswith("head/")}
+    body = {path: v.numpy() for path, v in body_variables(model).items()}
     features = int(model.get_layer("head").kernel.shape[0])
-    return Checkpoint(
-        body, {"head_features": features, "initial_body_sha256": digest(body), **facts}
-    )
+    made = {"head_features": features, "initial_body_sha256": digest(body)}
+    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})

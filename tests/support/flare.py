@@ -11,6 +11,7 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation import wire
 from surgical_aggregation.declaration import CLASSES
 from surgical_aggregation.global_model import GlobalModel, to_learnable
+from surgical_aggregation.variable_kinds import VariableKinds
 
 
 class Engine:
@@ -66,9 +67,10 @@ def context(site=None, classes=(), current_round=0, model=None, engine=None, pol
     return fl_ctx
 
 
-def global_model(body, columns=None, features=2):
+def global_model(body, columns=None, features=2, batch_norm=()):
     """A global model whose columns weigh `features` features."""
-    return GlobalModel(dict(body), dict(columns or {}), {"head_features": features})
+    manifest = {"head_features": features, **VariableKinds(frozenset(batch_norm)).facts()}
+    return GlobalModel(dict(body), dict(columns or {}), manifest)
 
 
 def result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import tenseal
 from nvflare.apis.event_type import EventType
@@ -95,7 +96,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
                 return f"{name!r} cannot be added: {error}".rstrip(".")
         body, columns = wire.split(_forms(sent))
         forms = Contribution(body, columns, contribution.samples, contribution.positives)
-        return fault(forms, self._expected(_forms(model.body), model.features))
+        return fault(forms, self._expected(replace(model, body=_forms(model.body))))
 
     def _average(self, accepted: Mapping[str, Contribution], features: int) -> dict[str, Array]:
         helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed

@@ -53,7 +53,7 @@ def run(aggregator, encrypt, decrypt):
     """Two rounds; the global model and what each site received, by round."""
     start = {**body(np.random.default_rng(1)), "bn/gamma": np.ones(4, np.float32)}
     generator, select, check = MergeIntoGlobalModel(), SelectHead(), CheckResult()
-    model = to_learnable(global_model(start, features=FEATURES))
+    model = to_learnable(global_model(start, features=FEATURES, batch_norm=("bn/gamma",)))
     received = []
     for round_, sites in enumerate((SITES, ("north", "south"))):
         at = {"current_round": round_, "model": from_learnable(model)}
