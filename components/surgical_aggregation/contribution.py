@@ -15,8 +15,8 @@ from surgical_aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
 
 _OTHER_KINDS = (
     ". Has the site the strategy of the server, and does the initial body come from the sites' "
-    "network? Its manifest says which variables are batch normalisation's and which are constant; "
-    "make it anew (`surgagg init`) if it was made by an older version or another network"
+    "network? Its manifest says which variables are batch normalisation's and which are constant: "
+    "where another network or an older version made it, make it anew (`surgagg init`)"
 )
 
 

@@ -129,7 +129,8 @@ class LocalModel:
 
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the head's among them."""
-        return {v.path: v.numpy() for v in self.model.weights}
+        # Keras gives a scalar for a variable without a dimension
+        return {v.path: np.asarray(v.numpy()) for v in self.model.weights}
 
     def assign(self, variables: Mapping[str, Array]) -> None:
         """Take over some variables by path, the head's possibly among them."""

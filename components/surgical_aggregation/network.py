@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 import keras
+import numpy as np
 
 from surgical_aggregation.averaging import Array
+from surgical_aggregation.checkpoint import Checkpoint, digest
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.variable_kinds import VariableKinds
@@ -69,6 +71,22 @@ def variable_kinds(model: keras.Model) -> VariableKinds:
         if not keras.backend.is_float_dtype(v.dtype) or not (v.trainable or path in of_layers)
     }
     return VariableKinds(frozenset(of_layers - constant), frozenset(constant))
+
+
+def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
+    """The body of a model as the checkpoint that a run starts from.
+
+    Args:
+        model: A site's, with any number of classes; its head is left out.
+        facts: Further facts for the manifest (backbone, image size, weights, seed).
+
+    Raises:
+        SiteError: See `body_variables`.
+    """
+    body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
+    features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
+    made = {"head_features": features, "initial_body_sha256": digest(body)}
+    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
 
 
 def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:

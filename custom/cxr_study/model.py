@@ -6,8 +6,6 @@ import keras
 from keras import layers
 
 from cxr_study.backbones import BACKBONES
-from surgical_aggregation.checkpoint import Checkpoint, digest
-from surgical_aggregation.network import body_variables, variable_kinds
 
 
 class ModelError(ValueError):
@@ -101,16 +99,3 @@ def _small_densenet(
     x = layers.ReLU(name="final_relu")(x)
     x = layers.GlobalAveragePooling2D(name="final_pool")(x)
     return keras.Model(inputs, x)
-
-
-def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
-    """The body of a model as the checkpoint that a run starts from.
-
-    Args:
-        model: As `build` makes it; its head is left out.
-        facts: Further facts for the manifest (backbone, image size, weights, seed).
-    """
-    body = {path: v.numpy() for path, v in body_variables(model).items()}
-    features = int(model.get_layer("head").kernel.shape[0])
-    made = {"head_features": features, "initial_body_sha256": digest(body)}
-    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})

@@ -16,7 +16,12 @@ from flare import Engine, context
 from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.executor import KerasExecutor
-from surgical_aggregation.global_model import GlobalModel, MergeIntoGlobalModel, to_learnable
+from surgical_aggregation.global_model import (
+    GlobalModel,
+    MergeIntoGlobalModel,
+    from_learnable,
+    to_learnable,
+)
 from surgical_aggregation.label_head import LabelHead
 from surgical_aggregation.refusal import REFUSAL
 from surgical_aggregation.select_head import SelectHead
@@ -138,7 +143,7 @@ class OneProcess:
             learnable = self.merge.shareable_to_learnable(
                 self.aggregator.aggregate(context(**at)), context(**at)
             )
-            self.model = done.model = self._loaded(learnable)
+            self.model = done.model = from_learnable(learnable)
         self.aggregator.reset(context(**at))
         self.round += 1
         return done
@@ -156,8 +161,3 @@ class OneProcess:
         """A site's task with the model, as it arrives there."""
         task = self.merge.learnable_to_shareable(to_learnable(self.model), fl_ctx)
         return fobs.loads(fobs.dumps(SelectHead().process(task, fl_ctx)))
-
-    def _loaded(self, learnable):
-        from surgical_aggregation.global_model import from_learnable
-
-        return from_learnable(learnable)

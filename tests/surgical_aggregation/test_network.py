@@ -2,11 +2,13 @@ import keras
 import numpy as np
 import pytest
 
+from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.network import (
     batch_norm_layers,
     body_variables,
     check_body,
     head_layer,
+    initial_body,
     variable_kinds,
 )
 from surgical_aggregation.site import SiteError
@@ -112,6 +114,28 @@ class TestBodyVariables:
         model = keras.Model(inputs, keras.layers.Dense(**HEAD)(both))
         with pytest.raises(SiteError, match=r"2 paths .*\['fc/bias', 'fc/kernel'\]"):
             body_variables(model)
+
+
+class TestInitialBody:
+    def test_leaves_the_head_out_and_says_what_it_is(self):
+        model = tiny_model(3)
+        checkpoint = initial_body(model, backbone="tiny", seed=4)
+        assert checkpoint.variables.keys() == body_variables(model).keys()
+        for path, variable in body_variables(model).items():
+            assert checkpoint.variables[path].tobytes() == variable.numpy().tobytes()
+        assert checkpoint.manifest == {
+            "head_features": FEATURES,
+            "initial_body_sha256": digest(checkpoint.variables),
+            **variable_kinds(model).facts(),
+            "backbone": "tiny",
+            "seed": 4,
+        }
+
+    def test_a_variable_without_a_dimension_is_an_array_too(self):
+        adapted = keras.layers.Normalization(name="n")
+        adapted.adapt(np.ones((4, 3), np.float32))
+        model = network(adapted, keras.layers.Dense(**HEAD))
+        assert isinstance(initial_body(model).variables["n/count"], np.ndarray)
 
 
 class TestCheckBody:
