@@ -82,6 +82,9 @@ class TestContinuation:
         assert "classes are not those of job job any more" in caplog.text
 
 
+DENSE = {"dense/kernel", "dense/bias"}
+
+
 def personal(fl_ctx):
     """The site's personal variables after its newest round, by path."""
     state = load_state(folder(fl_ctx)).training
@@ -112,6 +115,12 @@ class TestPersonal:
         kept = load(folder(fl_ctx) / "site_last.npz").variables
         np.testing.assert_array_equal(kept["bn/gamma"], own)
         np.testing.assert_array_equal(kept["dense/bias"], moved["dense/bias"])
+
+    def test_its_own_model_says_which_variables_are_batch_normalisation(self, start, body):
+        executor, fl_ctx = start(strategy="fedbn")
+        executor.execute("train", task(body, COLUMNS, round_=0), fl_ctx, Signal())
+        manifest = load(folder(fl_ctx) / "site_last.npz").manifest
+        assert manifest["variable_kinds"]["batch_norm"] == sorted(set(body) - DENSE)
 
     def test_the_best_model_has_the_personal_variables_of_its_round(self, start, body):
         executor, fl_ctx = start(strategy="fedbn")
