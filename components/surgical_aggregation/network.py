@@ -106,5 +106,6 @@ def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> 
         raise SiteError(
             f"the server's body and this site's differ in {len(differ)} variables, e.g. "
             f"{differ[:3]}. Is the initial body of the same backbone and image size as the site's "
-            "model?"
+            "model, and has every layer and weight a name? Keras numbers those that have none by "
+            "what the process has made before."
         )

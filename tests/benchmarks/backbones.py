@@ -29,6 +29,7 @@ def row(name, strategy, folder):
     from surgical_aggregation.network import initial_body
 
     def build(classes):
+        keras.utils.clear_session(free_memory=False)  # names as in a process of its own
         body = getattr(keras.applications, name)(
             include_top=False, weights=None, input_shape=SHAPE, pooling="avg"
         )

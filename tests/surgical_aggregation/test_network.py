@@ -35,6 +35,17 @@ class TestHeadLayer:
             head_layer(model, ("A",))
 
 
+NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
+
+
+class Counting(keras.layers.BatchNormalization):
+    """Batch normalisation that counts the batches it has seen."""
+
+    def build(self, shape):
+        super().build(shape)
+        self.seen = self.add_weight(name="seen", shape=(), dtype="int32", initializer="zeros")
+
+
 class Block(keras.layers.Layer):
     """A layer that holds others, as residual blocks are often written."""
 
@@ -66,8 +77,7 @@ class TestVariableKinds:
         kinds = self.kinds(
             keras.layers.BatchNormalization(name="a"), keras.layers.LayerNormalization(name="b")
         )
-        names = ("gamma", "beta", "moving_mean", "moving_variance")
-        assert kinds.batch_norm == {f"a/{name}" for name in names}
+        assert kinds.batch_norm == {f"a/{name}" for name in NAMES}
         assert kinds.constant == set()
 
     @pytest.mark.parametrize("how", ["a model", "a layer", "a wrapper"])
@@ -91,6 +101,11 @@ class TestVariableKinds:
         kinds = self.kinds(adapted, keras.layers.Dropout(0.1, seed=0))
         assert kinds.constant == {"n/mean", "n/variance", "n/count"}
 
+    def test_what_is_counted_is_constant_in_batch_normalisation_too(self):
+        kinds = self.kinds(Counting(name="bn"))
+        assert kinds.constant == {"bn/seen"}
+        assert kinds.batch_norm == {f"bn/{name}" for name in NAMES}
+
     def test_frozen_layers_are_constant_but_batch_normalisation_stays_what_it_is(self):
         kinds = self.kinds(
             keras.layers.Dense(2, name="a", trainable=False),
@@ -104,7 +119,7 @@ class TestBodyVariables:
     def test_are_all_but_the_heads(self):
         assert {*body_variables(tiny_model(2))} == {
             "dense/kernel", "dense/bias",
-            *(f"bn/{name}" for name in ("gamma", "beta", "moving_mean", "moving_variance")),
+            *(f"bn/{name}" for name in NAMES),
         }  # fmt: skip
 
     def test_two_of_one_path_are_refused(self):
