@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.aggregator import Aggregator
+from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation import strategy as strategies
 from surgical_aggregation import weighting as weightings
@@ -24,6 +27,7 @@ from surgical_aggregation.global_model import (
     HOLDERS,
     GlobalModel,
     current_global_model,
+    from_learnable,
 )
 from surgical_aggregation.head import merge_columns
 from surgical_aggregation.limits import limits as limits_by_name
@@ -90,6 +94,20 @@ class SurgicalAggregator(Aggregator):
         self._start: tuple[GlobalModel, Expected] | None = None
         self._closed = False
 
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """End the run before any site trains where its first model is not fit for the strategy."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type != AppEventType.INITIAL_MODEL_LOADED:
+            return
+        loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+        if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
+            return  # whoever could not load it has ended the run
+        model = from_learnable(loaded)
+        try:
+            strategies.check_start(self.strategy, model.kinds, model.body)
+        except strategies.StrategyError as error:
+            self.system_panic(str(error), fl_ctx)
+
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
         """Take one site's result into the round.
 
@@ -146,17 +164,19 @@ class SurgicalAggregator(Aggregator):
         return fault(contribution, expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
+        model = replace(model, body=self._forms(model.body))
         return Expected(
-            self._forms(model.body),
+            model.body,
             model.features,
-            strategies.kept_at_site(self.strategy),
+            model.kinds,
+            self.strategy,
             self.personal_head,
             Spellings(model.columns),
             limits_by_name(self.limits),
         )
 
-    def _forms(self, body: Variables) -> Variables:
-        return body
+    def _forms(self, body: Variables) -> dict[str, Array]:
+        return dict(body)
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,14 @@ import numpy as np
 from surgical_aggregation.averaging import Array, Variables
 from surgical_aggregation.class_names import Spellings, shown, twins, unfit
 from surgical_aggregation.limits import Limits
+from surgical_aggregation.strategy import kept_at_site
+from surgical_aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
 
-MOVING_VARIANCE = "/moving_variance"
-"""How the path of a batch-norm layer's running variance ends, as Keras calls it."""
+_OTHER_KINDS = (
+    ". Has the site the strategy of the server, and does the initial body come from the sites' "
+    "network? Its manifest says which variables are batch normalisation's and which are constant: "
+    "where another network or an older version made it, make it anew (`surgagg init`)"
+)
 
 LARGEST_COUNT = 10**12
 """More images or positives than any site has; sums of such weights are exact enough, and finite."""
@@ -46,8 +50,8 @@ class Expected:
     Attributes:
         body: The global model's body variables, by path.
         features: Number of features that a column weighs.
-        unsent: Regular expression of the body variables that sites keep to themselves (frozen or
-            local batch normalisation); None when all are sent.
+        kinds: Of the body's variables.
+        strategy: What sites keep to themselves; see `strategy`.
         personal_head: Whether sites keep their heads to themselves as well. Default False.
         known: Classes of the global model and of the round's results so far. Default: none.
         limits: What it may not exceed.
@@ -55,22 +59,22 @@ class Expected:
 
     body: Variables
     features: int
-    unsent: str | None = None
+    kinds: VariableKinds
+    strategy: str
     personal_head: bool = False
     known: Spellings = field(default_factory=Spellings)
     limits: Limits = field(default_factory=Limits)
 
     @cached_property
     def dtype(self) -> np.dtype[np.floating]:
-        """Of the columns: the body's."""
-        return np.result_type(*self.body.values())
+        """Of the columns: that of the body's floating numbers."""
+        dtypes = {value.dtype for value in self.body.values() if value.dtype.kind not in "iub"}
+        return np.result_type(*(dtypes or {np.dtype(np.float32)}))
 
     @cached_property
     def sent(self) -> set[str]:
         """Paths of the body variables that a site must send."""
-        if self.unsent is None:
-            return set(self.body)
-        return {path for path in self.body if not re.search(self.unsent, path)}
+        return self.body.keys() - kept_at_site(self.strategy, self.kinds)
 
 
 def added(
@@ -106,7 +110,7 @@ def _sum(start: Array | None, difference: Array) -> Array:
     if _form(difference) != _form(start):
         return difference
     with np.errstate(over="ignore", invalid="ignore"):  # `fault` refuses what is not finite
-        return start + difference
+        return np.asarray(start + difference)  # which is a scalar where both have no dimension
 
 
 def _some(names: Collection[str]) -> str:
@@ -180,13 +184,15 @@ def fault(contribution: Contribution, expected: Expected) -> str | None:
     """
     sent = expected.sent
     if unknown := set(contribution.body) - sent:
-        return f"body variables {_some(unknown)} are not among those that sites send in this run"
+        said = "are not among those that sites send in this run"
+        return f"body variables {_some(unknown)} {said}{_OTHER_KINDS}"
     if missing := sent - set(contribution.body):
-        return f"body variables {_some(missing)} are missing"
+        return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
+    variances = {path for path in expected.kinds.statistics if path.endswith(MOVING_VARIANCE)}
     for path, value in contribution.body.items():
         if found := _array_fault(path, value, *_form(expected.body[path])):
             return found
-        if path.endswith(MOVING_VARIANCE) and (value < 0).any():
+        if path in variances and (value < 0).any():
             return (
                 f"{path!r} has {np.count_nonzero(value < 0)} variances below 0: if a privacy "
                 "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
@@ -204,7 +210,7 @@ def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
         if contribution.columns:
             return (
                 f"columns of {_some(contribution.columns)} came, and in this run every head stays "
-                "at its site: is KeepAtSite with personal_head among the site's result filters"
+                "at its site: has the site's executor personal_head, too"
             )
         return None
     if not contribution.columns:

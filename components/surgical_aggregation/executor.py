@@ -26,8 +26,8 @@ class KerasExecutor(Executor):
     twice. Tasks:
 
         train       in   body and the site's columns (those that the server has yet)
-                    out  all variables by path, the dense head among them where it is not personal
-                         (`LabelHead` labels it, `KeepAtSite` takes out what stays);
+                    out  variables by path that the strategy does not keep at the site, and the
+                         dense head where it is not personal (`LabelHead` labels it);
                          meta: metrics of the received model on the validation split, measured
                          before training, the training loss, and the number of images trained on
         validate    in   as above; out  metrics of the validation split

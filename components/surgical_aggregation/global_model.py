@@ -23,6 +23,7 @@ from surgical_aggregation.averaging import Array, Variables
 from surgical_aggregation.checkpoint import digest
 from surgical_aggregation.contribution import Contribution
 from surgical_aggregation.refusal import drop_round
+from surgical_aggregation.variable_kinds import VariableKinds, kinds_of
 
 HOLDERS = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
@@ -68,6 +69,11 @@ class GlobalModel:
     def features(self) -> int:
         """Number of features that a column weighs."""
         return int(self.manifest["head_features"])
+
+    @property
+    def kinds(self) -> VariableKinds:
+        """Kinds of the body's variables."""
+        return kinds_of(self.manifest, self.body)
 
 
 def from_learnable(learnable: ModelLearnable) -> GlobalModel:
@@ -136,6 +142,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
             wire.join(last.body, last.columns),
             dxo.data,
             last.moments,
+            statistics=last.kinds.statistics,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )

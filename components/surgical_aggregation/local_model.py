@@ -14,10 +14,15 @@ from surgical_aggregation import metrics
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.loss import training_loss
-from surgical_aggregation.network import all_layers, check_body, head_layer
+from surgical_aggregation.network import (
+    batch_norm_layers,
+    body_variables,
+    check_body,
+    head_layer,
+    variable_kinds,
+)
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.stopping import Stop, check, never
-from surgical_aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.training_options import TrainingOptions
 
 RANDOM_STATE = "seed_generator_state"
@@ -47,8 +52,12 @@ class LocalModel:
         options: How to train; the defaults do where the model is only evaluated.
         loss_weights: See `loss.training_loss`; None: all 1.
 
+    Attributes:
+        kinds: Of the body's variables, as the network's layers say.
+
     Raises:
-        SiteError: The model has no layer "head", or not one unit per class.
+        SiteError: The model has no layer "head", or not one unit per class, or two of its variables
+            have one path.
     """
 
     def __init__(
@@ -64,15 +73,15 @@ class LocalModel:
         self.options = options
         self._loss_weights = loss_weights
         self._head = head_layer(model, classes)
+        self._body = body_variables(model)
+        self.kinds = variable_kinds(model)
         if options.strategy == "fedbn+":
-            for layer in all_layers(model):
-                if isinstance(layer, keras.layers.BatchNormalization):
-                    layer.trainable = False
+            for layer in batch_norm_layers(model):
+                layer.trainable = False
         self._received = _anchors(model) if options.proximal else []
         self._compile()
         network = keras.Model(model.input, [self._head.input, model.output])
         self._forward = tf.function(lambda images: network(images, training=False))
-        self._body = {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
 
     def _compile(self) -> None:
         options = self.options
@@ -121,7 +130,8 @@ class LocalModel:
 
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the head's among them."""
-        return {v.path: v.numpy() for v in self.model.weights}
+        # Keras gives a scalar for a variable without a dimension
+        return {v.path: np.asarray(v.numpy()) for v in self.model.weights}
 
     def assign(self, variables: Mapping[str, Array]) -> None:
         """Take over some variables by path, the head's possibly among them."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from surgical_aggregation import strategy as strategies
 from surgical_aggregation.averaging import Array
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.local_model import LocalModel
 from surgical_aggregation.loss import balanced_weights
-from surgical_aggregation.site import Site, Split
+from surgical_aggregation.site import Site, SiteError, Split
 from surgical_aggregation.stopping import Stop, never
 from surgical_aggregation.training_options import TrainingOptions
 from surgical_aggregation.wire import Columns
@@ -28,12 +28,15 @@ _PASSES = "passes"
 class LocalTraining:
     """What a site does in a round, federated or not: receive, warm up, evaluate, train.
 
-    Personal variables (see `TrainingOptions.personal`) start as received and are the site's own
-    from its first training or warm-up on.
+    Personal variables (see `strategy.personal`, and those of a personal head) start as received and
+    are the site's own from its first training or warm-up on.
 
     Args:
         site: Classes, model and data.
         options: How to train.
+
+    Attributes:
+        kept_at_site: Paths of the variables that are not sent, a personal head's among them.
 
     Raises:
         ValueError: The site's data or model is unusable.
@@ -54,6 +57,9 @@ class LocalTraining:
         }
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
         self.model = LocalModel(model, self.classes, options, weights)
+        head = frozenset(self.model.dense_head({}) if options.personal_head else ())
+        self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
+        self._own = strategies.personal(options.strategy, self.model.kinds) | head
         self.passes = 0
         self.personal: dict[str, Array] | None = None
 
@@ -115,10 +121,10 @@ class LocalTraining:
 
     def personal_variables(self) -> dict[str, Array] | None:
         """Copies of the personal variables as the model has them; None when there are none."""
-        pattern = self.options.personal
-        if pattern is None:
+        options = self.options
+        if not strategies.has_personal(options.strategy, personal_head=options.personal_head):
             return None
-        return {p: v for p, v in self.model.variables().items() if re.search(pattern, p)}
+        return {p: v for p, v in self.model.variables().items() if p in self._own}
 
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the dense head's among them."""
@@ -127,7 +133,9 @@ class LocalTraining:
     def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
         """All variables by path, less those received; a column that did not come was zeros."""
         start = {**body, **self.model.dense_head(columns)}
-        return {path: value - start[path] for path, value in self.variables().items()}
+        trained = self.variables().items()
+        # asarray, for the difference of two arrays of no dimension is a scalar
+        return {path: np.asarray(value - start[path]) for path, value in trained}
 
     def head(self) -> LabelledHead:
         """A copy of the head."""
@@ -146,6 +154,9 @@ class LocalTraining:
         """
         own = {n: v for n, v in state.items() if n.startswith(_PERSONAL)}
         rest = {n: v for n, v in state.items() if n not in own and n != _PASSES}
+        personal = {n.removeprefix(_PERSONAL): v for n, v in own.items()}
+        if personal and personal.keys() != self._own:
+            raise SiteError("the personal variables are those of another model or strategy.")
         self.model.set_training_state(rest)
-        self.personal = {n.removeprefix(_PERSONAL): v for n, v in own.items()} or None
+        self.personal = personal or None
         self.passes = int(state[_PASSES])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 
 import keras
+import numpy as np
 
 from surgical_aggregation.averaging import Array
+from surgical_aggregation.checkpoint import Checkpoint, digest
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.variable_kinds import VariableKinds
 
 
 def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:
@@ -30,11 +34,59 @@ def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Den
     return layer
 
 
-def all_layers(layer: keras.Layer) -> Iterator[keras.Layer]:
-    """A layer and those inside it, however deep: a backbone may stand in a model as one layer."""
-    yield layer
-    for inner in getattr(layer, "layers", ()):
-        yield from all_layers(inner)
+def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
+    """Layers of batch normalisation, however deep: a model or a layer may hold others."""
+    # Keras has no public way to the layers that another layer holds, as a residual block does.
+    layers = model._flatten_layers()
+    return [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
+
+
+def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """A model's variables by path, the head's apart; states of random generators are none.
+
+    Raises:
+        SiteError: Two variables have one path, so that one of them would be lost.
+    """
+    twice = sorted(p for p, n in Counter(v.path for v in model.weights).items() if n > 1)
+    if twice:
+        raise SiteError(
+            f"every variable of the model needs a path of its own; {len(twice)} paths are those "
+            f"of several, e.g. {twice[:3]}. Give layers inside of different models or layers "
+            "different names."
+        )
+    return {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
+
+
+def variable_kinds(model: keras.Model) -> VariableKinds:
+    """Kinds of a model's body variables, from its layers; before any strategy freezes them.
+
+    Raises:
+        SiteError: See `body_variables`.
+    """
+    body = body_variables(model)
+    of_layers = {v.path for layer in batch_norm_layers(model) for v in layer.weights}
+    constant = {
+        path
+        for path, v in body.items()
+        if not keras.backend.is_float_dtype(v.dtype) or not (v.trainable or path in of_layers)
+    }
+    return VariableKinds(frozenset(of_layers - constant), frozenset(constant))
+
+
+def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
+    """The body of a model as the checkpoint that a run starts from.
+
+    Args:
+        model: A site's, with any number of classes; its head is left out.
+        facts: Further facts for the manifest (backbone, image size, weights, seed).
+
+    Raises:
+        SiteError: See `body_variables`.
+    """
+    body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
+    features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
+    made = {"head_features": features, "initial_body_sha256": digest(body)}
+    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
 
 
 def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:
@@ -54,5 +106,6 @@ def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> 
         raise SiteError(
             f"the server's body and this site's differ in {len(differ)} variables, e.g. "
             f"{differ[:3]}. Start the run from an initial body of the same backbone and image "
-            "size as the sites' model."
+            "size as the sites' model, in which every layer and weight has a name: Keras numbers "
+            "those that have none by what the process has made before."
         )

@@ -18,8 +18,7 @@ Source:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ SQUARE_DECAY = 0.99
 
 ADAPTIVITY = 1e-3
 """t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
-
-_STATISTICS = re.compile(r"/(moving_mean|moving_variance)$")
 
 
 class OptimizerError(ValueError):
@@ -83,6 +80,7 @@ def step(
     aggregate: Variables,
     moments: Variables,
     *,
+    statistics: Collection[str] = (),
     learning_rate: float,
     momentum: float,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -98,6 +96,7 @@ def step(
         last: The global model's variables by name.
         aggregate: The round's averages; variables that nobody sent are not in it.
         moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
+        statistics: Names of batch normalisation's running means and variances. Default: none.
         learning_rate: h above.
         momentum: b above.
 
@@ -113,7 +112,7 @@ def step(
     after = {k: moments[k] for k in moments if k.partition("/")[0] in kinds}
     stepped = {}
     for name, value in aggregate.items():
-        if name not in last or _STATISTICS.search(name):
+        if name not in last or name in statistics:
             stepped[name] = value
             continue
         start = last[name].astype(np.float64)
@@ -125,8 +124,8 @@ def step(
         kept = np.promote_types(value.dtype, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
             direction, new = rule(value - start, before, momentum)
-            stepped[name] = (start + learning_rate * direction).astype(value.dtype)
-            after |= {f"{kind}/{name}": moment.astype(kept) for kind, moment in new.items()}
+            stepped[name] = np.asarray(start + learning_rate * direction, value.dtype)
+            after |= {f"{kind}/{name}": np.asarray(moment, kept) for kind, moment in new.items()}
     return stepped, after
 
 

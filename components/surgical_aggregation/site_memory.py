@@ -126,7 +126,7 @@ class SiteMemory:
         Raises:
             SiteError: The site has not those of that round.
         """
-        if self.training.options.personal is None:
+        if self.training.personal_variables() is None:
             return {}
         personal = self._of(round_)
         if personal is None:
@@ -150,11 +150,12 @@ class SiteMemory:
             round_: The model's round.
             fl_ctx: Context of the task.
         """
-        if self.training.options.personal is None:
+        if self.training.personal_variables() is None:
             return
         variables = self.training.variables()
         body = {p: v for p, v in variables.items() if not p.startswith(f"{HEAD_LAYER}/")}
-        facts = {"site": fl_ctx.get_identity_name(), "round": round_}
+        kinds = self.training.model.kinds.facts()
+        facts = {"site": fl_ctx.get_identity_name(), "round": round_, **kinds}
         path = site_folder(fl_ctx, fl_ctx.get_job_id()) / (
             BEST_FILE if which == "best" else LAST_FILE
         )

@@ -22,7 +22,6 @@ from surgical_aggregation.metrics import summary
 from surgical_aggregation.site import SiteError, Split
 from surgical_aggregation.site_memory import SiteMemory
 from surgical_aggregation.stopping import Stop, Stopped
-from surgical_aggregation.strategy import HEAD_LAYER
 
 if TYPE_CHECKING:
     from surgical_aggregation.local_training import LocalTraining
@@ -151,8 +150,7 @@ class SiteTasks:
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
-        if training.options.personal_head:
-            data = {path: v for path, v in data.items() if not path.startswith(f"{HEAD_LAYER}/")}
+        data = {path: value for path, value in data.items() if path not in training.kept_at_site}
         return DXO(kind, data=data, meta=meta).to_shareable()
 
 

@@ -68,8 +68,3 @@ class TrainingOptions:
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
-
-    @property
-    def personal(self) -> str | None:
-        """Regular expression of the variables of which the site trains its own; None: none."""
-        return strategies.personal(self.strategy, personal_head=self.personal_head)

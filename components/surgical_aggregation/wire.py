@@ -45,7 +45,7 @@ def class_of(name: str) -> str | None:
         return held
     raise WireError(
         f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
-        "Does the site label its head (LabelHead) or keep it (KeepAtSite), and is no body layer "
+        "Does the site label its head (LabelHead) or keep it (personal_head), and is no body layer "
         "called 'head'?"
     )
 

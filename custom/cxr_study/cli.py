@@ -149,7 +149,8 @@ def init(
     from surgical_aggregation.checkpoint import save
 
     tensorflow_runtime.configure(tensorflow_runtime.cores(), seed)
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
+    from surgical_aggregation.network import initial_body
 
     model = build(
         backbone,
@@ -164,6 +165,8 @@ def init(
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
+    if weights == "none":
+        say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
 
 
 def _version(wanted: bool) -> None:

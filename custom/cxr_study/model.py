@@ -6,7 +6,6 @@ import keras
 from keras import layers
 
 from cxr_study.backbones import BACKBONES
-from surgical_aggregation.checkpoint import Checkpoint, digest
 
 
 class ModelError(ValueError):
@@ -100,17 +99,3 @@ def _small_densenet(
     x = layers.ReLU(name="final_relu")(x)
     x = layers.GlobalAveragePooling2D(name="final_pool")(x)
     return keras.Model(inputs, x)
-
-
-def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
-    """The body of a model as the checkpoint that a run starts from.
-
-    Args:
-        model: As `build` makes it; its head is left out.
-        facts: Further facts for the manifest (backbone, image size, weights, seed).
-    """
-    body = {v.path: v.numpy() for v in model.weights if not v.path.startswith("head/")}
-    features = int(model.get_layer("head").kernel.shape[0])
-    return Checkpoint(
-        body, {"head_features": features, "initial_body_sha256": digest(body), **facts}
-    )

@@ -33,7 +33,8 @@ def pretrained_body(
     import keras
 
     from cxr_study.input_pipeline import dataset
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
+    from surgical_aggregation.network import initial_body
 
     pictures, categories = source_images(images + images // 10, seed=seed, size=size)
     wanted = np.eye(len(SOURCE_CATEGORIES), dtype=np.float32)[categories]

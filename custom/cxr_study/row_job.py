@@ -62,7 +62,7 @@ def configure(
 def is_personal(row: Row) -> bool:
     """Whether every site ends with a model of its own."""
     head = jobs.METHODS[row.method].personal_head
-    return strategy.personal(row.strategy, personal_head=head) is not None
+    return strategy.has_personal(row.strategy, personal_head=head)
 
 
 def models(row: Row, workspace: Path, sites: Sequence[str], *, best: bool) -> Models:

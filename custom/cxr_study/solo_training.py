@@ -16,7 +16,7 @@ from surgical_aggregation.averaging import Array
 from surgical_aggregation.checkpoint import Checkpoint, save
 from surgical_aggregation.head import columns
 from surgical_aggregation.site import Site
-from surgical_aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.strategy import HEAD_LAYER, check_start
 from surgical_aggregation.training_options import TrainingOptions
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
@@ -69,6 +69,7 @@ def train_alone(
     Raises:
         SoloTrainingError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
+        StrategyError: Nor the strategy; see `strategy.check_start`.
     """
     from surgical_aggregation.local_training import LocalTraining
 
@@ -119,6 +120,7 @@ def train_alone(
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     """Take over the initial model; whether columns had to be warmed up."""
     body, held = wire.split(initial.variables)
+    check_start(training.options.strategy, training.model.kinds, body)
     training.receive(body, {name: held[name] for name in training.classes if name in held})
     unknown = training.unknown(held)
     if unknown:

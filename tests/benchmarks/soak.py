@@ -28,9 +28,10 @@ from scipy import stats  # noqa: E402
 
 import deployed  # noqa: E402
 import tiny_job  # noqa: E402
+from body_statistics import with_statistics  # noqa: E402
 from cxr_study.deployment import services  # noqa: E402
 from cxr_study.deployment.flare_session import FlareSession  # noqa: E402
-from surgical_aggregation.checkpoint import Checkpoint, digest, save  # noqa: E402
+from surgical_aggregation.checkpoint import save  # noqa: E402
 from tiny_site import FEATURES, TinySite  # noqa: E402
 
 WIDTH = 512
@@ -67,13 +68,14 @@ def wide_model(classes):
     return keras.Model(inputs, keras.layers.Dense(classes, activation="sigmoid", name="head")(x))
 
 
-def initial_body(path):
+def write_body(path):
     """Write the body that the sites start from."""
     import keras
 
+    from surgical_aggregation.network import initial_body
+
     keras.utils.set_random_seed(7)
-    body = {v.path: v.numpy() for v in wide_model(1).variables if not v.path.startswith("head/")}
-    save(Checkpoint(body, {"head_features": FEATURES, "initial_body_sha256": digest(body)}), path)
+    save(with_statistics(initial_body(wide_model(1))), path)
 
 
 def job(folder, sites, rounds):
@@ -144,7 +146,7 @@ def main():
     sites = {name: {**shared, "classes": classes} for name, classes in own.items()}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        initial_body(folder / "body.npz")
+        write_body(folder / "body.npz")
         began = time.monotonic()
         with deployed.poc_system(folder, sites) as system:
             submitted = job(folder / "job", sites, wanted.rounds)

@@ -24,10 +24,11 @@ from cxr_study.rows import Row
 from cxr_study.simulation import simulate
 from cxr_study.vocabulary import NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation.global_model import GlobalModel, MergeIntoGlobalModel, to_learnable
-from surgical_aggregation.keep_at_site import KeepAtSite
 from surgical_aggregation.label_head import LabelHead
+from surgical_aggregation.network import variable_kinds
 from surgical_aggregation.select_head import SelectHead
 from surgical_aggregation.site import Site
+from surgical_aggregation.strategy import kept_at_site
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from flare import Engine, context
@@ -82,7 +83,7 @@ class FourteenClasses(Site):
 
 
 def serialised(model, row, classes):
-    """Bytes of a task and of a result: what SelectHead, LabelHead and KeepAtSite leave of it."""
+    """Bytes of a task and of a result: what SelectHead, the strategy and LabelHead leave of it."""
     trained = {v.path: v.numpy() for v in model.weights}
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
     kernel, bias = trained["head/kernel"], trained["head/bias"]
@@ -93,10 +94,12 @@ def serialised(model, row, classes):
     learnable = to_learnable(GlobalModel(body, held))
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
-    result = DXO(DataKind.WEIGHTS, data=trained).to_shareable()
-    if not method.personal_head:
+    kept = kept_at_site(row.strategy, variable_kinds(model))
+    kept |= set() if held else trained.keys() - body.keys()
+    sent = {path: value for path, value in trained.items() if path not in kept}
+    result = DXO(DataKind.WEIGHTS, data=sent).to_shareable()
+    if held:
         result = LabelHead().process(result, fl_ctx)
-    result = KeepAtSite(row.strategy, method.personal_head).process(result, fl_ctx)
     return len(fobs.dumps(task)), len(fobs.dumps(result))
 
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from body_statistics import with_statistics
 from cxr_study import cli_train
-from cxr_study.model import build, initial_body
+from cxr_study.model import build
 from cxr_study.phantom import write_phantom
 from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import load, save
+from surgical_aggregation.network import initial_body
 from typed import Typist, typed
 
 SMALL = [
@@ -24,7 +26,8 @@ def surgagg(tmp_path_factory):
     """The console script, in a folder with a phantom and an initial body."""
     home = tmp_path_factory.mktemp("surgagg")
     write_phantom(home / "phantom", images_per_site=60, size=16)
-    save(initial_body(build("tiny_densenet", 1, image_size=16)), home / "body.npz")
+    body = with_statistics(initial_body(build("tiny_densenet", 1, image_size=16)))
+    save(body, home / "body.npz")
     return Typist(home)
 
 

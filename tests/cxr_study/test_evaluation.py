@@ -179,7 +179,8 @@ class TestLoadTestSplit:
 def test_predictions_are_the_networks_in_the_checkpoints_class_order(own, tmp_path):
     """Of a global model, and of one that a site keeps for itself."""
     from cxr_study.input_pipeline import dataset
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
+    from surgical_aggregation.network import initial_body
 
     model = build("small_densenet", 2, image_size=32)
     features = model.get_layer("head").kernel.shape[0]

@@ -161,7 +161,7 @@ class TestHelpers:
         assert set(job["meta.json"]["deploy_map"]) == {"app_server", "app_client"}
         (entry,) = job["app_client/config/config_fed_client.json"]["task_result_filters"]
         names = [filter_["path"].rpartition(".")[2] for filter_ in entry["filters"]]
-        assert names == ["LabelHead", "KeepAtSite", "PercentilePrivacy"]
+        assert names == ["LabelHead", "PercentilePrivacy"]
 
     def test_log_streaming_configuration_and_resources_are_in_the_job(self, export):
         recipe = SurgicalAggregationRecipe()

@@ -160,8 +160,9 @@ def test_model_has_a_unit_per_class_and_the_settings_network(site):
 
 
 def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
     from surgical_aggregation.local_training import LocalTraining
+    from surgical_aggregation.network import initial_body
     from surgical_aggregation.training_options import TrainingOptions
 
     start = initial_body(build("small_densenet", 1, image_size=16, hidden=4))

@@ -8,6 +8,7 @@ from cxr_study.solo_training import SoloTrainingError, train_alone
 from numpy_model import ArraySite, LocalModel
 from surgical_aggregation import local_training, wire
 from surgical_aggregation.checkpoint import Checkpoint, load
+from surgical_aggregation.strategy import StrategyError
 from surgical_aggregation.training_options import TrainingOptions
 from tiny_job import initial_body
 from tiny_site import FEATURES
@@ -216,3 +217,11 @@ class TestStrategy:
 def test_two_trainings_agree_bit_for_bit(train):
     one, other = train(), train(out="other")
     assert same(one.last.variables, other.last.variables)
+
+
+def test_random_weights_whose_batch_normalisation_would_be_frozen_are_refused(train, body):
+    body |= {"bn/moving_mean": 0 * body["bn/moving_mean"]}
+    body |= {"bn/moving_variance": body["bn/moving_variance"] ** 0}
+    with pytest.raises(StrategyError, match="must have been trained"):
+        train()
+    assert train(TrainingOptions("fedavg", warmup_epochs=2)).rounds

@@ -132,7 +132,7 @@ class TestMethod:
             for node in walk(parsed(job, name))
             if "strategy" in node.get("args", {})
         ]
-        assert len(said) == 3  # aggregator, executor, filter
+        assert len(said) == 2  # aggregator, executor
         assert {args["strategy"] for args in said} == {"{strategy}"}
         personal = {args.get("personal_head", False) for args in said}
         assert personal == {METHODS[job].personal_head}

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from body_statistics import with_statistics
 from cxr_study import job_folder
 from cxr_study.class_sets import published
 from cxr_study.phantom import write_phantom
 from cxr_study.report.summary import Summary
 from cxr_study.simulation import server_folder
 from cxr_study.split_file import read_split
-from surgical_aggregation.checkpoint import digest, load
+from surgical_aggregation.checkpoint import digest, load, save
 from typed import Typist
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,10 @@ def initial_body(surgagg):
         "--image-size", 32,
     )  # fmt: skip
     assert call.code == 0, call.err
-    return surgagg.home / "initial.npz"
+    assert "Random weights: take strategy fedavg or fedbn" in call.out
+    path = surgagg.home / "initial.npz"
+    save(with_statistics(load(path)), path)
+    return path
 
 
 @pytest.fixture(scope="module")

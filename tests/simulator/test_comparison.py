@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from body_statistics import with_statistics
 from cxr_study.comparison import outcome
 from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import MEASURES
@@ -49,11 +50,13 @@ def train(cell, folder):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Row -> what `train` returns; under "missing" one without site files."""
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
+    from surgical_aggregation.network import initial_body
 
     home = tmp_path_factory.mktemp("cells")
     write_phantom(home / "phantom", images_per_site=150, size=32)
-    save(initial_body(build("tiny_densenet", 1, image_size=32)), home / "body.npz")
+    body = with_statistics(initial_body(build("tiny_densenet", 1, image_size=32)))
+    save(body, home / "body.npz")
     cells = {
         row: Cell(row, 3, SETUP, home / "phantom/sites", home / "body.npz")
         for row in (PERSONALISED, POOLED)

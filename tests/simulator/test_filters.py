@@ -1,6 +1,5 @@
-"""FLARE's own result filters behind LabelHead and KeepAtSite, on weight differences."""
+"""FLARE's own result filters behind LabelHead, on weight differences."""
 
-import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,11 +16,8 @@ from tiny_run import KNOBS, SITES
 
 ROUNDS = 1
 UNION = sorted({name for site in SITES.values() for name in site["classes"]})
-KEEP = ("surgical_aggregation.keep_at_site.KeepAtSite", 'strategy = "{strategy}"')
-KEEP_AT_SITE = r" *\{ path = \S*KeepAtSite\"\n.*\n"
 PERCENTILE = "nvflare.app_common.filters.percentile_privacy.PercentilePrivacy"
 SVT = "nvflare.app_common.filters.svt_privacy.SVTPrivacy"
-EXCLUDE = "nvflare.app_common.filters.exclude_vars.ExcludeVars"
 GAMMA = 1e-5
 """Largest change per image that the filters let out."""
 
@@ -30,16 +26,15 @@ def run(folder, initial_body, filters, **settings):
     """Run the surgical job with further filters at some sites; what it left.
 
     Args:
-        filters: Site -> what stands there behind LabelHead, in place of KeepAtSite.
+        filters: Site -> path and arguments of what stands there behind LabelHead.
     """
     fixed = {**KNOBS, "send": "differences", "num_rounds": ROUNDS, "min_clients": 1}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
     job = tiny_job.make(folder, SITES, settings={**fixed, **settings}, per_site=own)
-    for site, added in filters.items():
+    for site, (path, args) in filters.items():
         client = job_folder.client_config(job, f"app_{site}")
-        lines = "".join(f'      {{ path = "{path}", args {{ {args} }} }}\n' for path, args in added)
-        before, after = re.split(KEEP_AT_SITE, client.read_text())
-        client.write_text(before + lines + after)
+        added = f'{{ path = "{path}", args {{ {args} }} }}'
+        client.write_text(tiny_job.with_result_filters(client.read_text(), added))
     workspace = folder / "workspace"
     reason = ""
     try:
@@ -56,11 +51,10 @@ def run(folder, initial_body, filters, **settings):
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory, initial_body):
-    """Every site has a privacy filter of FLARE's, and south FLARE's own exclusion as well."""
+    """Every site has a privacy filter of FLARE's."""
     percentile = (PERCENTILE, f"percentile = 10, gamma = {GAMMA}")
     svt = (SVT, f"fraction = 0.9, epsilon = 1e6, noise_var = 10, gamma = {GAMMA}")
-    exclude = (EXCLUDE, r'exclude_vars = "^bn/"')
-    filters = {"north": [KEEP, percentile], "west": [KEEP, percentile], "south": [exclude, svt]}
+    filters = {"north": percentile, "west": percentile, "south": svt}
     return run(tmp_path_factory.mktemp("private"), initial_body, filters)
 
 
@@ -69,7 +63,7 @@ def loud(tmp_path_factory, initial_body):
     """Noise on all that leaves a site, batch normalisation among it."""
     noise = (SVT, "fraction = 1.0, noise_var = 0.001, gamma = 1.0, replace = false")
     return run(
-        tmp_path_factory.mktemp("loud"), initial_body, {site: [KEEP, noise] for site in SITES},
+        tmp_path_factory.mktemp("loud"), initial_body, dict.fromkeys(SITES, noise),
         strategy="fedavg",
     )  # fmt: skip
 

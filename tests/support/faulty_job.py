@@ -37,11 +37,12 @@ def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, 
     _substitute(
         client, rf'(path = "{fragile}", args \{{.*?) \}}', rf'\1, {rest}, epochs = "{{epochs}}" }}',
     )  # fmt: skip
-    _substitute(
-        client, r'(KeepAtSite"\n.*\n)',
-        rf'\1      {{ path = "faults.KeepResults", args {{ {keep} }} }}\n'
-        rf'      {{ path = "hostile.HostileResult", args {{ {at_site} }} }}\n',
-    )  # fmt: skip
+    filters = (
+        f'{{ path = "faults.KeepResults", args {{ {keep} }} }}',
+        f'{{ path = "hostile.HostileResult", args {{ {at_site} }} }}',
+    )
+    text = tiny_job.with_result_filters(client.read_text(encoding="utf-8"), *filters)
+    client.write_text(text, encoding="utf-8")
     if claims:
         _substitute(client, r"components = \[\n", f"components = [\n  {lying.impostor(claims)}\n")
     added = (

@@ -13,6 +13,7 @@ from surgical_aggregation.declaration import CLASSES, PROCESS
 from surgical_aggregation.global_model import GlobalModel, to_learnable
 from surgical_aggregation.local_notes import notes_file
 from surgical_aggregation.site_identity import set_site
+from surgical_aggregation.variable_kinds import VariableKinds
 
 
 class Engine:
@@ -85,9 +86,10 @@ def context(
     return fl_ctx
 
 
-def global_model(body, columns=None, features=2):
+def global_model(body, columns=None, features=2, batch_norm=()):
     """A global model whose columns weigh `features` features."""
-    return GlobalModel(dict(body), dict(columns or {}), {"head_features": features})
+    manifest = {"head_features": features, **VariableKinds(frozenset(batch_norm)).facts()}
+    return GlobalModel(dict(body), dict(columns or {}), manifest)
 
 
 def result(

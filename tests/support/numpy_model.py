@@ -8,6 +8,7 @@ from surgical_aggregation import metrics
 from surgical_aggregation.head import LabelledHead
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.stopping import check, never
+from surgical_aggregation.variable_kinds import VariableKinds
 from tiny_site import FEATURES, INPUTS, TinySite
 
 EPSILON, MOMENTUM = 1e-3, 0.9
@@ -63,6 +64,8 @@ class LocalModel:
 
     The optimizer is gradient descent with momentum, which is the training's state.
     """
+
+    kinds = VariableKinds(frozenset(BATCH_NORM))
 
     def __init__(self, model, classes, options, loss_weights=None):
         self.classes = classes

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from body_statistics import with_statistics
 from cxr_study.phantom import write_phantom
 from surgical_aggregation.checkpoint import Checkpoint, digest, save
 
@@ -47,9 +48,11 @@ def write(home, initial_body, **knobs):
 
 def network():
     """An initial body to train on."""
-    from cxr_study.model import build, initial_body
+    from cxr_study.model import build
+    from surgical_aggregation.network import initial_body
 
-    return initial_body(build("tiny_densenet", 1, image_size=32), backbone="tiny_densenet")
+    made = initial_body(build("tiny_densenet", 1, image_size=32), backbone="tiny_densenet")
+    return with_statistics(made)
 
 
 def stand_in(value=0.0):

@@ -45,6 +45,7 @@ ABOVE_QUICK = {
     "surgical_aggregation/test_loss.py": "slow",
     "surgical_aggregation/test_network.py": "slow",
     "surgical_aggregation/test_permitted_site.py": "slow",
+    "surgical_aggregation/test_round_trip.py": "slow",
     "surgical_aggregation/test_site.py": "slow",
     "surgical_aggregation/test_site_memory.py": "slow",
     "surgical_aggregation/test_site_tasks.py": "slow",

@@ -8,6 +8,7 @@ import numpy as np
 
 from cxr_study import job_folder
 from surgical_aggregation.checkpoint import Checkpoint, digest, save
+from surgical_aggregation.variable_kinds import VariableKinds
 from tiny_site import FEATURES, INPUTS
 
 JOBS = Path(__file__).parents[2] / "jobs"
@@ -41,9 +42,18 @@ def make(folder, sites, *, job="surgical", settings=None, per_site=None, plan=()
                 f'{{ path = "misbehave.Misbehave", args {{ site = "{{SITE_NAME}}", '
                 f'plan = {json.dumps(list(plan))}, folder = "{folder / "results"}" }} }}'
             )
-            text = _substitute(r"(KeepAtSite\"\n.*\n)", rf"\1      {misbehave}\n", text)
+            text = with_result_filters(text, misbehave)
         client.write_text(text)
     return target
+
+
+def with_result_filters(text, *filters):
+    """A client's configuration with further filters of what was trained, behind its own."""
+    added = "".join(f"      {line}\n" for line in filters)
+    if "task_result_filters = []" in text:  # every head stays at its site
+        chain = f'[\n  {{ tasks = ["train"]\n    filters = [\n{added}    ] }}\n]'
+        return text.replace("task_result_filters = []", f"task_result_filters = {chain}")
+    return _substitute(r"(LabelHead\" \}\n)", lambda found: found[0] + added, text)
 
 
 def _substitute(pattern, new, text):
@@ -60,10 +70,12 @@ def initial_body(path):
         "dense/bias": np.zeros(FEATURES),
         "bn/gamma": np.ones(FEATURES),
         "bn/beta": np.zeros(FEATURES),
-        "bn/moving_mean": np.zeros(FEATURES),
-        "bn/moving_variance": np.ones(FEATURES),
+        "bn/moving_mean": np.full(FEATURES, 0.1),
+        "bn/moving_variance": np.full(FEATURES, 0.9),
     }
+    batch_norm = frozenset(name for name in body if name.startswith("bn/"))
     body = {name: value.astype(np.float32) for name, value in body.items()}
     manifest = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
+    manifest |= VariableKinds(batch_norm).facts()
     save(Checkpoint(body, manifest), path)
     return path

@@ -8,10 +8,12 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import ReservedKey
 from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
     InTimeAccumulateWeightedAggregator,
 )
 from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 
 from flare import Engine, context, global_model, result
@@ -156,7 +158,8 @@ class TestDifferences:
 
 class TestStrategy:
     model = global_model(
-        {"conv/kernel": np.zeros(2, np.float32), "bn/moving_variance": np.ones(2, np.float32)}
+        {"conv/kernel": np.zeros(2, np.float32), "bn/moving_variance": np.ones(2, np.float32)},
+        batch_norm=("bn/moving_variance",),
     )
 
     def refusal(self, shareable, **arguments):
@@ -188,7 +191,7 @@ class TestStrategy:
     def test_flares_percentile_privacy_puts_no_running_variance_below_zero(self, gamma):
         rng = np.random.default_rng(5)
         start, trained = (rng.exponential(size=1000).astype(np.float32) for _ in range(2))
-        model = global_model({"bn/moving_variance": start})
+        model = global_model({"bn/moving_variance": start}, batch_norm=("bn/moving_variance",))
         sent = result(
             {"bn/moving_variance": trained - start}, {"Edema": column(1)},
             kind=DataKind.WEIGHT_DIFF, samples=7,
@@ -203,7 +206,7 @@ class TestStrategy:
         unlabelled = from_shareable(self.sent(columns=()))
         unlabelled.data["head/kernel"] = np.zeros((2, 1), np.float32)
         reason = self.refusal(cookie(unlabelled.to_shareable()), personal_head=True)
-        assert "or keep it (KeepAtSite)" in reason
+        assert "or keep it (personal_head)" in reason
 
     def test_bodies_alone_can_be_averaged(self):
         results = [(name, self.sent(columns=())) for name in "ab"]
@@ -399,3 +402,28 @@ class TestAccept:
 def test_unknown_weighting_is_refused(argument):
     with pytest.raises(WeightingError, match=f"{argument} must be one of .*got 'median'"):
         SurgicalAggregator(**{argument: "median"})
+
+
+class TestStart:
+    def started(self, strategy, mean, panics):
+        """Reasons with which the run ended when it had loaded its first model."""
+        body = {"bn/moving_mean": np.full(2, mean, np.float32)}
+        body["bn/moving_variance"] = np.ones(2, np.float32)
+        model = global_model({"conv/kernel": np.zeros(2, np.float32), **body}, batch_norm=body)
+        loaded = context(model=model)
+        SurgicalAggregator(strategy).handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
+        return panics
+
+    def test_batch_normalisation_of_random_weights_is_not_frozen(self, panics):
+        (reason,) = self.started("fedbn+", 0, panics)
+        assert "must have been trained; got running means of 0 and variances of 1" in reason
+
+    @pytest.mark.parametrize(("strategy", "mean"), [("fedavg", 0), ("fedbn", 0), ("fedbn+", 0.1)])
+    def test_all_else_starts(self, strategy, mean, panics):
+        assert self.started(strategy, mean, panics) == []
+
+    def test_a_model_that_could_not_be_loaded_has_ended_the_run_already(self, panics):
+        fl_ctx = context()
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, ModelLearnable(), private=True, sticky=False)
+        SurgicalAggregator().handle_event(AppEventType.INITIAL_MODEL_LOADED, fl_ctx)
+        assert panics == []

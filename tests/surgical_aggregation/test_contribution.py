@@ -9,11 +9,12 @@ import pytest
 from surgical_aggregation.class_names import Spellings
 from surgical_aggregation.contribution import Contribution, Expected, added, fault, oversize
 from surgical_aggregation.limits import Limits
+from surgical_aggregation.variable_kinds import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
 COLUMN = (np.zeros(3, np.float32), np.zeros(1, np.float32))
 GOOD = Contribution(BODY, {"Edema": COLUMN}, samples=10, positives={"Edema": 2})
-EXPECTED = Expected(BODY, features=3)
+EXPECTED = Expected(BODY, 3, VariableKinds(), "fedavg")
 
 
 def without(mapping, name):
@@ -126,7 +127,8 @@ class TestKnownClasses:
     """One class has one spelling over all sites and rounds."""
 
     def fault(self, *names, known=("Edema", "Mass"), **limits):
-        expected = Expected(BODY, 3, known=Spellings(known), limits=Limits(**limits))
+        facts = {"known": Spellings(known), "limits": Limits(**limits)}
+        expected = Expected(BODY, 3, VariableKinds(), "fedavg", **facts)
         return fault(changed(columns=dict.fromkeys(names, COLUMN), positives=None), expected)
 
     def test_as_it_is_known(self):
@@ -176,7 +178,7 @@ class TestOversize:
 
 
 class TestUnsent:
-    expected = Expected(BODY, features=3, unsent="/gamma$")
+    expected = Expected(BODY, 3, VariableKinds(frozenset({"bn/gamma"})), "fedbn+")
 
     def test_frozen_variables_need_not_come(self):
         assert fault(changed(body=without(BODY, "bn/gamma")), self.expected) is None
@@ -184,9 +186,38 @@ class TestUnsent:
     def test_and_must_not_come(self):
         assert "'bn/gamma' are not among" in fault(GOOD, self.expected)
 
+    def test_constants_neither(self):
+        kinds = VariableKinds(constant=frozenset({"bn/gamma"}))
+        expected = Expected(BODY, 3, kinds, "fedavg")
+        assert fault(changed(body=without(BODY, "bn/gamma")), expected) is None
+        assert "'bn/gamma' are not among" in fault(GOOD, expected)
+
+    @pytest.mark.parametrize("sent", [BODY, {}])
+    def test_it_is_said_what_may_be_the_matter(self, sent):
+        reason = fault(changed(body=sent), self.expected)
+        assert "Has the site the strategy of the server" in reason
+        assert "make it anew (`surgagg init`)" in reason
+
+
+class TestDtype:
+    def test_integers_in_the_body_do_not_widen_what_columns_must_be(self):
+        count = {"normalization/count": np.zeros((), np.int64)}
+        kinds = VariableKinds(constant=frozenset(count))
+        assert fault(GOOD, Expected({**BODY, **count}, 3, kinds, "fedavg")) is None
+
+    def test_a_body_without_a_floating_number_has_columns_of_float32(self):
+        assert Expected({}, 3, VariableKinds(), "fedavg").dtype == np.float32
+
+
+def test_a_variable_without_a_dimension_may_be_sent():
+    body = {**BODY, "scale/weight": np.array(2, np.float32)}
+    expected = Expected(body, 3, VariableKinds(), "fedavg")
+    assert fault(changed(body=body), expected) is None
+    assert fault(added(changed(body=body), body, {}), expected) is None
+
 
 class TestPersonalHead:
-    expected = Expected(BODY, features=3, personal_head=True)
+    expected = Expected(BODY, 3, VariableKinds(), "fedavg", personal_head=True)
 
     def test_no_column_is_as_it_should_be(self):
         assert fault(changed(columns={}), self.expected) is None
@@ -199,7 +230,7 @@ STATISTICS = {"bn/moving_variance": np.float32([1, 0]), "bn/moving_mean": np.flo
 
 
 class TestMovingVariance:
-    expected = Expected(STATISTICS, features=3)
+    expected = Expected(STATISTICS, 3, VariableKinds(frozenset(STATISTICS)), "fedavg")
 
     def test_may_be_zero(self):
         assert fault(changed(body=STATISTICS), self.expected) is None
@@ -209,6 +240,11 @@ class TestMovingVariance:
         reason = fault(changed(body=body), self.expected)
         assert "'bn/moving_variance' has 1 variances below 0" in reason
         assert "use strategy 'fedbn' or 'fedbn+'" in reason
+
+    def test_of_what_only_bears_the_name_may(self):
+        body = {**STATISTICS, "bn/moving_variance": np.float32([1, -1])}
+        expected = Expected(STATISTICS, 3, VariableKinds(), "fedavg")
+        assert fault(changed(body=body), expected) is None
 
 
 START = {name: value + 1 for name, value in BODY.items()}
@@ -266,7 +302,7 @@ class TestAdded:
             sent = Contribution(
                 {"bn/gamma": BODY["bn/gamma"] * 0}, {"Edema": (difference, COLUMN[1])}
             )
-        found = fault(added(sent, start, columns), Expected(start, features=2))
+        found = fault(added(sent, start, columns), Expected(start, 2, VariableKinds(), "fedavg"))
         assert re.search(reason, found)
 
     def test_an_unknown_body_variable_is_named(self):

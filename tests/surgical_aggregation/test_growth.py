@@ -1,6 +1,5 @@
 """A round's work grows with the number of classes as the number does, not as its square."""
 
-import re
 import sys
 from collections import Counter
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from flare import context, global_model, result
-from surgical_aggregation import wire
+from surgical_aggregation import contribution, wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.check_result import CheckResult
 from surgical_aggregation.global_model import MergeIntoGlobalModel, from_learnable, to_learnable
@@ -102,11 +101,11 @@ def test_what_all_results_of_a_round_must_be_like_is_found_out_once(monkeypatch)
 
         return call
 
-    search, result_type = re.search, np.result_type
-    monkeypatch.setattr(re, "search", counting(search))
+    kept, result_type = contribution.kept_at_site, np.result_type
+    monkeypatch.setattr(contribution, "kept_at_site", counting(kept))
     monkeypatch.setattr(np, "result_type", counting(result_type))
     aggregator, model = SurgicalAggregator(), global_model(BODY)
     for site in SITES:
         sent = result(BODY, {name: column() for name in names(9)})
         assert aggregator.accept(sent, context(site, model=model))
-    assert counted == {search: len(BODY), result_type: 1}
+    assert counted == {kept: 1, result_type: 1}

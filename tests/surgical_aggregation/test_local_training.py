@@ -122,6 +122,12 @@ class TestPersonal:
 
 
 class TestRestore:
+    def test_refuses_personal_variables_that_are_not_those_of_its_strategy(self, training):
+        site, body = training(strategy="fedbn"), "personal/dense/kernel"
+        with pytest.raises(SiteError, match="those of another model or strategy"):
+            site.restore({**site.state(), body: np.zeros(1)})
+        assert site.personal is None
+
     def test_refuses_the_state_of_another_model_and_stays_as_it_is(self, training):
         site = training(strategy="fedbn")
         with pytest.raises(SiteError):

@@ -125,10 +125,16 @@ class TestBoth:
         assert stepped == new and moments == {}
 
     def test_moving_statistics_are_the_aggregates(self, optimizer):
-        for name in ("bn/moving_mean", "bn/moving_variance"):
-            last, aggregate = {name: np.float32([1])}, {name: np.float32([0.25])}
-            stepped, moments = step(optimizer, last, aggregate, {}, learning_rate=9, momentum=0.9)
-            assert stepped[name].tolist() == [0.25] and moments == {}
+        last, aggregate = one(1), one(0.25)
+        stepped, moments = step(
+            optimizer, last, aggregate, {}, statistics=set(last), learning_rate=9, momentum=0.9
+        )
+        assert stepped == aggregate and moments == {}
+
+    def test_a_variable_without_a_dimension_stays_an_array(self, optimizer):
+        last, aggregate = ({"scale": np.array(value, np.float32)} for value in (1, 2))
+        after, moments = run(optimizer, [aggregate], start=last)
+        assert {type(v) for v in (*after.values(), *moments.values())} == {np.ndarray}
 
     @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
     def test_a_variable_keeps_its_dtype(self, optimizer, dtype):

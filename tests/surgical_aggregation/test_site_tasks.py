@@ -35,11 +35,18 @@ def site(array_site):
     return array_site
 
 
+DENSE = {"dense/kernel", "dense/bias"}
+
+
 class TestTrain:
-    def test_gives_all_variables_with_a_dense_head(self, start, body):
-        dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS)))
-        assert set(dxo.data) == {*body, "head/kernel", "head/bias"}
-        assert dxo.data["head/kernel"].shape == (FEATURES, 2)
+    @pytest.mark.parametrize("send", ["weights", "differences"])
+    def test_gives_a_dense_head_and_what_the_strategy_does_not_keep(self, start, body, send):
+        for strategy in ("fedavg", "fedbn", "fedbn+"):
+            reply = carried_out(start, "train", task(body, COLUMNS), strategy=strategy, send=send)
+            sent = weights(reply)
+            left = body if strategy == "fedavg" else DENSE
+            assert set(sent) == {*left, "head/kernel", "head/bias"}
+            assert sent["head/kernel"].shape == (FEATURES, 2)
 
     def test_metrics_are_those_of_the_received_model_before_training(self, start, body):
         validated = from_shareable(carried_out(start, "validate", task(body, COLUMNS))).data
@@ -188,7 +195,7 @@ class TestSend:
     @pytest.mark.parametrize("send", ["weights", "differences"])
     def test_a_personal_head_is_not_in_the_result(self, start, body, send):
         reply = carried_out(start, "train", task(body), personal_head=True, send=send)
-        assert set(weights(reply)) == set(body)
+        assert set(weights(reply)) == DENSE
 
 
 class TestCounts:

@@ -14,7 +14,7 @@ from surgical_aggregation.weighting import BODY_WEIGHTINGS, check
 class EncryptResult(HEModelEncryptor):
     """FLARE's HEModelEncryptor, its ciphertexts packed as arrays of bytes.
 
-    Runs on the client, on the result of the training task, after `LabelHead` and `KeepAtSite`:
+    Runs on the client, on the result of the training task, after `LabelHead`:
 
         in   body variables, head/<class>/kernel, head/<class>/bias
         out  the same names, every array a ciphertext (see `ciphertext`)

@@ -98,7 +98,7 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         forms = Contribution(body, columns, contribution.samples, contribution.positives)
         return fault(forms, expected)
 
-    def _forms(self, body: Variables) -> Variables:
+    def _forms(self, body: Variables) -> dict[str, Array]:
         return _forms(body)
 
     def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:

@@ -89,7 +89,7 @@ def test_set():
 
 
 def checkpoint(model):
-    from cxr_study.model import initial_body
+    from surgical_aggregation.network import initial_body
 
     kernel, bias = model.get_layer("head").get_weights()
     columns = {name: (kernel[:, k], bias[k : k + 1]) for k, name in enumerate(CLASSES)}

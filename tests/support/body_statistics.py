@@ -1,0 +1,18 @@
+"""Initial bodies for runs that freeze batch normalisation, made without training."""
+
+from dataclasses import replace
+
+from surgical_aggregation.checkpoint import digest
+from surgical_aggregation.variable_kinds import MOVING_MEAN, MOVING_VARIANCE
+
+
+def with_statistics(checkpoint):
+    """An initial body whose running means and variances are as if it had seen images."""
+    body = {
+        path: value + (1 if path.endswith(MOVING_MEAN) else 2) * value.dtype.type(0.01)
+        if path.endswith((MOVING_MEAN, MOVING_VARIANCE))
+        else value
+        for path, value in checkpoint.variables.items()
+    }
+    manifest = {**checkpoint.manifest, "initial_body_sha256": digest(body)}
+    return replace(checkpoint, variables=body, manifest=manifest)

@@ -1,0 +1,164 @@
+"""A federation in one process: executor, filter, FLARE's wire, aggregator and merge, all real."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.signal import Signal
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.fuel.utils import fobs
+from nvflare.private.fed.utils.fed_utils import fobs_initialize
+
+from flare import Engine, context
+from surgical_aggregation import wire
+from surgical_aggregation.aggregator import SurgicalAggregator
+from surgical_aggregation.executor import KerasExecutor
+from surgical_aggregation.global_model import (
+    GlobalModel,
+    MergeIntoGlobalModel,
+    from_learnable,
+    to_learnable,
+)
+from surgical_aggregation.label_head import LabelHead
+from surgical_aggregation.refusal import REFUSAL
+from surgical_aggregation.select_head import SelectHead
+from surgical_aggregation.site import Site
+
+SITES = {"north": ("Edema", "Nodule/Mass"), "south": ("Edema", "Fracture")}
+IMAGES = 8
+
+
+class NetworkSite(Site):
+    """A site with any network and a few random images.
+
+    Args:
+        site: Its name, one of `SITES`.
+        build: Makes the model, of a number of classes.
+        shape: Of an image.
+    """
+
+    def __init__(self, site, build, shape):
+        super().__init__()
+        self.site = site
+        self.build = build
+        self.shape = shape
+
+    @property
+    def classes(self):
+        return SITES[self.site]
+
+    def model(self):
+        return self.build(len(self.classes))
+
+    def data(self, split, *, training=False, first_pass=0):
+        import tensorflow as tf
+
+        rng = np.random.default_rng([len(self.site), *map(ord, self.site + split)])
+        images = rng.normal(size=(IMAGES, *self.shape)).astype(np.float32)
+        labels = (np.arange(IMAGES)[:, None] % 3 == np.arange(len(self.classes))).astype("f4")
+        return tf.data.Dataset.from_tensor_slices((images, labels)).batch(IMAGES // 2)
+
+
+@dataclass
+class Round:
+    """What became of a round.
+
+    Attributes:
+        model: The global model that it made.
+        received: Site -> variables of its task.
+        sent: Site -> variables of its result, as they arrived.
+        trained: Site -> all its variables by path after training, its dense head's among them.
+        refused: Site -> why its result was refused.
+    """
+
+    model: GlobalModel
+    received: dict = field(default_factory=dict)
+    sent: dict = field(default_factory=dict)
+    trained: dict = field(default_factory=dict)
+    refused: dict = field(default_factory=dict)
+
+
+class OneProcess:
+    """Server and sites without a FLARE run.
+
+    Args:
+        initial: Checkpoint to start from.
+        build: See `NetworkSite`.
+        shape: See `NetworkSite`.
+        folder: Of the sites' states.
+        strategy: See `surgical_aggregation.strategy`.
+        optimizer: Of the server. Default "none".
+        personal_head: Default False.
+        arguments: Further ones of the executor.
+    """
+
+    def __init__(
+        self, initial, build, shape, folder, strategy, *, optimizer="none", personal_head=False,
+        **arguments,
+    ):  # fmt: skip
+        fobs_initialize()
+        body, columns = wire.split(initial.variables)
+        self.model = GlobalModel(body, columns, initial.manifest)
+        self.personal_head = personal_head
+        self.aggregator = SurgicalAggregator(strategy, personal_head=personal_head)
+        self.merge = MergeIntoGlobalModel(optimizer)
+        self.round = 0
+        loaded = context(model=self.model)
+        self.aggregator.handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
+        self.sites = {}
+        for name in SITES:
+            fl_ctx = FLContext()
+            engine = Engine(folder / name, site=NetworkSite(name, build, shape))
+            fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, None, private=True, sticky=True)
+            fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
+            fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
+            fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
+            given = {"warmup_epochs": 1, "learning_rate": 1e-3, **arguments}
+            executor = KerasExecutor(strategy=strategy, personal_head=personal_head, **given)
+            executor.handle_event(EventType.START_RUN, fl_ctx)
+            self.sites[name] = (executor, fl_ctx)
+
+    def train(self):
+        """Make a round."""
+        at = {"current_round": self.round, "model": self.model}
+        done = Round(self.model)
+        for name, (executor, fl_ctx) in self.sites.items():
+            server = context(name, SITES[name], **at)
+            task = self.task(server)
+            task.set_header(AppConstants.CURRENT_ROUND, self.round)
+            done.received[name] = dict(wire.weights(task).data)
+            reply = executor.execute("train", task, fl_ctx, Signal())
+            done.trained[name] = executor._tasks.training.variables()
+            if not self.personal_head:
+                reply = LabelHead().process(reply, fl_ctx)
+            arrived = fobs.loads(fobs.dumps(reply))
+            arrived.add_cookie(AppConstants.CONTRIBUTION_ROUND, self.round)
+            done.sent[name] = dict(wire.result(arrived).data)
+            if not self.aggregator.accept(arrived, server):
+                done.refused[name] = server.get_prop(REFUSAL)["reason"]
+        if len(done.refused) < len(SITES):
+            learnable = self.merge.shareable_to_learnable(
+                self.aggregator.aggregate(context(**at)), context(**at)
+            )
+            self.model = done.model = from_learnable(learnable)
+        self.aggregator.reset(context(**at))
+        self.round += 1
+        return done
+
+    def evaluate(self):
+        """Site -> what it answers when it measures the model; its variables by path then."""
+        found = {}
+        for name, (executor, fl_ctx) in self.sites.items():
+            task = self.task(context(name, SITES[name], current_round=9, model=self.model))
+            task.set_header(MODEL_ROUND, self.round)
+            executor.execute("validate", task, fl_ctx, Signal())
+            found[name] = executor._tasks.training.variables()
+        return found
+
+    def task(self, fl_ctx):
+        """A site's task with the model, as it arrives there."""
+        task = self.merge.learnable_to_shareable(to_learnable(self.model), fl_ctx)
+        return fobs.loads(fobs.dumps(SelectHead().process(task, fl_ctx)))

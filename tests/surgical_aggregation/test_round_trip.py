@@ -1,0 +1,166 @@
+"""Two rounds of a network with every kind of variable: site, wire, aggregator, merge, site."""
+
+import keras
+import numpy as np
+import pytest
+
+from body_statistics import with_statistics
+from one_process import SITES, OneProcess
+from surgical_aggregation.checkpoint import Checkpoint
+from surgical_aggregation.network import initial_body
+
+SHAPE = (6, 6, 3)
+NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
+BATCH_NORM = {f"{layer}/{name}" for layer in ("bn", "stage_bn", "block/bn") for name in NAMES}
+CONSTANT = {*(f"adapted/{n}" for n in ("mean", "variance", "count")), "frozen/kernel"}
+TRAINED = {
+    "stem/kernel", "stem/bias", "stage_conv/kernel", "stage_conv/bias", "block/conv/kernel",
+    "block/conv/bias", "ln/gamma", "ln/beta", "stage_ln/gamma", "stage_ln/beta", "scale/weight",
+}  # fmt: skip
+STRATEGIES = {
+    "fedavg": {"optimizer": "fedavgm", "proximal": 0.1},
+    "fedbn": {"send": "differences"},
+    "fedbn+": {"proximal": 0.1},
+}
+"""Strategy -> what else is on in its run."""
+
+
+class Scale(keras.layers.Layer):
+    """One number, without a dimension."""
+
+    def build(self, shape):
+        self.weight = self.add_weight(shape=(), initializer="ones", name="weight")
+
+    def call(self, x):
+        return self.weight * x
+
+
+class Block(keras.layers.Layer):
+    """A residual block as a layer, which holds its layers itself."""
+
+    def __init__(self):
+        super().__init__(name="block")
+        self.conv = keras.layers.Conv2D(4, 3, padding="same", name="conv")
+        self.bn = keras.layers.BatchNormalization(name="bn")
+
+    def call(self, x, training=None):
+        return x + self.bn(self.conv(x), training=training)
+
+
+def network(classes):
+    layers = keras.layers
+    adapted = layers.Normalization(name="adapted")
+    adapted.adapt(np.random.default_rng(0).normal(0.3, 2, (8, *SHAPE)))
+    inner = inside = keras.Input((6, 6, 4))
+    for layer in (
+        layers.Conv2D(4, 1, name="stage_conv"), layers.BatchNormalization(name="stage_bn"),
+        layers.LayerNormalization(name="stage_ln"),
+    ):  # fmt: skip
+        inner = layer(inner)
+    x = inputs = keras.Input(SHAPE)
+    for layer in (
+        adapted, layers.Conv2D(4, 3, padding="same", name="stem"),
+        layers.BatchNormalization(name="bn"), layers.ReLU(), keras.Model(inside, inner), Block(),
+        layers.LayerNormalization(name="ln"), Scale(name="scale"), layers.Dropout(0.1, seed=0),
+        layers.GlobalAveragePooling2D(),
+        layers.Dense(4, use_bias=False, trainable=False, name="frozen"),
+    ):  # fmt: skip
+        x = layer(x)
+    return keras.Model(inputs, layers.Dense(classes, activation="sigmoid", name="head")(x))
+
+
+@pytest.fixture(scope="module")
+def initial():
+    keras.utils.set_random_seed(0)
+    return with_statistics(initial_body(network(1)))
+
+
+@pytest.fixture(scope="module", params=STRATEGIES)
+def run(request, initial, tmp_path_factory):
+    """A strategy, its federation after two rounds, the rounds, and the sites' evaluated models."""
+    folder = tmp_path_factory.mktemp("sites")
+    with_all = STRATEGIES[request.param]
+    federation = OneProcess(initial, network, SHAPE, folder, request.param, **with_all)
+    rounds = [federation.train() for _ in range(2)]
+    return request.param, federation, rounds, federation.evaluate()
+
+
+def kept(strategy):
+    return CONSTANT if strategy == "fedavg" else CONSTANT | BATCH_NORM
+
+
+def body(variables):
+    return {path: value for path, value in variables.items() if not path.startswith("head/")}
+
+
+def changed(before, after):
+    return {path for path in before if before[path].tobytes() != after[path].tobytes()}
+
+
+def test_no_result_is_refused(run):
+    _, _, rounds, _ = run
+    assert [made.refused for made in rounds] == [{}, {}]
+
+
+def test_a_site_sends_all_but_what_the_strategy_keeps_there(run, initial):
+    strategy, _, rounds, _ = run
+    assert initial.variables.keys() == BATCH_NORM | CONSTANT | TRAINED
+    for made in rounds:
+        for sent in made.sent.values():
+            assert body(sent).keys() == initial.variables.keys() - kept(strategy)
+
+
+def test_nothing_is_lost_of_what_a_site_trained(run):
+    """What training changed is sent, or is the site's own under fedbn."""
+    strategy, _, rounds, _ = run
+    for made in rounds:
+        for site in SITES:
+            moved = changed(body(made.received[site]), made.trained[site])
+            assert moved >= TRAINED
+            own = BATCH_NORM if strategy == "fedbn" else set()
+            assert moved - made.sent[site].keys() <= own
+
+
+def test_the_global_model_has_the_mean_of_what_was_sent_and_else_the_initial_body(run, initial):
+    strategy, _, rounds, _ = run
+    for made in rounds[:1]:  # in the second the server's optimizer has a momentum
+        for path in TRAINED | BATCH_NORM - kept(strategy):
+            mean = np.mean([made.trained[site][path] for site in SITES], axis=0, dtype=np.float64)
+            np.testing.assert_allclose(made.model.body[path], mean, rtol=1e-5, atol=1e-7)
+    for path in kept(strategy):
+        value = rounds[1].model.body[path]
+        assert (value.dtype, value.shape) == (
+            initial.variables[path].dtype, initial.variables[path].shape,
+        )  # fmt: skip
+        assert value.tobytes() == initial.variables[path].tobytes()
+
+
+def test_the_servers_optimizer_moves_no_statistics(run):
+    strategy, _, rounds, _ = run
+    if strategy == "fedavg":
+        statistics = {path for path in BATCH_NORM if "/moving_" in path}
+        _, made = rounds
+        for path in statistics | {"stem/kernel"}:
+            mean = np.mean([made.sent[site][path] for site in SITES], axis=0, dtype=np.float64)
+            averaged = np.allclose(made.model.body[path], mean, rtol=1e-6, atol=1e-8)
+            assert averaged == (path in statistics)
+
+
+def test_sites_have_the_global_model_and_with_fedbn_their_own_batch_normalisation(run):
+    strategy, federation, rounds, evaluated = run
+    for site, found in evaluated.items():
+        own = BATCH_NORM if strategy == "fedbn" else set()
+        for path, value in federation.model.body.items():
+            expected = rounds[1].trained[site][path] if path in own else value
+            assert found[path].tobytes() == expected.tobytes()
+
+
+def test_an_older_body_of_such_a_network_is_refused_with_what_to_do(initial, tmp_path):
+    """Of what its manifest does not say, names do not tell that Normalization is constant."""
+    facts = {"head_features": 4, "initial_body_sha256": initial.manifest["initial_body_sha256"]}
+    older = Checkpoint(initial.variables, facts)
+    refused = OneProcess(older, network, SHAPE, tmp_path, "fedavg").train().refused
+    assert refused.keys() == SITES.keys()
+    for reason in refused.values():
+        assert "'adapted/mean', 'adapted/variance'" in reason
+        assert "make it anew (`surgagg init`)" in reason
