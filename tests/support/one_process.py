@@ -17,6 +17,7 @@ from surgical_aggregation import wire
 from surgical_aggregation.aggregator import SurgicalAggregator
 from surgical_aggregation.executor import KerasExecutor
 from surgical_aggregation.global_model import (
+    MODEL_ROUND,
     GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
