@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.class_names import unfit
 from surgical_aggregation.declaration import CLASSES, PROCESS
 from surgical_aggregation.server_policy import Table, tables
 from surgical_aggregation.site_identity import claimed_site, site_of
@@ -43,7 +45,8 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
     """Why a site's declaration does not count; None when it does.
 
     A site speaks under the name that FLARE has authenticated, and for the classes that it declared
-    first: only another process of the same site may declare others.
+    first: only another process of the same site may declare others. Their names are text that can
+    be printed; how long they may be is the aggregator's limit.
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
@@ -52,6 +55,8 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
     if claimed_site(fl_ctx) != site:
         return f"it calls itself {claimed_site(fl_ctx)!r}"
     now, first = _declaration(fl_ctx), _declarations(fl_ctx).get(site)
+    if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
+        return reason
     if first is None or first.classes == now.classes or first.process != now.process:
         return None
     return (

@@ -33,6 +33,12 @@ def test_what_is_no_list_of_names_counts_as_nothing(declared):
     assert declared_classes(context("north", classes=declared)) == ()
 
 
+def test_a_name_that_cannot_be_printed_spoils_the_declaration():
+    fl_ctx = context("north", classes=["Edema", "Ma\nss"])
+    assert declared_classes(fl_ctx) == ()
+    assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
+
+
 def test_nobody_declares_under_anothers_name():
     fl_ctx = context("west", classes=["Edema"], claims="north")
     assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
