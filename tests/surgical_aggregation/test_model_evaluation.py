@@ -119,9 +119,9 @@ def test_what_is_measured_is_heard_under_the_sites_own_name(start, panics):
 
 
 def test_the_others_are_waited_for_no_longer_than_said(start, panics):
-    evaluation = start(min_clients=1, wait_seconds=1)
+    evaluation = start(min_clients=1, wait_seconds=2)
     evaluation.answer("north", GOOD)
-    assert not evaluation.is_over(0.3)
+    assert not evaluation.is_over(1.5)  # FLARE looks for the end of the task every half second
     assert evaluation.is_over() and panics == [] and list(evaluation.heard) == ["north"]
 
 
