@@ -8,6 +8,7 @@ from nvflare.apis.dxo import DataKind, from_shareable
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
+from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
 
 from surgical_aggregation import metrics
 from surgical_aggregation.collecting_controller import CollectingController
@@ -42,6 +43,8 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             cross_val_dir=validation_task_name,
             cleanup_models=True,
         )
+        check_positive_int("min_clients", min_clients)
+        check_non_negative_int("wait_seconds", wait_seconds)
         self.model_locator_id = model_locator_id
         self.min_clients = min_clients
         self.wait_seconds = wait_seconds

@@ -25,7 +25,7 @@ PERMITTED = {site: entry["classes"] for site, entry in HONEST.items()} | {
     "east": ["Edema"], "west": ["Pneumothorax"],
 }  # fmt: skip
 KNOBS = {
-    "num_rounds": 3, "min_clients": 2, "wait_seconds": 60, "warmup_epochs": 1,
+    "num_rounds": 3, "min_clients": 2, "wait_seconds": 1, "warmup_epochs": 1,
     "learning_rate": 0.05, "tracking": "none",
 }  # fmt: skip
 
@@ -51,7 +51,8 @@ def runs(tmp_path_factory, initial_body):
     """The honest sites alone, and with the liars."""
     folder = tmp_path_factory.mktemp("lying")
     claims = {"west": ["north", HONEST["north"]["classes"]]}
-    lied = run(folder / "lied", HONEST | LIARS, initial_body, claims=claims, odd="east")
+    lies = {"claims": claims, "odd": "east", "slow": "south"}
+    lied = run(folder / "lied", HONEST | LIARS, initial_body, **lies)
     return SimpleNamespace(alone=run(folder / "alone", HONEST, initial_body), lied=lied)
 
 
@@ -105,6 +106,13 @@ def test_no_return_code_of_one_site_ends_the_job(runs):
         ("validate", None): "'bce' must be a number from 0 to inf; got 'low'",
         ("test", None): "there is no metric ('bce', 'Edema') that the site could report",
     }
+
+
+def test_a_round_waits_for_the_results_that_it_needs_however_late(runs):
+    """Two are needed: with what east and west answer there are three, long before south's."""
+    first = next(event for event in runs.lied.record if event["event"] == "round")
+    assert first["round"] == 0 and first["seconds"] > lying.SLOW > KNOBS["wait_seconds"]
+    assert refused(runs.lied, "south") == {}
 
 
 def test_the_results_of_the_honest_sites_are_whole(runs):

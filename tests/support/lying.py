@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
@@ -44,23 +45,31 @@ class Impostor(FLComponent):
             fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
 
 
+SLOW = 4.0
+"""Seconds that the slow site takes for the first round."""
+
+
 class OddExecutor(KerasExecutor):
-    """The job's executor, but at one site it answers `ANSWERS`.
+    """The job's executor, but one site answers `ANSWERS`, and one is slow in the first round.
 
     Args:
         site: The site it runs at.
-        odd: Name of that site.
+        odd: Name of the one.
+        slow: Name of the other.
         settings: The job's own.
     """
 
-    def __init__(self, site, odd, **settings):
+    def __init__(self, site, odd, slow, **settings):
         super().__init__(**settings)
         self.site = site
         self.odd = odd
+        self.slow = slow
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
         round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        if self.site == self.slow and round_ == 0:
+            time.sleep(SLOW)
         return reply if self.site != self.odd else ANSWERS[task_name if round_ is None else round_]
 
 
@@ -70,19 +79,20 @@ def impostor(claims):
     return f'{{ id = "impostor", path = "lying.Impostor", args {{ {args} }} }}'
 
 
-def lie(job, *, claims=None, odd="nobody", permitted=None):
-    """Change a job: who passes for whom, who answers oddly, and what sites are permitted.
+def lie(job, *, claims=None, odd="", slow="", permitted=None):
+    """Change a job: who passes for whom, answers oddly or late, and what sites are permitted.
 
     Args:
         job: The job folder.
         claims: See `Impostor`.
         odd: See `OddExecutor`.
+        slow: Likewise.
         permitted: Site -> classes that it may hold; None: what it declares.
     """
     client, server = job / job_folder.CLIENT_CONFIG, job / job_folder.SERVER_CONFIG
     at_site = 'site = "{SITE_NAME}"'
     _replace(client, r"components = \[", f"components = [ {impostor(claims or {})}")
-    executor = f'path = "lying.OddExecutor", args {{ {at_site}, odd = "{odd}",'
+    executor = f'path = "lying.OddExecutor", args {{ {at_site}, odd = "{odd}", slow = "{slow}",'
     _replace(client, r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{', executor)
     if permitted is not None:
         for name in ("select_head.SelectHead", "check_result.CheckResult"):

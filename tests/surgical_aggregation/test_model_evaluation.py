@@ -118,6 +118,12 @@ def test_what_is_measured_is_heard_under_the_sites_own_name(start, panics):
     assert sorted(evaluation.heard) == ["north", "south"]
 
 
+@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}])
+def test_what_could_never_end_is_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        ModelEvaluation(**settings)
+
+
 def test_the_others_are_waited_for_no_longer_than_said(start, panics):
     evaluation = start(min_clients=1, wait_seconds=2)
     evaluation.answer("north", GOOD)
