@@ -18,6 +18,7 @@ from surgical_aggregation.global_model import BEST_ROUND, current_global_model
 from surgical_aggregation.model_selection import Measured, ModelSelection
 from surgical_aggregation.one_line import one_line
 from surgical_aggregation.site_identity import site_of
+from surgical_aggregation.site_watch import GONE
 
 BEST = "surgical.best"
 """Context property beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric",
@@ -140,6 +141,8 @@ class BestModelSelector(FLComponent):
         candidate = Measured(round_, columns, dict(self._losses), dict(self._classes))
         if self._taken_over and (why := self._incomparable(self._taken_over, fl_ctx)):
             self._drop(why, self._taken_over, fl_ctx)
+        for site in fl_ctx.get_prop(GONE, {}):
+            self._selection.sites.pop(site, None)  # who left for good is not waited for
         verdict = self._selection.consider(candidate)
         if verdict.best:
             model.manifest.pop("not_compared", None)

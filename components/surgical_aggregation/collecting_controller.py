@@ -28,6 +28,9 @@ from surgical_aggregation.site_identity import set_site
 from surgical_aggregation.site_watch import GONE
 from surgical_aggregation.tally import Tally
 
+UNKNOWN_TASK = "unknown"
+"""Task of a refusal whose result answers none that is out, whatever the result says."""
+
 _LOOK = 0.5
 """Seconds between two looks at who is gone."""
 
@@ -47,11 +50,13 @@ class _Collection:
     """What is known of the task that is out.
 
     Attributes:
+        task: Its name.
         tally: Who has answered.
         reasons: Site -> why its result was refused, or never came; the first reason.
         answered: Set whenever a site has answered.
     """
 
+    task: str
     tally: Tally
     reasons: dict[str, str] = field(default_factory=dict)
     answered: threading.Event = field(default_factory=threading.Event)
@@ -94,6 +99,14 @@ class CollectingController(Controller):
         """
         return None
 
+    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Put right what a result says that FLARE's components would believe.
+
+        Args:
+            client_task: With a result that may be passed on.
+            fl_ctx: Its context.
+        """
+
     def broadcast_and_wait(
         self,
         task: Task,
@@ -114,27 +127,30 @@ class CollectingController(Controller):
             abort_signal: Ends the wait.
         """
         sites = [getattr(site, "name", site) for site in targets or self._engine.get_clients()]
-        collection = _Collection(Tally(sites, min_responses, wait_time_after_min_received))
+        tally = Tally(sites, min_responses, wait_time_after_min_received)
+        collection = _Collection(task.name, tally)
         self._collection = collection
-        task.before_task_sent_cb = self._sending(task.before_task_sent_cb)
+        task.before_task_sent_cb = self._sending(task.before_task_sent_cb, collection)
         task.result_received_cb = self._receiving(task.result_received_cb, collection)
         super().broadcast(task, fl_ctx, targets, min_responses=0)  # FLARE's 0: all of them
         while task.completion_status is None:
             if abort_signal and abort_signal.triggered:
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
                 return
-            gone = self._gone(collection.tally, fl_ctx)
-            if collection.tally.verdict(time.monotonic(), gone) != "open":
-                self.cancel_task(task, TaskCompletionStatus.OK)
-                break
+            with task.cb_lock:  # FLARE has it while a result is taken
+                if tally.verdict(time.monotonic(), self._gone(tally, fl_ctx)) != "open":
+                    self.cancel_task(task, TaskCompletionStatus.OK)
+                    break
             collection.answered.wait(_LOOK)
             collection.answered.clear()
         self._conclude(task, collection, fl_ctx)
 
-    def _sending(self, callback: Callback | None) -> Callback:
+    def _sending(self, callback: Callback | None, collection: _Collection) -> Callback:
         def send(client_task: ClientTask, fl_ctx: FLContext) -> None:
-            set_site(client_task.client.name, fl_ctx)
-            if reason := declaration_fault(fl_ctx):
+            site = client_task.client.name
+            set_site(site, fl_ctx)
+            reason = declaration_fault(fl_ctx, asking=True)
+            if reason and site not in collection.reasons:  # else at every request
                 self._refuse(client_task, reason, fl_ctx)
             hold_to_declaration(fl_ctx)
             if callback:
@@ -146,11 +162,14 @@ class CollectingController(Controller):
         def receive(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
             set_site(site, fl_ctx)
-            reason = self._reason(client_task.result, fl_ctx)
-            if reason is None and callback:
-                callback(client_task, fl_ctx)
-                if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED) is False:
-                    reason = "the aggregator did not accept it; the server's log says why"
+            try:
+                reason = self._reason(client_task, fl_ctx)
+                if reason is None and callback:
+                    callback(client_task, fl_ctx)
+                    if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED) is False:
+                        reason = "the aggregator did not accept it; the server's log says why"
+            except Exception as error:  # whatever a site sends: FLARE would end the round for all
+                reason = f"it could not be read ({type(error).__name__}: {error})"
             if reason is None:
                 collection.tally.accept(site, time.monotonic())
             else:
@@ -162,14 +181,14 @@ class CollectingController(Controller):
 
         return receive
 
-    def _reason(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        try:
-            code = result.get_return_code()
-            if code and code != ReturnCode.OK:
-                return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
-            return declaration_fault(fl_ctx) or self.fault(result, fl_ctx)
-        except Exception as error:  # whatever a site sends: FLARE would end the round for all
-            return f"it could not be read ({type(error).__name__}: {error})"
+    def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
+        code = client_task.result.get_return_code()
+        if code and code != ReturnCode.OK:
+            return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
+        if reason := declaration_fault(fl_ctx) or self.fault(client_task.result, fl_ctx):
+            return reason
+        self.prepare(client_task, fl_ctx)
+        return None
 
     def _refuse(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> None:
         name, round_ = client_task.task.name, self.current_round(fl_ctx)
@@ -187,16 +206,16 @@ class CollectingController(Controller):
         set_site(client.name, fl_ctx)
         if fl_ctx.get_prop(REFUSAL) is None:
             reason = "it came when its task was over, or answers none"
-            announce(
-                self, Refusal(client.name, task_name, self.current_round(fl_ctx), reason), fl_ctx
-            )
+            round_ = self.current_round(fl_ctx)
+            announce(self, Refusal(client.name, UNKNOWN_TASK, round_, reason), fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Note why results are refused, whoever refuses them."""
         super().handle_event(event_type, fl_ctx)
         if event_type == CONTRIBUTION_REFUSED and self._collection:
             refusal = fl_ctx.get_prop(REFUSAL)
-            self._collection.reasons.setdefault(refusal["site"], refusal["reason"])
+            if refusal["task"] == self._collection.task:
+                self._collection.reasons.setdefault(refusal["site"], refusal["reason"])
 
     def _gone(self, tally: Tally, fl_ctx: FLContext) -> dict[str, str]:
         """Site -> why its result will not come any more."""
@@ -219,15 +238,16 @@ class CollectingController(Controller):
         if len(tally.accepted) < tally.needed:
             reasons = [
                 f"{site}: {reason}"
-                for site, reason in sorted(collection.reasons.items())
+                for site, reason in sorted(dict(collection.reasons).items())
                 if site not in tally.accepted
             ]
             if exception := getattr(task, "exception", None):
                 reasons.append(f"the server: {exception}")
             of_round = "" if round_ is None else f" of round {round_}"
+            accepted = ", ".join(sorted(tally.accepted)) or "none"
             self.system_panic(
-                f"task {task.name!r}{of_round} needs accepted results of {tally.needed} sites; got "
-                f"{len(tally.accepted)} (accepted: {', '.join(sorted(tally.accepted)) or 'none'}; "
+                f"task {task.name!r}{of_round} needs accepted results of {tally.needed} of the "
+                f"{len(tally.sites)} sites; got {len(tally.accepted)} (accepted: {accepted}; "
                 f"refused or silent: {'; '.join(reasons) or 'none'}). Mend the sites, or lower "
                 "min_clients.",
                 fl_ctx,

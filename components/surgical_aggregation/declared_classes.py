@@ -41,7 +41,7 @@ def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
     return () if declaration_fault(fl_ctx) else _declaration(fl_ctx).classes
 
 
-def declaration_fault(fl_ctx: FLContext) -> str | None:
+def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     """Why a site's declaration does not count; None when it does.
 
     A site speaks under the name that FLARE has authenticated, and for the classes that it declared
@@ -50,6 +50,7 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
+        asking: Whether the site asks for a task: then another process may have taken over.
     """
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
@@ -57,7 +58,9 @@ def declaration_fault(fl_ctx: FLContext) -> str | None:
     now, first = _declaration(fl_ctx), _declarations(fl_ctx).get(site)
     if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
         return reason
-    if first is None or first.classes == now.classes or first.process != now.process:
+    if first is None or first.classes == now.classes:
+        return None
+    if asking and first.process != now.process:
         return None
     return (
         f"it declares {list(now.classes)}, and has declared {list(first.classes)} before; classes "
@@ -73,7 +76,7 @@ def hold_to_declaration(fl_ctx: FLContext) -> None:
     Args:
         fl_ctx: Context of a message to the site, on the server.
     """
-    if declaration_fault(fl_ctx) is None:
+    if declaration_fault(fl_ctx, asking=True) is None:
         declarations = {**_declarations(fl_ctx), site_of(fl_ctx): _declaration(fl_ctx)}
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 

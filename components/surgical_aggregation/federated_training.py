@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from nvflare.apis.controller_spec import ClientTask
 from nvflare.apis.dxo import MetaKey, from_shareable
+from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_common.abstract.model import ModelLearnable
@@ -94,7 +96,18 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
         """What is wrong with the metrics that came with a trained model."""
         measured = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS, {})
-        return metrics.fault(measured, declared_classes(fl_ctx))
+        unknown = None if getattr(self.aggregator, "personal_head", False) else ()
+        return metrics.fault(measured, declared_classes(fl_ctx) or unknown)
+
+    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Give the result its own round, its site's name, and metrics that are plain numbers."""
+        result = client_task.result
+        dxo = from_shareable(result)
+        dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)
+        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})
+        dxo.set_meta_prop(MetaKey.INITIAL_METRICS, metrics.numbers(measured))
+        dxo.update_shareable(result)
+        result.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and begin with its round."""

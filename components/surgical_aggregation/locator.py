@@ -13,10 +13,13 @@ from nvflare.app_common.abstract.model_locator import ModelLocator
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation import lineage
+from surgical_aggregation import lineage, wire
 from surgical_aggregation.checkpoint import load
 from surgical_aggregation.global_model import CONTINUES, MODEL_ROUND
 from surgical_aggregation.persistor import checkpoint_folders
+
+MODEL_HAS_HEAD = "surgical.model_has_head"
+"""Private sticky property on the server: whether the model that is measured has a column."""
 
 
 class OneModelLocator(ModelLocator, ABC):
@@ -49,6 +52,8 @@ class OneModelLocator(ModelLocator, ABC):
         self._headers = self.headers(checkpoint.manifest)
         round_ = self._headers[MODEL_ROUND]
         fl_ctx.set_prop(MODEL_ROUND, round_, private=True, sticky=True)
+        has_head = bool(wire.classes_of(checkpoint.variables))
+        fl_ctx.set_prop(MODEL_HAS_HEAD, has_head, private=True, sticky=True)
         return DXO(DataKind.WEIGHTS, data=checkpoint.variables)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:

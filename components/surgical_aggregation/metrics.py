@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Collection, Mapping
-from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from surgical_aggregation.class_names import unfit
+from surgical_aggregation.limits import Limits
 
 Floats = NDArray[np.floating]
 
@@ -115,13 +118,13 @@ def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
     return values
 
 
-def fault(values: object, classes: Collection[str]) -> str | None:
+def fault(values: object, classes: Collection[str] | None) -> str | None:
     """Why what a site reports must be refused; None when it may be read by anybody.
 
     Args:
         values: What came in the place of named values.
-        classes: Those that the site holds; none where heads stay at their sites, whose names may
-            then be any text that can be printed.
+        classes: Those that the site holds; None where heads stay at their sites: then as many as a
+            site may have, whatever their names.
 
     Returns:
         The first fault found, in words that name the value: it is no mapping, a name is none of
@@ -129,30 +132,36 @@ def fault(values: object, classes: Collection[str]) -> str | None:
     """
     if not isinstance(values, Mapping):
         return f"metrics must be numbers by name; got {type(values).__name__}"
-    held = set(classes)
+    if len(values) > len(REPORTED) * Limits().site_classes:
+        return f"metrics must be of {Limits().site_classes} classes at most; got {len(values)}"
+    held = None if classes is None else set(classes)
 
     def known(about: str) -> bool:
-        return about in held if held else bool(about) and about.isprintable()
+        return unfit(about) is None if held is None else about in held
 
     for name, value in values.items():
         kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
         largest, by_class = REPORTED.get(kind, (0.0, False))
         if kind not in REPORTED or (slash and not (by_class and known(about))):
             return f"there is no metric {reprlib.repr(name)} that the site could report"
-        if not 0 <= _number(value) <= largest or _number(value) == math.inf:
+        number = type(value) in (int, float) or isinstance(value, np.floating)
+        if not number or not 0 <= _float(value) <= largest or _float(value) == math.inf:
             got = reprlib.repr(value)
             return f"{name!r} must be a number from 0 to {largest:g}; got {got}"
     return None
 
 
-def _number(value: object) -> float:
-    """A value as a number; NaN where it is none."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
+def _float(value: Any) -> float:
+    """A number as a float; NaN where it is too large for one."""
     try:
         return float(value)
     except OverflowError:
         return math.nan
+
+
+def numbers(values: Mapping[str, float]) -> dict[str, float]:
+    """Named values in which `fault` finds none, as numbers that everything can write."""
+    return {name: float(value) for name, value in values.items()}
 
 
 def disclosed(

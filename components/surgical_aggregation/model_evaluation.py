@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from nvflare.apis.client import Client
-from nvflare.apis.controller_spec import Task
-from nvflare.apis.dxo import DataKind, from_shareable
+from nvflare.apis.controller_spec import ClientTask, Task
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
+from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
 from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
 
 from surgical_aggregation import metrics
 from surgical_aggregation.collecting_controller import CollectingController
-from surgical_aggregation.declared_classes import declared_classes
+from surgical_aggregation.declared_classes import permitted_classes
+from surgical_aggregation.locator import MODEL_HAS_HEAD
 
 
 class ModelEvaluation(CollectingController, GlobalModelEval):
@@ -69,4 +71,14 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
         dxo = from_shareable(result)
         if dxo.data_kind != DataKind.METRICS:
             return f"it must carry metrics; got {str(dxo.data_kind)!r}"
-        return metrics.fault(dxo.data, declared_classes(fl_ctx))
+        unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
+        return metrics.fault(dxo.data, permitted_classes(fl_ctx, None) or unknown)
+
+    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Say which model the result is of, and make its metrics plain numbers."""
+        result = client_task.result
+        result.add_cookie(
+            AppConstants.MODEL_OWNER, client_task.task.props[AppConstants.MODEL_OWNER]
+        )
+        dxo = from_shareable(result)
+        DXO(DataKind.METRICS, data=metrics.numbers(dxo.data)).update_shareable(result)

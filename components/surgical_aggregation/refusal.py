@@ -42,6 +42,7 @@ class Refusal:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", one_line(self.reason))
+        object.__setattr__(self, "task", one_line(str(self.task)))
 
     def __str__(self) -> str:
         of_round = "" if self.round is None else f" of round {self.round}"

@@ -123,10 +123,10 @@ class RunRecord(FLComponent):
 
     def _count_refusals(self) -> None:
         """Write how many refusals were not told one by one, since the last time."""
-        for (site, task, round_), count in self._refusals.items():
+        counted, self._refusals = self._refusals, Counter()
+        for (site, task, round_), count in counted.copy().items():
             if count > TOLD:
                 self._write("refused_too", site=site, task=task, round=round_, count=count - TOLD)
-        self._refusals.clear()
 
     def _write(self, event: str, **facts: Any) -> None:
         if self._path is None:  # an event of a run that never started

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.averaging import Array
-from surgical_aggregation.local_notes import note_error
+from surgical_aggregation.local_notes import note
 from surgical_aggregation.site import SiteError
 from surgical_aggregation.site_state import (
     BEST_FILE,
@@ -73,7 +73,7 @@ class SiteMemory:
             state, damaged = load_state(folder, round_)
             for name, error in damaged.items():
                 passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
-                note_error(fl_ctx, f"{name} is damaged and passed over: ", error)
+                note(fl_ctx, f"{name} is damaged and passed over: {error}")
             set_aside(folder, damaged)
             if state is not None:
                 said = self._restore(state, job, whole=not passed_over)

@@ -88,7 +88,7 @@ def load_state(
         if (folder / name).is_file():
             try:
                 state = _read(folder / name)
-            except (CheckpointError, OSError) as error:
+            except CheckpointError as error:
                 damaged[name] = error
                 continue
             if round_ is None or state.round <= round_:

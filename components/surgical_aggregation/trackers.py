@@ -1,4 +1,4 @@
-"""Names of what can keep the metrics that the sites stream; see `tracking`."""
+"""Names of what can keep the metrics that the sites send; see `tracking`."""
 
 from importlib.util import find_spec
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.shareable import ReservedHeaderKey, ReturnCode, Shareable, make_reply
 
 from flare import Engine, context, result
@@ -23,9 +24,10 @@ def checked(sent, declared, permitted=None):
 
 def test_a_site_that_passes_for_another_is_refused_as_such():
     fl_ctx = context("a", classes=["Edema"], current_round=2, claims="b")
+    fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
     shareable = result({}, {"Edema": COLUMN}, current_round=2)
     assert CheckResult().process(shareable, fl_ctx) is not shareable
-    refused = {"site": "a", "task": None, "round": 2, "reason": "it calls itself 'b'"}
+    refused = {"site": "a", "task": "train", "round": 2, "reason": "it calls itself 'b'"}
     assert fl_ctx.get_prop(REFUSAL) == refused
 
 

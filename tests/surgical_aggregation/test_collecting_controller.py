@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
@@ -91,10 +93,10 @@ class TestEnd:
         task.answer("north", marked(fault="'bce' must be a number"))
         assert task.is_over()
         assert panics == [
-            "task 'train' of round 3 needs accepted results of 2 sites; got 0 (accepted: none; "
-            "refused or silent: north: 'bce' must be a number; south: it has not answered in "
-            "time; west: its configuration has no executor for the task (TASK_UNKNOWN)). Mend "
-            "the sites, or lower min_clients."
+            "task 'train' of round 3 needs accepted results of 2 of the 3 sites; got 0 "
+            "(accepted: none; refused or silent: north: 'bce' must be a number; south: it has not "
+            "answered in time; west: its configuration has no executor for the task "
+            "(TASK_UNKNOWN)). Mend the sites, or lower min_clients."
         ]
 
     def test_a_site_that_is_gone_is_not_waited_for(self, start, panics):
@@ -182,6 +184,46 @@ class TestResults:
             ("refused", "west", "it came when its task was over, or answers none")
         ]
 
+    def test_a_late_result_is_no_reason_for_the_end_of_the_next_task(self, start, panics):
+        task = start(needed=3, wait=600)
+        task.answer("west", task_id="of the round before")
+        task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
+        assert task.is_over()
+        assert "west: it could not carry out the task" in panics[0]
+        assert "it came when its task was over" not in panics[0]
+
+    def test_what_cannot_be_taken_is_refused_and_the_others_are_waited_for(self, start, panics):
+        def take(client_task, fl_ctx):
+            if client_task.client.name == "west":
+                raise TypeError("no file name")
+
+        task = start(needed=2, wait=0, received=take)
+        for site in ("west", "north", "south"):
+            assert not task.is_over(0.1)
+            task.answer(site)
+        assert task.is_over() and panics == []
+        reason = "it could not be read (TypeError: no file name)"
+        assert task.engine.said == [("refused", "west", reason)]
+
+    def test_while_one_is_taken_nothing_is_decided(self, start, panics):
+        began, go_on = threading.Event(), threading.Event()
+
+        def take(client_task, fl_ctx):
+            began.set()
+            go_on.wait(10)
+
+        task = start(needed=2, wait=600, received=take)
+        task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
+        answers = threading.Thread(target=lambda: [task.answer(s) for s in ("north", "south")])
+        answers.start()
+        assert began.wait(10)
+        fl_ctx = task.thread._args[1]
+        fl_ctx.set_prop(GONE, {"north": "no sign of life"}, private=True, sticky=True)
+        assert not task.is_over(0.3)  # north is taken to be gone, but its result is being taken
+        go_on.set()
+        answers.join()
+        assert task.is_over() and panics == []
+
     def test_a_second_result_does_not_count(self, start):
         task = start(needed=2)
         task_id, _ = task.ask("north")
@@ -217,6 +259,16 @@ class TestIdentity:
         task.answer("west", claims="north")
         reason = "it calls itself 'north'"
         assert task.engine.said == [("refused", "west", reason)] * 2  # the request, the result
+
+    def test_at_every_further_request_it_is_not_said_again(self, start):
+        task = start()
+        for _ in range(5):
+            task.ask("west", claims="north")
+        assert task.engine.said == [("refused", "west", "it calls itself 'north'")]
+
+    def test_the_victim_is_waited_for(self, start):
+        task = start(needed=2, wait=600)
+        task.answer("west", claims="north")
         task.answer("north")
         task.answer("south")
         assert task.is_over()

@@ -66,8 +66,10 @@ def test_a_declaration_holds_for_the_whole_run(message):
 def test_another_process_of_the_site_may_declare_others(message):
     hold_to_declaration(message(process="first"))
     second = message(classes=["Mass"], process="second")
-    assert declared_classes(second) == ("Mass",)
+    assert declared_classes(second) == ()  # with a result: only when it asks for a task
+    assert declaration_fault(second, asking=True) is None
     hold_to_declaration(second)
+    assert declared_classes(second) == ("Mass",)
     assert declared_classes(message(classes=["Fracture"], process="second")) == ()
 
 

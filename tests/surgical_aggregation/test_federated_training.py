@@ -1,10 +1,17 @@
 """When training stops; the workflow in FLARE's simulator is in tests/simulator."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from nvflare.apis.client import Client
+from nvflare.apis.dxo import from_shareable
+from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.utils.fl_model_utils import FLModelUtils
+from nvflare.app_common.widgets.metrics_artifact_writer import MetricsArtifactWriter
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation.federated_training import STOPPED, TRAINING_STOPPED, FederatedTraining
@@ -180,6 +187,21 @@ class TestResults:
 
     def test_a_result_without_metrics_passes(self):
         assert FederatedTraining().fault(result({}, {}), context("north")) is None
+
+    def test_whose_it_is_and_of_which_round_is_not_the_results_to_say(self):
+        """FLARE's MetricsArtifactWriter believes both."""
+        sent = result({}, {}, metrics={"bce": np.float32(0.5)})
+        dxo = from_shareable(sent)
+        dxo.set_meta_prop(FLMetaKey.SITE_NAME, "victim")
+        dxo.update_shareable(sent)
+        sent.set_header(AppConstants.CURRENT_ROUND, 7)
+        task = SimpleNamespace(result=sent, client=Client("west", "token"))
+        FederatedTraining().prepare(task, context("west", current_round=2))
+        model = FLModelUtils.from_shareable(sent)
+        writer = MetricsArtifactWriter()
+        assert writer._get_site_name(model, context("west")) == "west"
+        assert writer._get_current_round(model, context("west", current_round=2)) == 2
+        assert model.metrics == {"bce": 0.5} and type(model.metrics["bce"]) is float
 
     def test_what_is_refused_belongs_to_the_running_round(self):
         assert FederatedTraining().current_round(context(current_round=7)) == 7

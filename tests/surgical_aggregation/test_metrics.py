@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -155,13 +156,36 @@ class TestFault:
         assert "no metric" in metrics.fault({name: 0.5}, self.CLASSES)
 
     def test_where_no_classes_are_declared_their_names_are_text(self):
-        assert metrics.fault({"bce/Edema": 0.5}, ()) is None
-        for name in ("bce/", "bce/Ede\nma", "f1/Edema"):
-            assert "no metric" in metrics.fault({name: 0.5}, ())
+        assert metrics.fault({"bce/Edema": 0.5}, None) is None
+        for name in ("bce/", "bce/Ede\nma", "f1/Edema", "bce/" + 201 * "x"):
+            assert "no metric" in metrics.fault({name: 0.5}, None)
+        assert "no metric" in metrics.fault({"bce/Edema": 0.5}, ())
+
+    def test_there_are_no_more_than_a_site_may_have(self):
+        many = {f"bce/{number}": 0.5 for number in range(10_000)}
+        assert "of 1000 classes at most; got 10000" in metrics.fault(many, None)
+
+    def test_they_become_numbers_that_everything_can_write(self):
+        assert json.dumps(metrics.numbers({"bce": np.float32(0.5), "images": 7})) == (
+            '{"bce": 0.5, "images": 7.0}'
+        )
 
     @pytest.mark.parametrize(
         "value",
-        ["0.5", None, True, [0.5], np.float32([0.5]), 0.5j, math.nan, math.inf, -0.1, 1.1, 10**400],
+        [
+            "0.5",
+            None,
+            True,
+            [0.5],
+            np.float32([0.5]),
+            np.int64(1),
+            0.5j,
+            math.nan,
+            math.inf,
+            -0.1,
+            1.1,
+            10**400,
+        ],
     )
     def test_values_that_no_auroc_has_are_refused(self, value):
         assert "from 0 to 1; got" in metrics.fault({"auroc": value}, self.CLASSES)

@@ -12,7 +12,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import context
 from surgical_aggregation import collecting_controller
-from surgical_aggregation.locator import OneModelLocator
+from surgical_aggregation.locator import MODEL_HAS_HEAD, OneModelLocator
 from surgical_aggregation.model_evaluation import ModelEvaluation
 from surgical_aggregation.site_identity import site_of
 from workflow import ListeningEngine
@@ -74,14 +74,16 @@ class Evaluation:
         fl_ctx.put(ReservedKey.RUN_ABORT_SIGNAL, self.signal, private=True, sticky=False)
         return fl_ctx
 
-    def answer(self, site, data=None, result=None, task_id=None):
-        fl_ctx = self.context(site, classes=SITES[site])
+    def answer(self, site, data=None, result=None, task_id=None, declares=None):
+        declares = SITES[site] if declares is None else declares
+        fl_ctx = self.context(site, classes=declares)
         client = Client(site, "token")
         if task_id is None:
             _, task_id, _ = self.communicator.process_task_request(client, fl_ctx)
         if result is None:
             result = DXO(DataKind.METRICS, data=data or {}).to_shareable()
-        fl_ctx = self.context(site, classes=SITES[site])
+        fl_ctx = self.context(site, classes=declares)
+        fl_ctx.set_prop(MODEL_HAS_HEAD, True, private=True, sticky=True)
         fl_ctx.set_prop(FLContextKey.TASK_NAME, "test", private=True, sticky=False)
         self.communicator.process_submission(client, "test", task_id, result, fl_ctx)
 
@@ -137,8 +139,9 @@ def test_too_few_end_the_run_with_the_reasons(start, panics):
     evaluation.answer("south", result=make_reply(ReturnCode.EXECUTION_EXCEPTION))
     assert evaluation.is_over()
     assert panics[0].startswith(
-        "task 'test' needs accepted results of 2 sites; got 1 (accepted: north; refused or silent: "
-        "south: it could not carry out the task; its own log says why (EXECUTION_EXCEPTION))."
+        "task 'test' needs accepted results of 2 of the 2 sites; got 1 (accepted: north; refused "
+        "or silent: south: it could not carry out the task; its own log says why "
+        "(EXECUTION_EXCEPTION))."
     )
 
 
@@ -158,6 +161,25 @@ def test_what_cannot_be_is_refused_and_heard_by_nobody(start, panics, data, reas
     ((kind, site, said),) = evaluation.engine.said
     assert (kind, site) == ("refused", "south") and said.startswith(reason)
     assert list(evaluation.heard) == ["north"]
+
+
+@pytest.mark.parametrize("owner", ["SRV_other", "a/b", 300 * "x", ("a", 1), 7])
+def test_which_model_it_measured_is_not_the_sites_to_say(start, panics, owner):
+    """FLARE's own makes a file name and a key of the results of it."""
+    evaluation = start(min_clients=2)
+    told = DXO(DataKind.METRICS, data=GOOD).to_shareable()
+    told.add_cookie(AppConstants.MODEL_OWNER, owner)
+    evaluation.answer("south", result=told)
+    evaluation.answer("north", GOOD)
+    assert evaluation.is_over() and panics == [] == evaluation.engine.said
+    assert set(evaluation.controller._val_results["south"]) == {"SRV_best"}
+
+
+def test_where_the_model_has_a_head_a_site_reports_of_no_class_that_it_did_not_declare(start):
+    evaluation = start()
+    evaluation.answer("south", {"bce/Fracture": 0.5}, declares=())
+    ((_, _, reason),) = evaluation.engine.said
+    assert reason.startswith("there is no metric 'bce/Fracture'")
 
 
 def test_no_metrics_at_all_are_refused(start):
