@@ -11,6 +11,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from flare import Engine, context, global_model, result
 from surgical_aggregation.best_model import BEST, BEST_DROPPED, DROPPED, BestModelSelector
 from surgical_aggregation.global_model import BEST_ROUND, GlobalModel
+from surgical_aggregation.site_watch import GONE
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 MODEL = global_model({}, {"Edema": COLUMN, "Mass": COLUMN})
@@ -28,6 +29,7 @@ class Run:
         self.records = []
         self.dropped = []
         self.best_round = "never said"
+        self.gone = {}
 
     def fire(self, event_type, current_round, site=None, classes=("Edema",), model=None, **props):
         run = self
@@ -52,6 +54,7 @@ class Run:
             private=True,
             sticky=False,
         )
+        fl_ctx.set_prop(GONE, self.gone, private=True, sticky=False)
         self.selector.handle_event(event_type, fl_ctx)
         self.best_round = fl_ctx.get_prop(BEST_ROUND, self.best_round)
 
@@ -236,6 +239,16 @@ def test_a_site_whose_losses_are_never_finite_blocks_nothing():
     run.round(0, {"a": 0.5, "b": math.nan})
     run.round(1, {"a": 0.25, "b": math.nan})
     assert run.announced == [(0, 0.5), (1, 0.25)]
+
+
+def test_sites_that_left_for_good_are_not_waited_for():
+    run = Run()
+    run.round(0, dict.fromkeys("abc", 0.5))
+    run.round(1, {"a": 0.4})  # of three sites one
+    assert run.best_round == 0
+    run.gone = {"b": "no sign of life", "c": "no sign of life"}
+    run.round(2, {"a": 0.3})
+    assert run.best_round == 2
 
 
 def test_a_late_answer_does_not_change_the_record():
