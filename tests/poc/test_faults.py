@@ -130,8 +130,8 @@ def test_the_reason_of_a_sites_error_is_in_its_own_notes_alone(runs):
 
 
 def test_the_runner_is_told_what_was_wrong(runs):
-    """By the site's own log where it is at hand, and by the record alone elsewhere."""
-    read = "north: OSError: image 00000013_004.png is truncated\nThe log of north is "
+    """By the site's own notes where they are at hand, and by the record alone elsewhere."""
+    read = "north: train failed: image 00000013_004.png is truncated\nThe log of north is "
     assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
     assert "could not be written: No space left on device" in runs.server.said.getvalue()
 

@@ -136,8 +136,9 @@ class TestDeployedRun:
             submit(system, folder, "spoilt", spoil)
         said = str(raised.value)
         assert "has no attribute 'Nothing'" in said
-        log = next(word for word in said.split() if word.endswith("error_log.txt,")).rstrip(",")
-        assert "has no attribute 'Nothing'" in Path(log).read_text()
+        log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
+        path = Path(log.removeprefix("The log of server is "))
+        assert "has no attribute 'Nothing'" in path.read_text()
 
 
 class TestPocSystem:

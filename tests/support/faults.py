@@ -10,6 +10,7 @@ from pathlib import Path
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import ReturnCode
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
@@ -107,7 +108,7 @@ class KeepResults(Filter):
 
     def process(self, shareable, fl_ctx):
         round_ = fl_ctx.get_prop(ROUND)
-        if isinstance(round_, int):
+        if isinstance(round_, int) and shareable.get_return_code() == ReturnCode.OK:
             result = Checkpoint(dict(from_shareable(shareable).data))
             checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
         return shareable
