@@ -43,10 +43,11 @@ def site_of(fl_ctx: FLContext) -> str:
 
 
 def claimed_site(fl_ctx: FLContext) -> str:
-    """What the peer calls itself; empty where it says nothing.
+    """What the peer calls itself; empty where it says nothing that is a name.
 
     Args:
         fl_ctx: Context of a message from or to a site, on the server.
     """
     peer = fl_ctx.get_peer_context()
-    return str(peer.get_identity_name()) if peer else ""
+    name = peer.get_identity_name() if peer else ""
+    return name if isinstance(name, str) else ""

@@ -39,5 +39,11 @@ def test_what_a_message_says_of_itself_is_nobodys_name(props):
     assert site_of(message(**props)) == ""
 
 
+@pytest.mark.parametrize("claims", [10**5000, None, ["south"]])
+def test_what_is_no_name_is_none(claims):
+    """A number of so many digits cannot even be written: it would end the round for all."""
+    assert claimed_site(message(claims)) == ""
+
+
 def test_the_servers_own_contexts_have_no_site():
     assert site_of(FLContext()) == "" == claimed_site(FLContext())
