@@ -9,7 +9,7 @@ from flare import Engine, context
 from surgical_aggregation import wire
 from surgical_aggregation.checkpoint import Checkpoint, save
 from surgical_aggregation.global_model import CONTINUES, MODEL_ROUND
-from surgical_aggregation.locator import CheckpointLocator
+from surgical_aggregation.locator import MODEL_HAS_HEAD, CheckpointLocator
 
 
 @pytest.fixture
@@ -37,6 +37,15 @@ def test_finds_the_variables_that_the_persistor_wrote_and_nothing_else(fl_ctx):
     assert dxo.data_kind == DataKind.WEIGHTS
     assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
     assert dxo.meta == {}
+
+
+def test_the_server_learns_the_models_round_and_whether_it_has_a_head(tmp_path, fl_ctx):
+    CheckpointLocator("last").locate_model("last", fl_ctx)
+    assert fl_ctx.get_prop(MODEL_ROUND) == 7 and fl_ctx.get_prop(MODEL_HAS_HEAD) is True
+    headless = Checkpoint({"conv/kernel": np.ones(2)}, {"head_features": 2})
+    save(headless, tmp_path / "server/job/models/last.npz")
+    CheckpointLocator("last").locate_model("last", fl_ctx)
+    assert fl_ctx.get_prop(MODEL_ROUND) == 0 and fl_ctx.get_prop(MODEL_HAS_HEAD) is False
 
 
 def test_its_tasks_tell_the_sites_the_models_round(fl_ctx):

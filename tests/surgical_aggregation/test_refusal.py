@@ -28,5 +28,9 @@ def test_so_is_a_site_that_is_silent(logged):
     assert logged["warning"] == ["no result of a, task 'test': it is gone."]
 
 
+def test_a_task_is_one_line_too():
+    assert Refusal("a", "te\nst", None, "late").task == "te\\nst"
+
+
 def test_a_reason_is_never_long():
     assert len(Refusal("a", "train", 3, "x" * 10**6).reason) == LONGEST + len(" ...")

@@ -39,7 +39,7 @@ def test_what_a_message_says_of_itself_is_nobodys_name(props):
     assert site_of(message(**props)) == ""
 
 
-@pytest.mark.parametrize("claims", [10**5000, None, ["south"]])
+@pytest.mark.parametrize("claims", [10**5000, None, ["south"]], ids=["number", "none", "list"])
 def test_what_is_no_name_is_none(claims):
     """A number of so many digits cannot even be written: it would end the round for all."""
     assert claimed_site(message(claims)) == ""
