@@ -35,7 +35,8 @@ def note(fl_ctx: FLContext, text: str) -> str:
     """Write a line into the site's notes of the running job.
 
     Returns:
-        What the log may say: the name of the file, relative to the site's workspace.
+        What the log may say: the name of the file, relative to the site's workspace, and why it
+        could not be written where it could not.
     """
     return _write(fl_ctx, logging.INFO, text)
 
@@ -66,4 +67,5 @@ def _write(fl_ctx: FLContext, level: int, text: str, traced: Exception | None = 
             file.write(_LINE.format(line) + "\n")
     except OSError as problem:  # a full disk must not keep a site from answering
         print(f"{name} cannot be written: {problem}\n{text}", file=sys.stderr)
+        return f"{name} (which cannot be written: {problem.strerror})"
     return name

@@ -53,5 +53,6 @@ def test_of_another_there_is(fl_ctx, notes):
 def test_a_disk_that_takes_none_keeps_nothing_from_going_on(fl_ctx, tmp_path, capsys):
     (tmp_path / "server").mkdir()
     (tmp_path / "server/local_notes").write_text("no folder")
-    assert note(fl_ctx, "Edema stays") == "local_notes/job.txt"
+    told = note(fl_ctx, "Edema stays")
+    assert told == "local_notes/job.txt (which cannot be written: File exists)"
     assert "Edema stays" in capsys.readouterr().err
