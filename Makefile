@@ -46,7 +46,7 @@ mutants: .venv/installed-dev ## Change the product in 100 places, one at a time;
 
 .PHONY: jobs
 jobs: .venv/installed ## Write the job folders anew from their templates
-	.venv/bin/python -m cxr_study.jobs jobs
+	.venv/bin/python -m cxr_study.jobs.job_templates jobs
 
 .PHONY: pins
 pins: .venv/installed ## Resolve constraints.txt anew, for every Python that is supported

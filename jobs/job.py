@@ -14,11 +14,11 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv, SimEnv
 
-from cxr_study import settings
-from cxr_study.jobs import METHODS
-from cxr_study.presets import PRESETS
-from cxr_study.recipe import SurgicalAggregationRecipe
-from surgical_aggregation.strategy import STRATEGIES
+from cxr_study.jobs import settings
+from cxr_study.jobs.job_templates import METHODS
+from cxr_study.jobs.presets import PRESETS
+from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 
 def main() -> None:

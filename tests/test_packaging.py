@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
-from cxr_study import cli
+from cxr_study.cli import main as cli
 from surgical_aggregation import __version__
 
 ROOT = Path(__file__).parents[1]

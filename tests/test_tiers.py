@@ -32,8 +32,8 @@ def test_every_tier_is_run_by_the_continuous_integration():
     ("path", "expected"),
     [
         ("poc/test_faults.py", "poc"),
-        ("surgical_aggregation/test_loss.py", "slow"),
-        ("surgical_aggregation/test_wire.py", "quick"),
+        ("surgical_aggregation/site/training/test_loss.py", "slow"),
+        ("surgical_aggregation/wire/test_variables.py", "quick"),
         ("test_tiers.py", "quick"),
     ],
 )

@@ -18,7 +18,7 @@ from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
     InTimeAccumulateWeightedAggregator,
 )
 
-from surgical_aggregation.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from flare import context, global_model, result

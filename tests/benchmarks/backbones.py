@@ -26,7 +26,7 @@ def row(name, strategy, folder):
 
     from body_statistics import with_statistics
     from one_process import OneProcess
-    from surgical_aggregation.network import initial_body
+    from surgical_aggregation.site.contract.architecture import initial_body
 
     def build(classes):
         keras.utils.clear_session(free_memory=False)  # names as in a process of its own

@@ -16,18 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from cxr_study import job_folder, jobs
-from cxr_study.embedded import embedded_initial_body, embedded_study
-from cxr_study.run_events import read_events
-from cxr_study.simulation import simulate
-from cxr_study.simulator_folders import server_folder
-from cxr_study.site_cut import decisions, write_sites
-from cxr_study.site_file import read_site_file, write_site_file
-from cxr_study.study_run import prepare
-from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
-from surgical_aggregation.tensorflow_runtime import cores
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.data.sites.partition import decisions, write_sites
+from cxr_study.data.sites.site_file import read_site_file, write_site_file
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulated_run import prepare
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import server_folder
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.site.training.tensorflow_setup import cores
+from surgical_aggregation.wire import variables as wire
 
 SITES = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES}
 
@@ -56,7 +56,7 @@ def with_flare(sites, site_files, threads, rounds, folder):
     """Seconds of each round in the simulator."""
     settings = {"num_rounds": rounds, "threads": threads, "min_clients": len(sites)}
     job = folder / f"job-{len(sites)}"
-    jobs.configure("surgical", job, sites=sites, settings=settings, per_site={})
+    job_templates.configure("surgical", job, sites=sites, settings=settings, per_site={})
     workspace = folder / f"workspace-{len(sites)}"
     simulate(job, workspace, sites, environment={"CXR_SITES": str(site_files)})
     record = read_events(server_folder(workspace))
@@ -65,13 +65,13 @@ def with_flare(sites, site_files, threads, rounds, folder):
 
 def train(site, site_files, knobs, threads, pipe):
     """One site's process: a round for every model that comes."""
-    from surgical_aggregation import tensorflow_runtime
+    from surgical_aggregation.site.training import tensorflow_setup
 
-    tensorflow_runtime.configure(threads, 0)
-    from cxr_study.site import ChestXraySite
-    from surgical_aggregation.head import columns
-    from surgical_aggregation.local_training import LocalTraining
-    from surgical_aggregation.training_options import TrainingOptions
+    tensorflow_setup.configure(threads, 0)
+    from cxr_study.training.chest_xray_site import ChestXraySite
+    from surgical_aggregation.aggregation.head import columns
+    from surgical_aggregation.site.training.trainer import LocalTraining
+    from surgical_aggregation.site.training.training_options import TrainingOptions
 
     options = {name: knobs[name] for name in TrainingOptions.__dataclass_fields__ if name in knobs}
     training = LocalTraining(

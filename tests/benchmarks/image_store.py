@@ -20,10 +20,10 @@ import tensorflow as tf
 from PIL import Image
 from scipy.ndimage import zoom
 
-from cxr_study.decoding import decode
-from cxr_study.image_files import locate
-from cxr_study.image_store import prepare
-from cxr_study.input_pipeline import dataset
+from cxr_study.data.images.decoding import decode
+from cxr_study.data.images.image_files import locate
+from cxr_study.data.images.image_store import prepare
+from cxr_study.training.input_pipeline import dataset
 
 BATCH = 64
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from surgical_aggregation.aggregator import SurgicalAggregator
-from surgical_aggregation.check_result import CheckResult
-from surgical_aggregation.global_model import MergeIntoGlobalModel, to_learnable
-from surgical_aggregation.select_head import SelectHead
+from surgical_aggregation.server.access.check_result import CheckResult
+from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.global_model import MergeIntoGlobalModel, to_learnable
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from flare import context, global_model, result

@@ -18,9 +18,9 @@ from PIL import Image
 from scipy.stats import t
 from sklearn.metrics import roc_auc_score
 
-from cxr_study.phantom import write_phantom
-from cxr_study.vocabulary import UNION_CLASSES
-from surgical_aggregation.tensorflow_runtime import configure
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.phantom.writers.write import write_phantom
+from surgical_aggregation.site.training.tensorflow_setup import configure
 
 SITES = ("nih", "chexpert")
 SIZE = 64
@@ -43,8 +43,8 @@ def train(parts, epochs, seed):
     """A model trained on the train and validation splits of the given sites."""
     import keras
 
-    from cxr_study.input_pipeline import dataset
-    from cxr_study.model import build
+    from cxr_study.training.input_pipeline import dataset
+    from cxr_study.training.network import build
 
     keras.utils.set_random_seed(seed)
     pictures = np.concatenate([x[split != "test"] for x, _, split in parts])
@@ -66,7 +66,7 @@ def train(parts, epochs, seed):
 
 def auroc(model, part):
     """AUROC of each class on the test split."""
-    from cxr_study.input_pipeline import dataset
+    from cxr_study.training.input_pipeline import dataset
 
     pictures, labels, split = part
     test = split == "test"

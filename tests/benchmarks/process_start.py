@@ -21,15 +21,16 @@ used = os.times()
 print(used.user + used.system, len(sys.modules), file=sys.__stdout__)
 """
 VERSION = """
-from cxr_study.cli import app
+from cxr_study.cli.main import app
 app(["--version"], standalone_mode=False)
 """
 TENSORFLOW = """
-from surgical_aggregation import tensorflow_runtime
-tensorflow_runtime.configure(1, 0)
+from surgical_aggregation.site.training import tensorflow_setup
+tensorflow_setup.configure(1, 0)
 """
 TRAINING = f"""{TENSORFLOW}
-import cxr_study.input_pipeline, cxr_study.model, surgical_aggregation.local_training
+import cxr_study.training.input_pipeline, cxr_study.training.network
+import surgical_aggregation.site.training.trainer
 """
 
 
@@ -48,7 +49,7 @@ def program(*modules, then=""):
 def processes():
     """Kind of process -> program that makes it ready."""
     server, site, poc = components("server"), components("client"), "nvflare.private.fed.app"
-    runs = "cxr_study.studies.one_run"
+    runs = "cxr_study.studies.runner.one_run"
     return {
         "surgagg --version": VERSION,
         "server, simulator": program(SIMULATOR, server),

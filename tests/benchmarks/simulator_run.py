@@ -12,11 +12,12 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study import job_folder, results
-from cxr_study.embedded import embedded_initial_body
-from cxr_study.run_events import read_events
-from cxr_study.simulation import simulate
-from cxr_study.simulator_folders import server_folder
+from cxr_study.jobs import job_folder
+from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.runs import results
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import server_folder
 
 
 class PeakMemory(threading.Thread):
@@ -44,7 +45,7 @@ def role(command):
     line = " ".join(command)
     if "simulator_worker" in line:
         return f"site {command[command.index('--client') + 1]}"
-    return "server and parents" if "cxr_study.simulator " in line else None
+    return "server and parents" if "cxr_study.runs.simulator " in line else None
 
 
 def main():

@@ -31,7 +31,7 @@ import tiny_job  # noqa: E402
 from body_statistics import with_statistics  # noqa: E402
 from cxr_study.deployment import services  # noqa: E402
 from cxr_study.deployment.flare_session import FlareSession  # noqa: E402
-from surgical_aggregation.checkpoint import save  # noqa: E402
+from surgical_aggregation.checkpoints.checkpoint import save  # noqa: E402
 from tiny_site import FEATURES, TinySite  # noqa: E402
 
 WIDTH = 512
@@ -72,7 +72,7 @@ def write_body(path):
     """Write the body that the sites start from."""
     import keras
 
-    from surgical_aggregation.network import initial_body
+    from surgical_aggregation.site.contract.architecture import initial_body
 
     keras.utils.set_random_seed(7)
     save(with_statistics(initial_body(wide_model(1))), path)

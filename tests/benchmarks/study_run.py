@@ -11,14 +11,15 @@ from pathlib import Path
 
 import psutil
 
-from cxr_study.studies import images, plan, schedule
-from cxr_study.studies.check import check
-from cxr_study.studies.data_file import read_data
-from cxr_study.studies.data_sets import data_sets
-from cxr_study.studies.machine import Machine
-from cxr_study.studies.selection import Selection
-from cxr_study.studies.study_file import read_study
-from cxr_study.training_process import ROUND
+from cxr_study.runs.training_process import ROUND
+from cxr_study.studies.plan import images, plan
+from cxr_study.studies.plan.check import check
+from cxr_study.studies.plan.data_file import read_data
+from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.selection import Selection
+from cxr_study.studies.plan.study_file import read_study
+from cxr_study.studies.runner import schedule
+from cxr_study.studies.runner.machine import Machine
 
 ROLES = ("the sites", "the server", "files and predictions")
 
@@ -51,7 +52,7 @@ def role(command):
     line = " ".join(command)
     if "simulator_worker" in line:
         return ROLES[0]
-    return ROLES[1] if "cxr_study.simulator " in line else ROLES[2]
+    return ROLES[1] if "cxr_study.runs.simulator " in line else ROLES[2]
 
 
 def profile(run, folder):

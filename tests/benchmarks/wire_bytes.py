@@ -18,17 +18,21 @@ from nvflare.apis.dxo import DXO, DataKind
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
-from cxr_study import jobs
-from cxr_study.embedded import embedded_initial_body
-from cxr_study.rows import Row
-from cxr_study.simulation import simulate
-from cxr_study.vocabulary import NIH_CLASSES, UNION_CLASSES
-from surgical_aggregation.global_model import GlobalModel, MergeIntoGlobalModel, to_learnable
-from surgical_aggregation.label_head import LabelHead
-from surgical_aggregation.network import variable_kinds
-from surgical_aggregation.select_head import SelectHead
-from surgical_aggregation.site import Site
-from surgical_aggregation.strategy import kept_at_site
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
+from cxr_study.jobs import job_templates
+from cxr_study.jobs.methods import Row
+from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.runs.simulation import simulate
+from surgical_aggregation.aggregation.strategy import kept_at_site
+from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.models.global_model import (
+    GlobalModel,
+    MergeIntoGlobalModel,
+    to_learnable,
+)
+from surgical_aggregation.site.contract.architecture import variable_kinds
+from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.site.label_head import LabelHead
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from flare import Engine, context
@@ -88,7 +92,7 @@ def serialised(model, row, classes):
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
     kernel, bias = trained["head/kernel"], trained["head/bias"]
     columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
-    method = jobs.METHODS[row.method]
+    method = job_templates.METHODS[row.method]
     held = {} if method.personal_head else columns
     fl_ctx = context("nih", classes if held else (), engine=Engine(site=FourteenClasses(classes)))
     learnable = to_learnable(GlobalModel(body, held))
@@ -109,7 +113,7 @@ def counted(row, rounds, folder):
     job, counts = folder / name / "job", folder / name / "counts"
     counts.mkdir(parents=True)
     settings = {"num_rounds": rounds, "threads": 1, "warmup_epochs": 1}
-    jobs.configure(
+    job_templates.configure(
         row.method, job, sites=("nih", "chexpert"), strategy=row.strategy, settings=settings,
         per_site={},
     )  # fmt: skip
@@ -153,7 +157,7 @@ def main():
     parser.add_argument("--simulate", action="store_true")
     options = parser.parse_args()
     fobs_initialize()
-    from cxr_study.model import build
+    from cxr_study.training.network import build
 
     networks = {"small_densenet": 64, "densenet121": 224}
     for backbone, size in networks.items():

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyhocon import ConfigFactory
 
-from cxr_study import job_folder
-from cxr_study.jobs import METHODS
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.job_templates import METHODS
 
 JOBS = Path(__file__).parents[2] / "jobs"
 NAMES = (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG)
@@ -90,7 +90,7 @@ class TestJob:
         assert deploy_map == {"app_server": ["server"], "app_client": ["nih", "chexpert"]}
 
     def test_client_configuration_names_no_class(self, job):
-        from cxr_study.vocabulary import UNION_CLASSES
+        from cxr_study.data.labels.vocabulary import UNION_CLASSES
 
         text = (JOBS / job / job_folder.CLIENT_CONFIG).read_text().lower()
         assert not [name for name in UNION_CLASSES if name.lower() in text]
@@ -106,7 +106,8 @@ class TestModel:
         gated = {
             task
             for entry in server["task_data_filters"]
-            if entry["filters"][0]["path"] == "surgical_aggregation.select_head.SelectHead"
+            if entry["filters"][0]["path"]
+            == "surgical_aggregation.server.access.select_head.SelectHead"
             for task in entry["tasks"]
         }
         client = parsed(job, job_folder.CLIENT_CONFIG)
@@ -114,7 +115,9 @@ class TestModel:
 
     def test_what_the_sites_measure_is_kept_at_the_server(self, job):
         nodes = [n for n in walk(parsed(job, job_folder.SERVER_CONFIG)) if "path" in n]
-        (tracking,) = [n for n in nodes if n["path"] == "surgical_aggregation.tracking.Tracking"]
+        (tracking,) = [
+            n for n in nodes if n["path"] == "surgical_aggregation.server.records.tracking.Tracking"
+        ]
         assert tracking["args"] == {"tracking": "{tracking}"}
 
     def test_a_site_sends_no_events(self, job):
@@ -142,8 +145,8 @@ class TestMethod:
     def test_a_column_is_declared_and_labelled_unless_the_head_stays_at_the_site(self, job):
         paths = {node["path"] for node in walk(parsed(job, NAMES[1])) if "path" in node}
         parts = {
-            "surgical_aggregation.declaration.DeclareClasses",
-            "surgical_aggregation.label_head.LabelHead",
+            "surgical_aggregation.site.declaration.DeclareClasses",
+            "surgical_aggregation.site.label_head.LabelHead",
         }
         assert paths & parts == (set() if METHODS[job].personal_head else parts)
 

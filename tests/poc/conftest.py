@@ -7,12 +7,12 @@ import pytest
 
 import deployed
 import tiny_job
-from cxr_study import jobs
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.job_code import PACKAGES
+from cxr_study.jobs import job_templates
+from cxr_study.jobs.code_shipping import PACKAGES
 from provisioned import Provisioned
-from surgical_aggregation.site_policy import SitePolicy
+from surgical_aggregation.site.contract.site_policy import SitePolicy
 from tiny_site import TinySite
 from undisturbed import undisturbed_run
 
@@ -88,7 +88,7 @@ def job(network):
 
     def make(code, name="surgical", **knobs):
         folder = network.folder / f"{name}-{code}"
-        jobs.write(name, folder / "template", code)
+        job_templates.write(name, folder / "template", code)
         knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
         template = folder / "template"
         made = tiny_job.make(folder, SITES, job=template, settings=knobs, site=tiny_job.KERAS)

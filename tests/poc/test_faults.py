@@ -11,7 +11,7 @@ import pytest
 
 import deployed
 from faulty_run import ROUNDS, SITES, FaultyRun, kill, tell, together
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 from undisturbed import PERSONAL, same, undisturbed_run
 
 SITE = {

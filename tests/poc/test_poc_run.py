@@ -18,7 +18,7 @@ from rich.console import Console
 import deployed
 import faulty_run
 import tiny_job
-from cxr_study import results
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run, poc_run, services
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
@@ -26,9 +26,9 @@ from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.ports import PortError
-from cxr_study.deployment.steps import Steps
-from cxr_study.finished_run import finished_run
-from surgical_aggregation.checkpoint import load
+from cxr_study.runs import results
+from cxr_study.runs.finished_run import finished_run
+from surgical_aggregation.checkpoints.checkpoint import load
 from tiny_run import SITES
 
 TWO = {name: SITES[name] for name in ("north", "south")}
@@ -64,7 +64,7 @@ def done(tmp_path_factory):
     kill(poc.system, ".worker_process", "south", 2)
     said = StringIO()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(poc_run.study_run, "prepare", lambda *_: None)  # the tiny sites have none
+        patch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # the tiny sites have none
         before = users_configuration()
         poc_run.run(poc, Console(file=said, width=200), lambda: None)
     assert users_configuration() == before
@@ -200,7 +200,7 @@ class TestPocSystem:
 
 
 def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
-    code = "from cxr_study.cli import main; main()"
+    code = "from cxr_study.cli.main import main; main()"
     system = PocSystem(tmp_path / "poc")
     system.prepare(deployed.PROJECT)
     command = [sys.executable, "-c", code, "poc", "start", "--folder", str(system.folder)]

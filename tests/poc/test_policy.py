@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from surgical_aggregation.local_notes import notes_file
+from surgical_aggregation.site.local_notes import notes_file
 from tiny_site import COMPLAINT
 
 

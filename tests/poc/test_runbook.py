@@ -14,16 +14,17 @@ from nvflare import cli as flare
 from nvflare.apis.fl_constant import AdminCommandNames
 from typer.testing import CliRunner
 
-from cxr_study import cli, job_folder
+from cxr_study.cli import main as cli
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.network_check import check_network
-from cxr_study.phantom import write_phantom
-from cxr_study.site_file import read_site_file
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.network_check import check_network
+from cxr_study.phantom.writers.write import write_phantom
 from provisioned import Provisioned
-from surgical_aggregation.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 ROOT = Path(__file__).parents[2]
 RUNBOOK = (ROOT / "poc" / "README.md").read_text().replace("\\\n", "")

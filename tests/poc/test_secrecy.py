@@ -13,7 +13,7 @@ from pyhocon import ConfigFactory
 
 import deployed
 import tiny_job
-from cxr_study.job_folder import CLIENT_CONFIG, SERVER_CONFIG
+from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
 from tiny_run import SITES as PLACES
 
@@ -146,7 +146,7 @@ class TestServer:
         self, run, site, process
     ):
         words = servers_words(run)
-        assert {"best_model", "surgical_aggregation.select_head.SelectHead"} < words
+        assert {"best_model", "surgical_aggregation.server.access.select_head.SelectHead"} < words
         received = run.received[site, process]
         assert {word for word in words if names(received, word)} == TOLD[process]
 

@@ -17,16 +17,17 @@ from rich.console import Console
 
 import deployed
 import study_data
+from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import services
-from cxr_study.label_table import classes
-from cxr_study.studies import predictions, test_set
-from cxr_study.studies.data_file import read_data
-from cxr_study.studies.machine import Machine
-from cxr_study.studies.make import make
-from cxr_study.studies.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
-from cxr_study.studies.selection import Selection, StudyError
-from cxr_study.studies.study_file import read_study
-from surgical_aggregation.checkpoint import load
+from cxr_study.evaluation import test_set
+from cxr_study.studies.plan.data_file import read_data
+from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
+from cxr_study.studies.plan.selection import Selection, StudyError
+from cxr_study.studies.plan.study_file import read_study
+from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner.machine import Machine
+from cxr_study.studies.runner.make import make
+from surgical_aggregation.checkpoints.checkpoint import load
 
 STUDIES = {
     "cut": {

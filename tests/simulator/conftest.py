@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import tiny_job
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 from tiny_run import KNOBS, SITES, run
 
 RECIPE = Path(__file__).parents[1] / "support/simulated_recipe.py"

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 import plain_simulator
-from cxr_study.audit import from_flare_job, write_cross_site
-from cxr_study.audit.census import STATES
-from cxr_study.audit.write import take_shared
-from cxr_study.phantom import write_phantom
-from cxr_study.site_data import load_labels
-from cxr_study.site_file import read_site_file
-from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.data.census.census import STATES
+from cxr_study.data.census.flare_counts import from_flare_job
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.reports.audit.write import take_shared, write_cross_site
 
 JOB = Path(__file__).parents[2] / "jobs/census"
 CLASSES = {"nih": NIH_CLASSES, "chexpert": CHEXPERT_CLASSES}

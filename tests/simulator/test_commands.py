@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from body_statistics import with_statistics
-from cxr_study import job_folder
-from cxr_study.class_sets import published
-from cxr_study.phantom import write_phantom
-from cxr_study.report.summary import Summary
-from cxr_study.simulation import server_folder
-from cxr_study.split_file import read_split
-from surgical_aggregation.checkpoint import digest, load, save
+from cxr_study.data.labels.class_sets import published
+from cxr_study.data.sites.split_file import read_split
+from cxr_study.evaluation.summary import Summary
+from cxr_study.jobs import job_folder
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.runs.simulation import server_folder
+from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
 
 ROOT = Path(__file__).parents[2]

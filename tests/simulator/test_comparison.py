@@ -12,12 +12,12 @@ from body_statistics import with_statistics
 from cxr_study.comparison import outcome
 from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import MEASURES
-from cxr_study.phantom import write_phantom
-from cxr_study.rows import Row
-from cxr_study.simulator_folders import checkpoint_folder
-from cxr_study.training_process import FAILED
-from cxr_study.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from surgical_aggregation.checkpoint import digest, load, save
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.jobs.methods import Row
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.runs.training_process import FAILED
+from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 
 SHARED, OWN, OTHER, ALL = MEASURES
 PERSONALISED, POOLED = Row("personalised", "fedavg"), Row("centralised", "fedbn+")
@@ -50,8 +50,8 @@ def train(cell, folder):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Row -> what `train` returns; under "missing" one without site files."""
-    from cxr_study.model import build
-    from surgical_aggregation.network import initial_body
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
 
     home = tmp_path_factory.mktemp("cells")
     write_phantom(home / "phantom", images_per_site=150, size=32)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.simulator_folders import checkpoint_folder
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
+from cxr_study.runs.simulator_folders import checkpoint_folder
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.wire import variables as wire
 from tiny_run import run
 
 SITES = {

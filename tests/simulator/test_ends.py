@@ -1,4 +1,4 @@
-"""Jobs that do not end well in FLARE's own simulator; cxr_study/test_simulation.py pretends one."""
+"""Jobs that do not end well in FLARE's own simulator; runs/test_simulation.py pretends one."""
 
 import time
 from pathlib import Path
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tiny_job
-from cxr_study.run_events import read_events
-from cxr_study.simulation import LostSiteError, SimulationError, server_folder, simulate
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import LostSiteError, SimulationError, server_folder, simulate
 from plain_simulator import processes
-from surgical_aggregation.checkpoint import Checkpoint, digest, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}

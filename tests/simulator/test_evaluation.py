@@ -6,9 +6,9 @@ import pytest
 
 import plain_simulator
 import tiny_job
-from cxr_study.federated_evaluation import read
-from cxr_study.run_events import read_events
-from cxr_study.simulator_folders import server_folder
+from cxr_study.reports.run.federated_evaluation import read
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulator_folders import server_folder
 from secrecy import forms
 from tiny_run import SITES
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tiny_job
-from cxr_study import job_folder
-from cxr_study.run_events import read_events
-from cxr_study.simulation import SimulationError, simulate
-from cxr_study.simulator_folders import server_folder
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
+from cxr_study.jobs import job_folder
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import SimulationError, simulate
+from cxr_study.runs.simulator_folders import server_folder
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.wire import variables as wire
 from tiny_run import KNOBS, SITES
 
 ROUNDS = 1

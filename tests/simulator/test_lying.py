@@ -7,11 +7,11 @@ import pytest
 
 import lying
 import tiny_job
-from cxr_study.run_events import read_events
-from cxr_study.simulation import simulate
-from cxr_study.simulator_folders import server_folder
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import server_folder
 from secrecy import names
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 
 HONEST = {
     "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},

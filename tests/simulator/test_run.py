@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from cxr_study.federated_evaluation import RESULTS_FILE
+from cxr_study.reports.run.federated_evaluation import RESULTS_FILE
 from secrecy import forms
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.wire import variables as wire
 from tiny_run import SITES
 
 UNION = sorted({name for site in SITES.values() for name in site["classes"]})

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import tiny_job
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 from tiny_run import SITES, run
 
 ALONE = """
 import sys
 from pathlib import Path
-from surgical_aggregation.tensorflow_runtime import configure
+from surgical_aggregation.site.training.tensorflow_setup import configure
 configure(1, 0)
-from cxr_study.solo_training import train_alone
-from surgical_aggregation.checkpoint import load
-from surgical_aggregation.training_options import TrainingOptions
+from cxr_study.training.baseline import train_alone
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import TinySite
 table, body, out = sys.argv[1:]
 site = TinySite("north", table)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cxr_study.run_events import read_events
+from cxr_study.runs.run_events import read_events
 from faulty_run import SITES
-from surgical_aggregation import wire
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.wire import variables as wire
 from tiny_run import run
 from undisturbed import PERSONAL, undisturbed_run
 

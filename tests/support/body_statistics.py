@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from surgical_aggregation.checkpoint import digest
-from surgical_aggregation.variable_kinds import MOVING_MEAN, MOVING_VARIANCE
+from surgical_aggregation.aggregation.variable_kinds import MOVING_MEAN, MOVING_VARIANCE
+from surgical_aggregation.checkpoints.checkpoint import digest
 
 
 def with_statistics(checkpoint):

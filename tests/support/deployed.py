@@ -10,7 +10,7 @@ import tiny_job
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.site_kit import localise_server
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 

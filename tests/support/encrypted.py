@@ -6,9 +6,9 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.lighter.impl.he import HEBuilder
 
 from flare import context
-from surgical_aggregation.homomorphic.decrypt_task import DecryptTask
-from surgical_aggregation.homomorphic.encrypt_result import EncryptResult
-from surgical_aggregation.homomorphic.encrypted_aggregator import EncryptedSurgicalAggregator
+from surgical_aggregation.encryption.decrypt_task import DecryptTask
+from surgical_aggregation.encryption.encrypt_result import EncryptResult
+from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 
 
 def provision(folder):

@@ -14,11 +14,11 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation import checkpoint
-from surgical_aggregation.checkpoint import Checkpoint
-from surgical_aggregation.executor import KerasExecutor
-from surgical_aggregation.persistor import LAST_FILE, checkpoint_folders
-from surgical_aggregation.site_identity import site_of
+from surgical_aggregation.checkpoints import checkpoint
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.persistor import LAST_FILE, checkpoint_folders
+from surgical_aggregation.site.executor import KerasExecutor
 
 LONGEST = 120.0
 """Seconds that a site is held up at most."""

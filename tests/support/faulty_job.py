@@ -5,9 +5,9 @@ import re
 
 import lying
 import tiny_job
-from cxr_study import job_folder
+from cxr_study.jobs import job_folder
 
-_EXECUTOR = re.compile(r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{')
+_EXECUTOR = re.compile(r'path = "surgical_aggregation\.site\.executor\.KerasExecutor"\s+args \{')
 
 
 def make(folder, sites, plan=(), *, job="surgical", struck=None, settings=None, claims=None):

@@ -16,15 +16,15 @@ from rich.console import Console
 
 import deployed
 import faulty_job
-from cxr_study import job_folder
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run, job_watch, services
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.steps import Steps
-from cxr_study.finished_run import SERVER
-from cxr_study.run_events import read_events
-from surgical_aggregation.checkpoint import Checkpoint, load
+from cxr_study.jobs import job_folder
+from cxr_study.runs.finished_run import SERVER
+from cxr_study.runs.run_events import read_events
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 
 SITES = {
     "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},

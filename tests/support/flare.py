@@ -8,12 +8,12 @@ from nvflare.apis.fl_constant import FLContextKey, ReservedKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation import wire
-from surgical_aggregation.declaration import CLASSES, PROCESS
-from surgical_aggregation.global_model import GlobalModel, to_learnable
-from surgical_aggregation.local_notes import notes_file
-from surgical_aggregation.site_identity import set_site
-from surgical_aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.server.access.site_identity import set_site
+from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
+from surgical_aggregation.site.declaration import CLASSES, PROCESS
+from surgical_aggregation.site.local_notes import notes_file
+from surgical_aggregation.wire import variables as wire
 
 
 class Engine:

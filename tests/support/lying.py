@@ -11,9 +11,9 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 
-from cxr_study import job_folder
-from surgical_aggregation.declaration import CLASSES
-from surgical_aggregation.executor import KerasExecutor
+from cxr_study.jobs import job_folder
+from surgical_aggregation.site.declaration import CLASSES
+from surgical_aggregation.site.executor import KerasExecutor
 
 ANSWERS = {
     0: make_reply(ReturnCode.UNSAFE_JOB),
@@ -93,7 +93,9 @@ def lie(job, *, claims=None, odd="", slow="", permitted=None):
     at_site = 'site = "{SITE_NAME}"'
     _replace(client, r"components = \[", f"components = [ {impostor(claims or {})}")
     executor = f'path = "lying.OddExecutor", args {{ {at_site}, odd = "{odd}", slow = "{slow}",'
-    _replace(client, r'path = "surgical_aggregation\.executor\.KerasExecutor"\s+args \{', executor)
+    _replace(
+        client, r'path = "surgical_aggregation\.site\.executor\.KerasExecutor"\s+args \{', executor
+    )
     if permitted is not None:
         for name in ("select_head.SelectHead", "check_result.CheckResult"):
             path = f'path = "surgical_aggregation.{name}"'

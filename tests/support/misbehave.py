@@ -7,7 +7,7 @@ import numpy as np
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.filter import Filter
 
-from surgical_aggregation.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 
 class Misbehave(Filter):

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 
-from surgical_aggregation import metrics
-from surgical_aggregation.head import LabelledHead
-from surgical_aggregation.site import SiteError
-from surgical_aggregation.stopping import check, never
-from surgical_aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation.head import LabelledHead
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.stopping import check, never
 from tiny_site import FEATURES, INPUTS, TinySite
 
 EPSILON, MOMENTUM = 1e-3, 0.9

@@ -7,7 +7,7 @@ site's process, which then starts in a third of the time. All else is as it is w
 import sys
 
 from numpy_model import ArraySite, LocalModel
-from surgical_aggregation import tensorflow_runtime
+from surgical_aggregation.site.training import tensorflow_setup
 
 __all__ = ["LocalModel", "NumpySite", "balanced_weights"]
 
@@ -21,4 +21,4 @@ class NumpySite(ArraySite):
 assert "tensorflow" not in sys.modules
 for _name in ("local_model", "loss"):
     sys.modules[f"surgical_aggregation.{_name}"] = sys.modules[__name__]
-tensorflow_runtime.configure = lambda *_: False
+tensorflow_setup.configure = lambda *_: False

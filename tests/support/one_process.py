@@ -13,20 +13,20 @@ from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
 from flare import Engine, context
-from surgical_aggregation import wire
-from surgical_aggregation.aggregator import SurgicalAggregator
-from surgical_aggregation.executor import KerasExecutor
-from surgical_aggregation.global_model import (
+from surgical_aggregation.server.access.refusal import REFUSAL
+from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.global_model import (
     MODEL_ROUND,
     GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.label_head import LabelHead
-from surgical_aggregation.refusal import REFUSAL
-from surgical_aggregation.select_head import SelectHead
-from surgical_aggregation.site import Site
+from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.site.label_head import LabelHead
+from surgical_aggregation.wire import variables as wire
 
 SITES = {"north": ("Edema", "Nodule/Mass"), "south": ("Edema", "Fracture")}
 IMAGES = 8
@@ -90,7 +90,7 @@ class OneProcess:
         build: See `NetworkSite`.
         shape: See `NetworkSite`.
         folder: Of the sites' states.
-        strategy: See `surgical_aggregation.strategy`.
+        strategy: See `surgical_aggregation.aggregation.strategy`.
         optimizer: Of the server. Default "none".
         personal_head: Default False.
         arguments: Further ones of the executor.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv
 
-from cxr_study.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.recipe import SurgicalAggregationRecipe
 from numpy_site import NumpySite
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 
 
 def received(folder):

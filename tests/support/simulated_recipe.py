@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nvflare.recipe import SimEnv
 
-from cxr_study.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.recipe import SurgicalAggregationRecipe
 from numpy_site import NumpySite
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import yaml
 
 from body_statistics import with_statistics
-from cxr_study.phantom import write_phantom
-from surgical_aggregation.checkpoint import Checkpoint, digest, save
+from cxr_study.phantom.writers.write import write_phantom
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 
 
 def write(home, initial_body, **knobs):
@@ -48,8 +48,8 @@ def write(home, initial_body, **knobs):
 
 def network():
     """An initial body to train on."""
-    from cxr_study.model import build
-    from surgical_aggregation.network import initial_body
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
 
     made = initial_body(build("tiny_densenet", 1, image_size=32), backbone="tiny_densenet")
     return with_statistics(made)

@@ -5,11 +5,12 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from cxr_study.rows import Row
-from cxr_study.studies import predictions, test_set
-from cxr_study.studies.predictions import Predicted
-from cxr_study.studies.run import Run
-from cxr_study.studies.run_folder import RUNS, TEST_SETS, Result, write_result
+from cxr_study.evaluation import test_set
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
+from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner.predictions import Predicted
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from cxr_study.rows import Row
-from cxr_study.studies.published_results import Place, Published
-from cxr_study.studies.report.tables import Column, build
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.study.tables.tables import Column, build
+from cxr_study.studies.papers.published_results import Place, Published
 
 SURGICAL = Row("surgical", "fedbn+")
 NIH = Column("NIH", "nih", ("2",))

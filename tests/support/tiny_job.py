@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from cxr_study import job_folder
-from surgical_aggregation.checkpoint import Checkpoint, digest, save
-from surgical_aggregation.variable_kinds import VariableKinds
+from cxr_study.jobs import job_folder
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from tiny_site import FEATURES, INPUTS
 
 JOBS = Path(__file__).parents[2] / "jobs"
 
-_SITE = re.compile(r'path = "cxr_study\.site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}')
+_SITE = re.compile(
+    r'path = "cxr_study\.training\.chest_xray_site\.ChestXraySite"\s+args \{(?:[^{}]|\{\w+\})*\}'
+)
 
 
 KERAS, NUMPY = "tiny_site.TinySite", "numpy_site.NumpySite"

@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 import tiny_job
-from cxr_study.run_events import read_events
-from cxr_study.simulation import simulate
-from cxr_study.simulator_folders import server_folder
-from surgical_aggregation.checkpoint import load
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import server_folder
+from surgical_aggregation.checkpoints.checkpoint import load
 
 SITES = {
     "north": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surgical_aggregation.site import Site
+from surgical_aggregation.site.contract.site import Site
 
 INPUTS, FEATURES = 3, 4
 

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
-from cxr_study import cli
+from cxr_study.cli import main as cli
 
 
 def typed(*arguments):

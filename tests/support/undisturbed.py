@@ -7,11 +7,11 @@ import numpy as np
 
 import faulty_job
 import tiny_job
-from cxr_study.simulation import simulate
-from cxr_study.simulator_folders import checkpoint_folder, server_folder
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from faulty_run import KNOBS, SITES
 from once import once
-from surgical_aggregation.checkpoint import load
+from surgical_aggregation.checkpoints.checkpoint import load
 
 PERSONAL = {"job": "personalised", "strategy": "fedbn", "num_rounds": 2}
 """Of the run in which every site has a head and batch normalisation of its own."""

@@ -8,8 +8,8 @@ from nvflare.apis.fl_context import FLContext
 
 from flare import Engine
 from numpy_model import ArraySite, LocalModel
-from surgical_aggregation import tensorflow_runtime
-from surgical_aggregation.executor import KerasExecutor
+from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.site.training import tensorflow_setup
 from tiny_site import TinySite, tiny_model
 
 
@@ -52,9 +52,9 @@ def site(tmp_path):
 @pytest.fixture
 def array_site(site, monkeypatch):
     """The same, trained by NumPy: to be the `site` of tests of what happens around training."""
-    from surgical_aggregation import local_training
+    from surgical_aggregation.site.training import trainer
 
-    monkeypatch.setattr(local_training, "LocalModel", LocalModel)
+    monkeypatch.setattr(trainer, "LocalModel", LocalModel)
     return ArraySite(site.site, site.table)
 
 
@@ -63,7 +63,7 @@ def start(site, monkeypatch, tmp_path):
     """Start an executor; TensorFlow has begun in this process, so its set-up is left out."""
     import keras
 
-    monkeypatch.setattr(tensorflow_runtime, "configure", lambda *args: False)
+    monkeypatch.setattr(tensorflow_setup, "configure", lambda *args: False)
 
     def make(policy=None, **args):
         fl_ctx = FLContext()

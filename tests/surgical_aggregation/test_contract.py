@@ -14,7 +14,7 @@ from nvflare.apis.fl_component import FLComponent
 
 import cxr_study
 import surgical_aggregation
-from surgical_aggregation.site import Site
+from surgical_aggregation.site.contract.site import Site
 
 # Arguments without a default.
 REQUIRED = {"site": "north", "members": (), "withheld": {}, "packages": ()}
@@ -110,7 +110,7 @@ class TestLayers:
         code = (
             "import sys, importlib\n"
             f"for name in {server}: importlib.import_module('surgical_aggregation.' + name)\n"
-            "import cxr_study.initial_body\n"
+            "import cxr_study.training.default_body\n"
             "sys.exit(bool({'tensorflow', 'keras'} & set(sys.modules)))"
         )
         assert subprocess.run([sys.executable, "-c", code]).returncode == 0

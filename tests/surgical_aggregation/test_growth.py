@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 
 from flare import context, global_model, result
-from surgical_aggregation import contribution, wire
-from surgical_aggregation.aggregator import SurgicalAggregator
-from surgical_aggregation.check_result import CheckResult
-from surgical_aggregation.global_model import MergeIntoGlobalModel, from_learnable, to_learnable
-from surgical_aggregation.head import LabelledHead, columns, select
-from surgical_aggregation.select_head import SelectHead
+from surgical_aggregation.aggregation import contribution
+from surgical_aggregation.aggregation.head import LabelledHead, columns, select
+from surgical_aggregation.server.access.check_result import CheckResult
+from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.global_model import (
+    MergeIntoGlobalModel,
+    from_learnable,
+    to_learnable,
+)
+from surgical_aggregation.wire import variables as wire
 
 FEW, MANY = 40, 320
 BODY = {f"layer{i}/kernel": np.ones(2, np.float32) for i in range(3)}

@@ -6,8 +6,8 @@ import pytest
 
 from body_statistics import with_statistics
 from one_process import SITES, OneProcess
-from surgical_aggregation.checkpoint import Checkpoint
-from surgical_aggregation.network import initial_body
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.site.contract.architecture import initial_body
 
 SHAPE = (6, 6, 3)
 NAMES = ("gamma", "beta", "moving_mean", "moving_variance")

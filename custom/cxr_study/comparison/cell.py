@@ -14,18 +14,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cxr_study import evaluation, solo_run, training_process
 from cxr_study.comparison import federated, outcome, solo
 from cxr_study.comparison.grid import Cell, ComparisonError
 from cxr_study.comparison.measures import Score
 from cxr_study.comparison.outcome import Ended, Outcome
-from cxr_study.evaluation import Network, TestSplit
-from cxr_study.label_table import classes as class_columns
-from cxr_study.row_job import Models
-from cxr_study.simulation import SimulationError
-from cxr_study.training_process import Tell
-from surgical_aggregation import tensorflow_runtime
-from surgical_aggregation.checkpoint import digest, load
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_scores
+from cxr_study.evaluation.test_scores import Network, TestSplit
+from cxr_study.runs import baseline_run, training_process
+from cxr_study.runs.method_job import Models
+from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.training_process import Tell
+from surgical_aggregation.checkpoints.checkpoint import digest, load
+from surgical_aggregation.site.training import tensorflow_setup
 
 
 def run(cell: Cell, folder: Path, tell: Tell) -> Outcome:
@@ -46,10 +47,10 @@ def run(cell: Cell, folder: Path, tell: Tell) -> Outcome:
     union = _union(cell)
     train = federated.train if cell.row.federated else solo.train
     trained = train(cell, ",".join(union), folder, tell)
-    tensorflow_runtime.configure(1, cell.seed)
+    tensorflow_setup.configure(1, cell.seed)
     network = _network(cell)
     splits = [
-        evaluation.load_test_split(cell.site_files / f"{site}.yaml", union, network.image_size)
+        test_scores.load_test_split(cell.site_files / f"{site}.yaml", union, network.image_size)
         for site in cell.setup.sites
     ]
     endings = {
@@ -62,13 +63,13 @@ def run(cell: Cell, folder: Path, tell: Tell) -> Outcome:
 def _union(cell: Cell) -> tuple[str, ...]:
     held: set[str] = set()
     for site in cell.setup.sites:
-        labels, _ = evaluation.read_labels(cell.site_files / f"{site}.yaml")
+        labels, _ = test_scores.read_labels(cell.site_files / f"{site}.yaml")
         held.update(class_columns(labels.table))
     return tuple(sorted(held))
 
 
 def _network(cell: Cell) -> Network:
-    knobs = solo_run.knobs("individual", solo.own_settings(cell.setup))
+    knobs = baseline_run.knobs("individual", solo.own_settings(cell.setup))
     return Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
 
 
@@ -80,13 +81,13 @@ def _measure(
     digests = {}
     for split in splits:
         checkpoint = load(models[split.site])
-        probabilities = evaluation.predict(checkpoint, network, split.pixels)
+        probabilities = test_scores.predict(checkpoint, network, split.pixels)
         if probabilities.isna().any(axis=None):
             raise ComparisonError(
                 f"the model of {models[split.site]} predicts NaN at {split.site}. Is the learning "
                 "rate too high?"
             )
-        aurocs = evaluation.class_aurocs(split, probabilities, union)
+        aurocs = test_scores.class_aurocs(split, probabilities, union)
         digests[split.site] = digest(checkpoint.variables)
         scores += [
             Score(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cxr_study import job_folder, jobs
 from cxr_study.comparison.grid import ComparisonError, Setup
-from cxr_study.network_check import check_network
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.network_check import check_network
 
 OWN_KNOBS = (
     "continues", "head_weighting", "initial_body", "min_clients", "num_rounds", "patience",
@@ -45,7 +45,9 @@ def check(setup: Setup, initial_body: Path | None) -> int:
         raise ComparisonError(f"the comparison sets the knob {own[0]!r} itself; leave it out.")
     with TemporaryDirectory() as folder:
         job = Path(folder) / "job"  # of any method: they differ in the comparison's own knobs only
-        jobs.configure("surgical", job, sites=setup.sites, settings=setup.settings, per_site={})
+        job_templates.configure(
+            "surgical", job, sites=setup.sites, settings=setup.settings, per_site={}
+        )
         knobs = job_folder.knobs(job)
     check_network(initial_body, backbone=str(knobs["backbone"]), hidden=int(str(knobs["hidden"])))
     return int(str(knobs["image_size"]))

@@ -8,9 +8,9 @@ from itertools import product
 
 from cxr_study.comparison.grid import ENDINGS, Cell
 from cxr_study.comparison.outcome import Outcome
-from cxr_study.rows import Row
-from cxr_study.seed_intervals import Interval, interval
-from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
+from cxr_study.evaluation.seed_intervals import Interval, interval
+from cxr_study.evaluation.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
+from cxr_study.jobs.methods import Row
 
 UNIQUE = ("unique classes, own site", "unique classes, other site")
 GLOBAL = ("fedavg", "fedbn+")

@@ -6,13 +6,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from cxr_study import results, row_job
 from cxr_study.comparison.grid import ENDINGS, Cell
-from cxr_study.row_job import Models
-from cxr_study.simulation import LostSiteError, simulate
-from cxr_study.simulator_folders import checkpoint_folder, server_folder
-from cxr_study.training_process import Tell
-from surgical_aggregation.persistor import LAST_FILE
+from cxr_study.runs import method_job, results
+from cxr_study.runs.method_job import Models
+from cxr_study.runs.simulation import LostSiteError, simulate
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
+from cxr_study.runs.training_process import Tell
+from surgical_aggregation.server.models.persistor import LAST_FILE
 
 
 def train(cell: Cell, union: str, folder: Path, tell: Tell) -> dict[str, tuple[Models, int]]:
@@ -67,7 +67,7 @@ def _run(
     tell: Tell,
 ) -> None:
     sites = cell.setup.sites
-    row_job.configure(
+    method_job.configure(
         cell.row,
         folder / "job",
         sites=sites,
@@ -105,4 +105,4 @@ def _workspace(folder: Path) -> Path:
 
 
 def _models(cell: Cell, folder: Path, *, best: bool) -> Models:
-    return row_job.models(cell.row, _workspace(folder), cell.setup.sites, best=best)
+    return method_job.models(cell.row, _workspace(folder), cell.setup.sites, best=best)

@@ -12,9 +12,9 @@ from cxr_study.comparison import text
 from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.summary import Summary, Verdict
-from cxr_study.page.svg import FULL_WIDTH, GLOBAL, INK, LACKED, MUTED, OWN, STYLE, svg
-from cxr_study.seed_intervals import Interval
-from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from cxr_study.evaluation.seed_intervals import Interval
+from cxr_study.evaluation.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from cxr_study.reports.page.svg import FULL_WIDTH, GLOBAL, INK, LACKED, MUTED, OWN, STYLE, svg
 
 LOOKS = dict(zip(ENDINGS, ((MUTED, "o"), (GLOBAL, "s")), strict=True))
 """Ending -> colour and marker."""

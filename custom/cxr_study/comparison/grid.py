@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cxr_study import solo_run
-from cxr_study.rows import SOLO_STRATEGIES, Row
+from cxr_study.jobs.methods import SOLO_STRATEGIES, Row
+from cxr_study.runs import baseline_run
 
 ENDINGS = ("equal rounds", "early stopping")
 """Which model of a training is measured: the last after so many rounds, or the best before it was
@@ -20,7 +20,7 @@ _STRATEGIES: Mapping[str, Sequence[str]] = {
     "partial_loss": ("fedavg", "fedbn+"),
     "vanilla": ("fedavg", "fedbn+"),
     "personalised": ("fedavg", "fedbn+", "fedbn"),
-    **{method: tuple(SOLO_STRATEGIES) for method in reversed(solo_run.METHODS)},
+    **{method: tuple(SOLO_STRATEGIES) for method in reversed(baseline_run.METHODS)},
 }
 
 ROWS = tuple(Row(method, strategy) for method, many in _STRATEGIES.items() for strategy in many)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cxr_study.comparison.grid import Cell, ComparisonError
 from cxr_study.comparison.measures import Score, mean_auroc
-from cxr_study.page.html import replace
+from cxr_study.reports.page.html import replace
 
 
 @dataclass(frozen=True)

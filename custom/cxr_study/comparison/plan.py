@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from cxr_study import evaluation
 from cxr_study.comparison.grid import Cell, Setup
-from cxr_study.embedded import embedded_initial_body, embedded_study
-from cxr_study.label_table import classes as class_columns
-from cxr_study.rows import Row
-from cxr_study.site_cut import decisions
-from cxr_study.site_file import read_site_file, write_site_file
-from cxr_study.study_run import prepare
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.sites.partition import decisions
+from cxr_study.data.sites.site_file import read_site_file, write_site_file
+from cxr_study.evaluation import test_scores
+from cxr_study.jobs.methods import Row
+from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.runs.simulated_run import prepare
 
 EQUAL_CLASSES_ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 """Trained where all sites have the same classes, to see whether they are the same."""
@@ -69,7 +69,7 @@ def equal_classes_cells(
     """
     files = {site: read_site_file(site_files / f"{site}.yaml") for site in setup.sites}
     held = [
-        set(class_columns(evaluation.read_labels(file.path)[0].table)) for file in files.values()
+        set(class_columns(test_scores.read_labels(file.path)[0].table)) for file in files.values()
     ]
     shared = sorted(set.intersection(*held))
     if not shared:

@@ -20,9 +20,9 @@ from cxr_study.comparison.check import check
 from cxr_study.comparison.grid import Cell, ComparisonError, Setup
 from cxr_study.comparison.summary import Summary
 from cxr_study.comparison.write import write
-from cxr_study.rows import Row
-from cxr_study.side_by_side import DONE, FAILS, KEPT
-from cxr_study.training_process import ROUND
+from cxr_study.jobs.methods import Row
+from cxr_study.runs.run_queue import DONE, FAILS, KEPT
+from cxr_study.runs.training_process import ROUND
 from surgical_aggregation import __version__
 
 

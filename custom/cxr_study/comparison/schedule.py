@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cxr_study import side_by_side
 from cxr_study.comparison import outcome
 from cxr_study.comparison.grid import Cell
 from cxr_study.comparison.outcome import Outcome
-from cxr_study.side_by_side import Failure, Program, Told
+from cxr_study.runs import run_queue
+from cxr_study.runs.run_queue import Failure, Program, Told
 
 COMMAND = (sys.executable, "-m", "cxr_study.comparison.cell")
 
@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-m", "cxr_study.comparison.cell")
 def run_all(
     cells: Sequence[Cell], folder: Path, *, at_once: int, told: Told[Cell]
 ) -> tuple[dict[str, Outcome], list[Failure[Cell]]]:
-    """Train what is not trained yet; see `side_by_side.run_all`.
+    """Train what is not trained yet; see `run_queue.run_all`.
 
     Args:
         cells: In this order; all have different names.
@@ -47,7 +47,7 @@ def run_all(
         command = [*COMMAND, str(spec), str(runs / cell.name), str(kept(cell))]
         return Program(command, runs / f"{cell.name}.log")
 
-    failures = side_by_side.run_all(
+    failures = run_queue.run_all(
         cells,
         prepare=prepare,
         is_made=lambda cell: outcome.read(kept(cell), cell) is not None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from cxr_study import solo_run
 from cxr_study.comparison.grid import ENDINGS, Cell, Setup
-from cxr_study.row_job import Models
-from cxr_study.solo_files import BEST_FILE, LAST_FILE
-from cxr_study.solo_run import SoloRun
-from cxr_study.training_process import Tell
-from surgical_aggregation.checkpoint import load
+from cxr_study.runs import baseline_run
+from cxr_study.runs.baseline_run import SoloRun
+from cxr_study.runs.method_job import Models
+from cxr_study.runs.training_process import Tell
+from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE
+from surgical_aggregation.checkpoints.checkpoint import load
 
 _EQUAL_FILE = "equal_rounds.npz"
 
@@ -47,7 +47,7 @@ def _train(cell: Cell, union: str, sites: tuple[str, ...], out: Path, tell: Tell
     }
     if cell.row.method != "individual":
         settings["union"] = union
-    knobs = solo_run.knobs(cell.row.method, settings)
+    knobs = baseline_run.knobs(cell.row.method, settings)
 
     def after_round(done: int, _: int) -> None:
         if done == setup.rounds + 1:  # the newest model on disk is the one this round started from
@@ -55,11 +55,11 @@ def _train(cell: Cell, union: str, sites: tuple[str, ...], out: Path, tell: Tell
         tell(done)
 
     run = SoloRun(cell.row.method, sites, knobs, out, cell.site_files, cell.initial_body)
-    solo_run.train(run, after_round, at_least=setup.rounds)
+    baseline_run.train(run, after_round, at_least=setup.rounds)
     if setup.most_rounds == setup.rounds:
         shutil.copyfile(out / LAST_FILE, out / _EQUAL_FILE)
 
 
 def own_settings(setup: Setup) -> dict[str, object]:
     """The settings that mean something without a federation."""
-    return {name: value for name, value in setup.settings.items() if name in solo_run.KNOBS}
+    return {name: value for name, value in setup.settings.items() if name in baseline_run.KNOBS}

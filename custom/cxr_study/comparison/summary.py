@@ -9,8 +9,8 @@ from cxr_study.comparison.claims import CLAIMS, Claim, Finding, findings
 from cxr_study.comparison.grid import ENDINGS, Setup
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.outcome import Outcome
-from cxr_study.rows import Row
-from cxr_study.seed_intervals import Interval, interval
+from cxr_study.evaluation.seed_intervals import Interval, interval
+from cxr_study.jobs.methods import Row
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from cxr_study.comparison.claims import EQUAL_CLASSES, Finding
 from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.summary import Line, Summary, Verdict
-from cxr_study.rows import Row
-from cxr_study.seed_intervals import Interval
-from cxr_study.verdicts import REPRODUCED
+from cxr_study.evaluation.seed_intervals import Interval
+from cxr_study.evaluation.verdicts import REPRODUCED
+from cxr_study.jobs.methods import Row
 
 NOT_DEFINED, FAILED = "not defined", "failed"
 

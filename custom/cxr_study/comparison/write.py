@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from cxr_study import jobs
 from cxr_study.comparison import text
 from cxr_study.comparison.claims import EQUAL_CLASSES
 from cxr_study.comparison.grid import ENDINGS
@@ -19,9 +18,10 @@ from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.outcome import Outcome
 from cxr_study.comparison.plan import EQUAL_CLASSES_ROUNDS, EQUAL_CLASSES_ROWS
 from cxr_study.comparison.summary import Summary
-from cxr_study.page.html import replace, template
-from cxr_study.rows import TITLES
-from cxr_study.seed_intervals import Interval
+from cxr_study.evaluation.seed_intervals import Interval
+from cxr_study.jobs import job_templates
+from cxr_study.jobs.methods import TITLES
+from cxr_study.reports.page.html import replace, template
 
 FORMAT = 1
 """Number of the layout of comparison.json."""
@@ -29,7 +29,9 @@ FORMAT = 1
 HEADS: Mapping[str, str] = MappingProxyType(
     {
         **{
-            title: jobs.METHODS[name].head for name, title in TITLES.items() if name in jobs.METHODS
+            title: job_templates.METHODS[name].head
+            for name, title in TITLES.items()
+            if name in job_templates.METHODS
         },
         TITLES["individual"]: "A site trains a model of its own classes on its own images.",
         TITLES["centralised"]: "All images in one place; classes that their site does not label "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.job_watch import Progress
-from cxr_study.deployment.steps import Steps
-from cxr_study.finished_run import SERVER
+from cxr_study.runs.finished_run import SERVER
 
 
 def attend(

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cxr_study import job_folder
+from cxr_study.common.round_progress import RoundProgress, round_bars
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import End
 from cxr_study.deployment.jobs_left import Rounds, copied, rounds_left
-from cxr_study.deployment.steps import Steps
-from cxr_study.finished_run import SERVER
-from cxr_study.job_failure import JobFailedError
-from cxr_study.round_progress import RoundProgress, round_bars
+from cxr_study.jobs import job_folder
+from cxr_study.runs.finished_run import SERVER
+from cxr_study.runs.job_failure import JobFailedError
 
 _SITES_PATIENCE = 120.0
 """Seconds to wait for a job's sites; then FLARE decides whether it starts without."""

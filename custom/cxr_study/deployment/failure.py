@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study import flare_log, run_faults
 from cxr_study.deployment.job_watch import End
-from cxr_study.flare_log import LoggedError
-from surgical_aggregation.local_notes import notes_file
+from cxr_study.runs import flare_log, run_faults
+from cxr_study.runs.flare_log import LoggedError
+from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
 NEVER_RAN = ("FINISHED:FAILED_TO_RUN", "FINISHED:CANT_SCHEDULE", "FINISHED:ABANDONED")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.run_events import read_events
-from surgical_aggregation.run_record import RunRecord
+from cxr_study.runs.run_events import read_events
+from surgical_aggregation.server.records.run_record import RunRecord
 
 POLL = 1.0
 """Seconds between two looks at a job."""

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cxr_study.finished_run import SERVER
-from surgical_aggregation import lineage
-from surgical_aggregation.checkpoint import load
-from surgical_aggregation.persistor import LAST_FILE
+from cxr_study.runs.finished_run import SERVER
+from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.server.models.persistor import LAST_FILE
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
         return None
     manifest = load(last).manifest
     earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
-    made = int(manifest["round"]) - min(earlier, default=lineage.first_round(manifest))
-    return Rounds(made, made + lineage.missing_rounds(manifest))
+    made = int(manifest["round"]) - min(earlier, default=continuation.first_round(manifest))
+    return Rounds(made, made + continuation.missing_rounds(manifest))
 
 
 def copied(places: Mapping[str, Path], job_id: str, folder: Path) -> Path | None:

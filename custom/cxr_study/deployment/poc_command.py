@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cxr_study.cache import cache_dir
+from cxr_study.common.cache import cache_dir
 from cxr_study.deployment.poc_project import PocError
 
 _WORKSPACE = "system"

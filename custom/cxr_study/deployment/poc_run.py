@@ -10,18 +10,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study import job_folder, study_run
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.deployment.steps import Steps
-from cxr_study.embedded import embedded_initial_body, embedded_study
-from cxr_study.finished_run import RESULTS, SITES, write_facts
-from cxr_study.job_settings import JobError, Settings
-from cxr_study.network_check import check_network
-from cxr_study.study_check import check_site_files
-from surgical_aggregation import tensorflow_runtime
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs.network_check import check_network
+from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.runs import simulated_run
+from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
+from cxr_study.runs.run_check import check_site_files
+from surgical_aggregation.site.training import tensorflow_setup
 
 POC = "poc"
 """In a run's folder: the POC's."""
@@ -121,7 +122,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     if poc.site_files is None:
         embedded_study()
     elif "image_size" in knobs:
-        study_run.prepare(poc.site_files, poc.sites, int(str(knobs["image_size"])))
+        simulated_run.prepare(poc.site_files, poc.sites, int(str(knobs["image_size"])))
     if "initial_body" in knobs and _initial_body(knobs) is None:
         embedded_initial_body()
     system = poc.system
@@ -171,7 +172,7 @@ def _shared_cores(poc: PocRun) -> Settings:
     """
     if job_folder.knobs(poc.job).get("threads") != 0:
         return {}
-    return {"threads": tensorflow_runtime.shared_cores(len(poc.sites))}
+    return {"threads": tensorflow_setup.shared_cores(len(poc.sites))}
 
 
 def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:

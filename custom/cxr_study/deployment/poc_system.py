@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cxr_study import flare_log
 from cxr_study.deployment import poc_command, services
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_folder import MARK, PocFolder
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.ports import check_free, free_port, wait_for_listener
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from surgical_aggregation.site_policy import NO_POLICY, SitePolicy
+from cxr_study.runs import flare_log
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 
 @dataclass(frozen=True)

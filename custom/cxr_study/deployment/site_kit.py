@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cxr_study.job_code import PACKAGES
-from surgical_aggregation.site_policy import SitePolicy
+from cxr_study.jobs.code_shipping import PACKAGES
+from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
 """Name of the privacy scope that every job gets which names none."""
 
-GATE = "surgical_aggregation.policy_gate.PolicyGate"
+GATE = "surgical_aggregation.site.result_gate.PolicyGate"
 
 CARRIERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}

@@ -8,7 +8,7 @@ from cxr_study.comparison.grid import ENDINGS, Cell, Setup
 from cxr_study.comparison.measures import Score
 from cxr_study.comparison.outcome import Ended, Outcome
 from cxr_study.comparison.summary import Summary, lines, verdicts
-from cxr_study.rows import Row
+from cxr_study.jobs.methods import Row
 
 SETUP = Setup(("nih", "chexpert"), rounds=2, most_rounds=4, patience=1, settings={"epochs": 1})
 

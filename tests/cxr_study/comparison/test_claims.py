@@ -3,8 +3,8 @@ import pytest
 from cxr_study.comparison.claims import CLAIMS, equal_classes, findings
 from cxr_study.comparison.grid import ENDINGS, ROWS
 from cxr_study.comparison.measures import MEASURES
-from cxr_study.rows import Row
-from cxr_study.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from cxr_study.evaluation.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from cxr_study.jobs.methods import Row
 
 SHARED, OWN, OTHER, ALL = MEASURES
 COLLAPSE, PARTIAL, FEDBN_PLUS = CLAIMS

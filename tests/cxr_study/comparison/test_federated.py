@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from cxr_study.comparison import federated
-from cxr_study.rows import Row
-from cxr_study.simulation import LostSiteError
-from cxr_study.simulator_folders import checkpoint_folder, server_folder
+from cxr_study.jobs.methods import Row
+from cxr_study.runs.simulation import LostSiteError
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 
 UNION = "Edema,Fracture,Mass"
 
@@ -47,7 +47,7 @@ def train(made_up, tmp_path, monkeypatch):
             watch(events)
 
         monkeypatch.setattr(federated, "simulate", simulate)
-        monkeypatch.setattr(federated.row_job, "configure", configure)
+        monkeypatch.setattr(federated.method_job, "configure", configure)
         cell = made_up.cell(seed=7)
         setup = dataclasses.replace(cell.setup, rounds=rounds, most_rounds=most_rounds, patience=3)
         cell = dataclasses.replace(cell, row=row, setup=setup)

@@ -2,10 +2,10 @@ import pytest
 
 from cxr_study.comparison import plan
 from cxr_study.comparison.grid import ROWS, Setup
-from cxr_study.label_table import classes
-from cxr_study.phantom import write_phantom
-from cxr_study.site_data import load_labels
-from cxr_study.site_file import read_site_file
+from cxr_study.data.labels.label_table import classes
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.phantom.writers.write import write_phantom
 
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})
 

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from cxr_study.comparison import run as comparison
 from cxr_study.comparison.grid import ComparisonError, Setup
-from cxr_study.phantom import write_phantom
-from cxr_study.rows import Row
-from cxr_study.side_by_side import DONE, FAILS, STARTS, Failure
+from cxr_study.jobs.methods import Row
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.runs.run_queue import DONE, FAILS, STARTS, Failure
 
 ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})

@@ -7,7 +7,7 @@ import pytest
 
 from cxr_study.comparison import cell, outcome, schedule
 from cxr_study.comparison.grid import ComparisonError
-from cxr_study.side_by_side import DONE, FAILS, KEPT, STARTS
+from cxr_study.runs.run_queue import DONE, FAILS, KEPT, STARTS
 
 DO = 'shutil.copyfile(made, kept); note("done")\n'
 

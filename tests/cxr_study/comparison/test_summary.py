@@ -5,7 +5,7 @@ import pytest
 from cxr_study.comparison.grid import ENDINGS
 from cxr_study.comparison.measures import MEASURES
 from cxr_study.comparison.summary import lines, verdicts
-from cxr_study.rows import Row
+from cxr_study.jobs.methods import Row
 
 SHARED, OWN, OTHER, ALL = MEASURES
 ROW = Row("surgical", "fedbn+")

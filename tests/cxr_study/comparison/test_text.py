@@ -7,8 +7,8 @@ from rich.console import Console
 from cxr_study.comparison import text
 from cxr_study.comparison.claims import Finding
 from cxr_study.comparison.grid import ENDINGS
-from cxr_study.rows import Row
-from cxr_study.seed_intervals import Interval
+from cxr_study.evaluation.seed_intervals import Interval
+from cxr_study.jobs.methods import Row
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import attended_job, job_watch
 from cxr_study.deployment.deployed_run import DeployedRunError
-from cxr_study.deployment.steps import Steps
 
 ERROR = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
 

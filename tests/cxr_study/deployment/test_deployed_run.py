@@ -5,12 +5,12 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study import job_folder
+from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run, job_watch
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, run
 from cxr_study.deployment.flare_session import SessionError
-from cxr_study.deployment.steps import Steps
-from surgical_aggregation.checkpoint import Checkpoint, save
+from cxr_study.jobs import job_folder
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
 

@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.job_watch import End, Progress
-from surgical_aggregation.executor import CANNOT_TAKE_PART
+from surgical_aggregation.site.executor import CANNOT_TAKE_PART
 
 JOB = "1234"
 RAISED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'

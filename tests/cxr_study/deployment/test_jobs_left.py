@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cxr_study.deployment.jobs_left import Rounds, copied, rounds_left
-from surgical_aggregation.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 MODEL = {
     "round": 9,

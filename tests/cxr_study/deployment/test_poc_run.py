@@ -6,14 +6,14 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study import job_folder
 from cxr_study.deployment import deployed_run, poc_run
 from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.finished_run import finished_run
-from cxr_study.job_settings import JobError
-from cxr_study.network_check import InitialBodyError
-from surgical_aggregation.checkpoint import Checkpoint, save
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.network_check import InitialBodyError
+from cxr_study.runs.finished_run import finished_run
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = ("north", "south")
 PROJECT = Path(__file__).parents[3] / "poc/project.yml"
@@ -71,7 +71,7 @@ def did(monkeypatch):
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
     monkeypatch.setattr(poc_run, "embedded_study", lambda: did.append("phantom"))
     monkeypatch.setattr(poc_run, "embedded_initial_body", lambda: did.append("body"))
-    monkeypatch.setattr(poc_run.study_run, "prepare", lambda *_: did.append("decode"))
+    monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 
 
@@ -109,7 +109,7 @@ def test_what_a_report_needs_is_left(go):
 
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
 def test_sites_share_the_cores_unless_they_are_told_otherwise(go, monkeypatch, asked, threads):
-    monkeypatch.setattr("surgical_aggregation.tensorflow_runtime.cores", lambda: 7)
+    monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)
     assert job_folder.knobs(go(**asked) / "job")["threads"] == threads
 
 

@@ -13,7 +13,7 @@ from nvflare.lighter.provisioner import Provisioner
 from nvflare.security.security import FLAuthorizer
 
 from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
-from surgical_aggregation.site_policy import SitePolicy
+from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 POC = Path(__file__).parents[3] / "poc"
 
@@ -61,7 +61,7 @@ class TestSite:
         assert scope["name"] == privacy["default_scope"]
         assert SitePolicy(**{**scope["properties"], "share": ("Edema",)}) == policy
         assert [f["path"] for f in scope["task_result_filters"]] == [
-            "surgical_aggregation.policy_gate.PolicyGate"
+            "surgical_aggregation.site.result_gate.PolicyGate"
         ]
 
     def test_a_folder_of_site_files_is_found_from_wherever_flare_starts(self, kits, monkeypatch):

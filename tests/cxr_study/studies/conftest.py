@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import study_data
-from cxr_study.studies.data_file import read_data
+from cxr_study.studies.plan.data_file import read_data
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""The maths of surgical aggregation: no FLARE, no Keras."""

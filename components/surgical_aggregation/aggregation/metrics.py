@@ -1,0 +1,187 @@
+"""Per-class binary cross-entropy and area under the ROC curve."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.aggregation.limits import Limits
+
+Floats = NDArray[np.floating]
+
+IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
+"""How the names of `counts` begin."""
+
+REPORTED = {
+    "bce": (math.inf, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
+    POSITIVES: (math.inf, True), NEGATIVES: (math.inf, True), "train_loss": (math.inf, False),
+    "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
+    "train_seconds": (math.inf, False),
+}  # fmt: skip
+"""What a site may report: how the names begin -> (largest value, whether there is one a class).
+
+The smallest value is 0, and no value is infinite."""
+
+_EPSILON = 1e-7  # as Keras: probabilities of exactly 0 or 1 must not give an infinite loss
+
+
+def bce(labels: Floats, probabilities: Floats) -> Floats:
+    """Mean binary cross-entropy of each class, in nats, over its labelled images.
+
+    Args:
+        labels: 1, 0, a number between (smoothed) or NaN (not labelled), shape (images, classes).
+        probabilities: In [0, 1], same shape.
+
+    Returns:
+        Shape (classes,); NaN for a class without a label, or with a probability that is NaN.
+    """
+    p = np.clip(probabilities.astype(np.float64), _EPSILON, 1 - _EPSILON)
+    loss = -(labels * np.log(p) + (1 - labels) * np.log1p(-p))
+    labelled = ~np.isnan(labels)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(labelled, loss, 0.0).sum(axis=0) / labelled.sum(axis=0))
+
+
+def auroc(labels: Floats, scores: Floats) -> Floats:
+    """Area under the ROC curve of each class, over its labelled images.
+
+    By ranks (Mann-Whitney), ties counting half; all classes at once.
+
+    Args:
+        labels: 1, 0 or NaN (not labelled), shape (images, classes). A number between (smoothed) is
+            no ground truth, and left out as well.
+        scores: Any monotone score, same shape.
+
+    Returns:
+        Shape (classes,); NaN, "not defined", for a class without positives or without negatives,
+        or with a score that is NaN.
+    """
+    positive, negative = labels == 1, labels == 0
+    # Images without the label rank above all others, and so leave the others' ranks alone.
+    ranks = _mid_ranks(np.where(positive | negative, scores, np.inf))
+    positives = positive.sum(axis=0)
+    negatives = negative.sum(axis=0)
+    rank_sum = np.where(positive, ranks, 0.0).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _mid_ranks(scores: Floats) -> NDArray[np.float64]:
+    """Ranks from 1 in each column, ties sharing their mean; NaN in a column with a NaN.
+
+    What `scipy.stats.rankdata` gives, whose import costs a site's process a second.
+    """
+    ranks = np.full(scores.shape, np.nan)
+    for column, values in enumerate(scores.T):
+        if not np.isnan(values).any():
+            _, place, ties = np.unique(values, return_inverse=True, return_counts=True)
+            ranks[:, column] = (np.cumsum(ties) - (ties - 1) / 2)[place]
+    return ranks
+
+
+def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> dict[str, float]:
+    """Metrics by name, as they are sent to the server and logged.
+
+    Returns:
+        "bce" and "auroc", means over the classes for which they are defined, then "bce/<class>" and
+        "auroc/<class>"; what is not defined is left out.
+    """
+    values: dict[str, float] = {}
+    for metric, per_class in (
+        ("bce", bce(labels, probabilities)),
+        ("auroc", auroc(labels, probabilities)),
+    ):
+        defined = {c: float(v) for c, v in zip(classes, per_class, strict=True) if np.isfinite(v)}
+        if defined:
+            values[metric] = float(np.mean(list(defined.values())))
+        values.update({f"{metric}/{name}": value for name, value in defined.items()})
+    return values
+
+
+def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
+    """Numbers of images behind the metrics, by name, as they are sent to the server.
+
+    Returns:
+        "images", then "positives/<class>" and "negatives/<class>", as floats like all metrics. A
+        smoothed label is neither.
+    """
+    values = {IMAGES: float(len(labels))}
+    for column, name in enumerate(classes):
+        values[f"{POSITIVES}/{name}"] = float((labels[:, column] == 1).sum())
+        values[f"{NEGATIVES}/{name}"] = float((labels[:, column] == 0).sum())
+    return values
+
+
+def fault(values: object, classes: Collection[str] | None) -> str | None:
+    """Why what a site reports must be refused; None when it may be read by anybody.
+
+    Args:
+        values: What came in the place of named values.
+        classes: Those that the site holds; None where heads stay at their sites: then as many as a
+            site may have, whatever their names.
+
+    Returns:
+        The first fault found, in words that name the value: it is no mapping, a name is none of
+        `REPORTED` or of another's class, or a value no finite number in its range.
+    """
+    if not isinstance(values, Mapping):
+        return f"metrics must be numbers by name; got {type(values).__name__}"
+    if len(values) > len(REPORTED) * Limits().site_classes:
+        return f"metrics must be of {Limits().site_classes} classes at most; got {len(values)}"
+    held = None if classes is None else set(classes)
+
+    def known(about: str) -> bool:
+        return unfit(about) is None if held is None else about in held
+
+    for name, value in values.items():
+        kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
+        largest, by_class = REPORTED.get(kind, (0.0, False))
+        if kind not in REPORTED or (slash and not (by_class and known(about))):
+            return f"there is no metric {reprlib.repr(name)} that the site could report"
+        number = type(value) in (int, float) or isinstance(value, np.floating)
+        if not number or not 0 <= _float(value) <= largest or _float(value) == math.inf:
+            got = reprlib.repr(value)
+            return f"{name!r} must be a number from 0 to {largest:g}; got {got}"
+    return None
+
+
+def _float(value: Any) -> float:
+    """A number as a float; NaN where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def numbers(values: Mapping[str, float]) -> dict[str, float]:
+    """Named values in which `fault` finds none, as numbers that everything can write."""
+    return {name: float(value) for name, value in values.items()}
+
+
+def disclosed(
+    values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
+) -> dict[str, float]:
+    """What of named values may leave a site.
+
+    Args:
+        values: Metrics and counts by name.
+        withheld: Classes of which nothing may.
+        with_counts: Whether `counts` may.
+    """
+    kept = {}
+    for name, value in values.items():
+        kind, _, about = name.partition("/")
+        if about not in withheld and (with_counts or kind not in (IMAGES, POSITIVES, NEGATIVES)):
+            kept[name] = value
+    return kept
+
+
+def summary(values: Mapping[str, float]) -> str:
+    """The means among named values, for a log."""
+    return ", ".join(f"{name} {values[name]:.4f}" for name in ("bce", "auroc") if name in values)

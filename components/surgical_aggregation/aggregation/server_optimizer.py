@@ -1,0 +1,134 @@
+"""The server's optimizer: a round's aggregate taken as a step, not as the next model.
+
+With x the last global model and a the round's aggregate, d = a - x is the round's step. Per
+variable, with learning rate h and momentum b,
+
+    none      x' = a
+    fedavgm   m' = b m + d                             x' = x + h m'
+    fedadam   m' = b m + (1 - b) d
+              v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
+
+Moments belong to the variable, not to the round: where a class has no holder in a round, neither
+its column nor its moments move.
+
+Source:
+    FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
+    Optimization", ICLR 2021, Algorithm 2, without bias correction and with v starting at t^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.averaging import Array, Variables
+
+    Moments = Mapping[str, Array]
+    Step = tuple[Array, dict[str, Array]]
+
+SQUARE_DECAY = 0.99
+"""c, the decay of FedAdam's second moment (Reddi et al.)."""
+
+ADAPTIVITY = 1e-3
+"""t, below which FedAdam takes a step for noise (Reddi et al.'s tau)."""
+
+
+class OptimizerError(ValueError):
+    """An optimizer is unknown, or its setting is out of range."""
+
+
+def _fedavgm(d: Array, moments: Moments, momentum: float) -> Step:
+    velocity = momentum * moments.get("velocity", 0.0) + d
+    return velocity, {"velocity": velocity}
+
+
+def _fedadam(d: Array, moments: Moments, momentum: float) -> Step:
+    import numpy as np
+
+    mean = momentum * moments.get("mean", 0.0) + (1 - momentum) * d
+    square = SQUARE_DECAY * moments.get("square", ADAPTIVITY**2) + (1 - SQUARE_DECAY) * d**2
+    return mean / (np.sqrt(square) + ADAPTIVITY), {"mean": mean, "square": square}
+
+
+_RULES: dict[str, tuple[tuple[str, ...], Callable[[Array, Moments, float], Step]]] = {
+    "fedavgm": (("velocity",), _fedavgm),
+    "fedadam": (("mean", "square"), _fedadam),
+}
+
+OPTIMIZERS = ("none", *_RULES)
+
+
+def check(optimizer: str, learning_rate: float, momentum: float) -> None:
+    """Refuse an unknown optimizer and settings out of range.
+
+    Raises:
+        OptimizerError: `optimizer` is none of `OPTIMIZERS`, the learning rate is not above 0, or
+            the momentum is not in [0, 1).
+    """
+    if optimizer not in OPTIMIZERS:
+        raise OptimizerError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
+    if not learning_rate > 0:
+        raise OptimizerError(f"learning_rate must be above 0; got {learning_rate!r}.")
+    if not 0 <= momentum < 1:
+        raise OptimizerError(f"momentum must be at least 0 and below 1; got {momentum!r}.")
+
+
+def step(
+    optimizer: str,
+    last: Variables,
+    aggregate: Variables,
+    moments: Variables,
+    *,
+    statistics: Collection[str] = (),
+    learning_rate: float,
+    momentum: float,
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Take a round's step.
+
+    A variable that is new to the global model is taken as it is, and so are batch-norm moving
+    statistics: a step beyond the sites' variances could make one negative. Computed in float64;
+    moments are kept in the variable's own dtype, or float32 where that is narrower, so that a
+    continued run takes the same steps.
+
+    Args:
+        optimizer: One of `OPTIMIZERS`.
+        last: The global model's variables by name.
+        aggregate: The round's averages; variables that nobody sent are not in it.
+        moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
+        statistics: Names of batch normalisation's running means and variances. Default: none.
+        learning_rate: h above.
+        momentum: b above.
+
+    Returns:
+        The aggregate's variables after the step, in their own dtypes, and the moments; either with
+        infinite values where their dtype cannot hold the step.
+    """
+    if optimizer == "none":
+        return dict(aggregate), {}
+    import numpy as np  # those who only `check` need none
+
+    kinds, rule = _RULES[optimizer]
+    after = {k: moments[k] for k in moments if k.partition("/")[0] in kinds}
+    stepped = {}
+    for name, value in aggregate.items():
+        if name not in last or name in statistics:
+            stepped[name] = value
+            continue
+        start = last[name].astype(np.float64)
+        before = {
+            kind: after[f"{kind}/{name}"].astype(np.float64)
+            for kind in kinds
+            if f"{kind}/{name}" in after
+        }
+        kept = np.promote_types(value.dtype, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is the caller's
+            direction, new = rule(value - start, before, momentum)
+            stepped[name] = np.asarray(start + learning_rate * direction, value.dtype)
+            after |= {f"{kind}/{name}": np.asarray(moment, kept) for kind, moment in new.items()}
+    return stepped, after
+
+
+def without(moments: Variables, names: set[str]) -> dict[str, Array]:
+    """Moments of all variables but those called `names`."""
+    return {k: value for k, value in moments.items() if k.partition("/")[2] not in names}

@@ -1,0 +1,95 @@
+"""Strategy f: what becomes of batch normalisation, and so what a site sends of its body.
+
+| strategy | at the site | on the wire | global model |
+|---|---|---|---|
+| fedavg | trained | averaged with everything else | yes |
+| fedbn | trained, stays at the site | never sent | one model per site |
+| fedbn+ | frozen at the initial body's values | never sent by a site | yes |
+
+What is constant (see `variable_kinds`) is never sent. Layer normalisation and the like are trained
+and averaged with everything else.
+
+Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from surgical_aggregation.aggregation.variable_kinds import MOVING_MEAN, VariableKinds
+
+if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.averaging import Variables
+
+STRATEGIES = ("fedavg", "fedbn", "fedbn+")
+
+HEAD_LAYER = "head"
+"""Name of the head's layer in a site's model."""
+
+
+class StrategyError(ValueError):
+    """A strategy is unknown, or the body to start from is not fit for it."""
+
+
+def check(strategy: str) -> None:
+    """Refuse an unknown strategy.
+
+    Raises:
+        StrategyError: It is none of `STRATEGIES`.
+    """
+    if strategy not in STRATEGIES:
+        raise StrategyError(f"strategy must be one of {STRATEGIES}; got {strategy!r}.")
+
+
+def check_start(strategy: str, kinds: VariableKinds, body: Variables) -> None:
+    """Refuse to freeze batch normalisation that has never seen an image.
+
+    With running means of 0 and variances of 1 in every layer nothing is normalised, and under
+    fedbn+ nothing ever will be: such a network hardly learns.
+
+    Args:
+        strategy: One of `STRATEGIES`.
+        kinds: Of the body's variables.
+        body: Body variables by path that the run starts from.
+
+    Raises:
+        StrategyError: The strategy is fedbn+, and all running means are 0 and variances 1.
+    """
+    statistics = kinds.statistics
+    untouched = [(body[p] == (0 if p.endswith(MOVING_MEAN) else 1)).all() for p in statistics]
+    if strategy == "fedbn+" and untouched and all(untouched):
+        raise StrategyError(
+            "strategy 'fedbn+' freezes batch normalisation as the initial body has it, which must "
+            f"have been trained; got running means of 0 and variances of 1 in all "
+            f"{len(statistics)} variables, as random weights have them. Take 'fedavg' or 'fedbn', "
+            "or an initial body with trained weights (`surgagg init --weights`)."
+        )
+
+
+def kept_at_site(strategy: str, kinds: VariableKinds) -> frozenset[str]:
+    """Paths of the body variables that a site does not send.
+
+    Args:
+        strategy: One of `STRATEGIES`.
+        kinds: Of the body's variables.
+
+    Example:
+        >>> kept_at_site("fedbn+", VariableKinds(frozenset({"bn/gamma"})))
+        frozenset({'bn/gamma'})
+    """
+    return kinds.constant if strategy == "fedavg" else kinds.constant | kinds.batch_norm
+
+
+def personal(strategy: str, kinds: VariableKinds) -> frozenset[str]:
+    """Paths of the body variables of which every site trains its own."""
+    return kinds.batch_norm if strategy == "fedbn" else frozenset()
+
+
+def has_personal(strategy: str, *, personal_head: bool = False) -> bool:
+    """Whether every site ends with a model of its own.
+
+    Args:
+        strategy: One of `STRATEGIES`.
+        personal_head: Whether the head stays at its site.
+    """
+    return personal_head or strategy == "fedbn"

@@ -1,0 +1,70 @@
+"""Which variables of a body are batch normalisation's, and which never change in a run.
+
+A site knows both from its network's layers (`network.variable_kinds`). The server has no network:
+whoever makes an initial body writes them into its manifest, from where they go on to every model of
+a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.averaging import Variables
+
+KINDS = "variable_kinds"
+"""In a manifest: {"batch_norm": [paths], "constant": [paths]}."""
+
+MOVING_MEAN = "/moving_mean"
+MOVING_VARIANCE = "/moving_variance"
+"""How the path of a batch-norm layer's running mean and variance ends, as Keras calls them."""
+
+_OF_A_LAYER = (MOVING_MEAN, MOVING_VARIANCE, "/gamma", "/beta")
+
+
+@dataclass(frozen=True)
+class VariableKinds:
+    """Paths of the body variables that are not trained and averaged like all others.
+
+    Attributes:
+        batch_norm: Of layers of batch normalisation: scale, shift, running mean and variance.
+        constant: Neither trained nor batch normalisation's, or no floating numbers: what
+            `keras.layers.Normalization` has adapted to, counts, frozen layers. They are the initial
+            body's for ever: no site sends them, and none is averaged.
+    """
+
+    batch_norm: frozenset[str] = frozenset()
+    constant: frozenset[str] = frozenset()
+
+    @property
+    def statistics(self) -> frozenset[str]:
+        """Running means and variances of batch normalisation, which no gradient moves."""
+        return frozenset(p for p in self.batch_norm if p.endswith((MOVING_MEAN, MOVING_VARIANCE)))
+
+    def facts(self) -> dict[str, Any]:
+        """For the manifest of a model."""
+        return {KINDS: {"batch_norm": sorted(self.batch_norm), "constant": sorted(self.constant)}}
+
+
+def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
+    """Kinds of a model's body variables, as its manifest says.
+
+    A checkpoint of before, or from elsewhere, may say nothing. Then a layer that has both a
+    moving_mean and a moving_variance is batch normalisation, with the gamma and beta beside them,
+    and integers are constant.
+
+    Args:
+        manifest: Of the model; see `checkpoint.Checkpoint`.
+        body: Its body variables by path.
+    """
+    if facts := manifest.get(KINDS):
+        return VariableKinds(frozenset(facts["batch_norm"]), frozenset(facts["constant"]))
+    means, variances = (
+        {path.removesuffix(end) for path in body if path.endswith(end)}
+        for end in (MOVING_MEAN, MOVING_VARIANCE)
+    )
+    of_layers = {f"{layer}{end}" for layer in means & variances for end in _OF_A_LAYER}
+    constant = {path for path, value in body.items() if value.dtype.kind in "iub"}
+    return VariableKinds(frozenset(of_layers & body.keys()), frozenset(constant))

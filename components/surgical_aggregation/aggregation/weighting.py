@@ -1,0 +1,84 @@
+"""How much a site counts: strategy f for the body, strategy g for each column of the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.contribution import Contribution
+
+BODY_WEIGHTINGS = ("mean", "samples")
+HEAD_WEIGHTINGS = ("mean", "samples", "positives")
+
+
+class WeightingError(ValueError):
+    """A weighting is unknown, or a site did not report what it needs."""
+
+
+def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
+    """Refuse an unknown weighting.
+
+    Args:
+        argument: Whose value it is, for the message.
+        weighting: As configured.
+        known: What it may be.
+
+    Raises:
+        WeightingError: It is none of `known`.
+    """
+    if weighting not in known:
+        raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
+
+
+def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
+    """Weight of a site for every body variable it sent.
+
+    Args:
+        weighting: "mean" (the papers: every site counts alike) or "samples" (by images trained on).
+        contribution: The site's result.
+
+    Raises:
+        WeightingError: The site reported no number of samples, and the weighting needs it.
+    """
+    weight = 1.0 if weighting == "mean" else _samples(contribution)
+    return dict.fromkeys(contribution.body, weight)
+
+
+def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
+    """Weight of a site for every class it holds.
+
+    Args:
+        weighting: "mean" (the papers), "samples", or "positives" (by the site's positive labels of
+            that class, so that a site with many cases of a rare class teaches it).
+        contribution: The site's result.
+
+    Raises:
+        WeightingError: The site did not report the count that the weighting needs, or it is 0.
+    """
+    if weighting == "positives":
+        if contribution.positives is None:
+            raise WeightingError(
+                "head_weighting 'positives' needs every site's positives per class; none came. "
+                "Set report_counts where the sites' policies let counts out, or weigh by 'mean' or "
+                "'samples'."
+            )
+        none = sorted(name for name in contribution.columns if not contribution.positives[name])
+        if none:
+            raise WeightingError(
+                f"a site without a positive of {none} has nothing to teach of it under "
+                "head_weighting 'positives'. Take the class out of its site file, or weigh by "
+                "'mean'."
+            )
+        return {name: contribution.positives[name] for name in contribution.columns}
+    weight = 1.0 if weighting == "mean" else _samples(contribution)
+    return dict.fromkeys(contribution.columns, weight)
+
+
+def _samples(contribution: Contribution) -> float:
+    if contribution.samples is None:
+        raise WeightingError(
+            "weighting by 'samples' needs the number of images each site trained on; none came. "
+            "Does the site's executor set NUM_STEPS_CURRENT_ROUND in its result?"
+        )
+    return contribution.samples

@@ -1,0 +1,1 @@
+"""Global models on disk."""

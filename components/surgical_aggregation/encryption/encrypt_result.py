@@ -1,0 +1,46 @@
+"""Client-side result filter: what a site trained leaves it encrypted."""
+
+from __future__ import annotations
+
+from nvflare.apis.dxo import DXO
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_opt.he.model_encryptor import HEModelEncryptor
+
+from surgical_aggregation.aggregation.weighting import BODY_WEIGHTINGS, check
+from surgical_aggregation.encryption.ciphertext import pack
+
+
+class EncryptResult(HEModelEncryptor):
+    """FLARE's HEModelEncryptor, its ciphertexts packed as arrays of bytes.
+
+    Runs on the client, on the result of the training task, after `LabelHead`:
+
+        in   body variables, head/<class>/kernel, head/<class>/bias
+        out  the same names, every array a ciphertext (see `ciphertext`)
+
+    Args:
+        weighting: "mean", or "samples": values are multiplied by the number of images before they
+            are encrypted. The same as the aggregator's. Default "mean".
+        tenseal_context_file: The site's context, in its startup kit. Default
+            "client_context.tenseal".
+
+    Raises:
+        WeightingError: The weighting is unknown.
+    """
+
+    def __init__(
+        self, weighting: str = "mean", tenseal_context_file: str = "client_context.tenseal"
+    ):
+        check("weighting", weighting, BODY_WEIGHTINGS)
+        super().__init__(tenseal_context_file, weigh_by_local_iter=weighting == "samples")
+        self.weighting = weighting
+
+    def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO:
+        """Encrypt every variable."""
+        arrays = dict(dxo.data)  # FLARE encrypts in place
+        encrypted = super().process_dxo(dxo, shareable, fl_ctx)
+        encrypted.data = {
+            name: pack(vector, arrays[name]) for name, vector in encrypted.data.items()
+        }
+        return encrypted

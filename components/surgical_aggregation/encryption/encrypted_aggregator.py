@@ -1,0 +1,122 @@
+"""Surgical aggregation of results that the server cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import tenseal
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
+from nvflare.app_opt.he.homomorphic_encrypt import load_tenseal_context_from_workspace
+
+from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.contribution import Contribution, Expected, fault
+from surgical_aggregation.aggregation.weighting import BODY_WEIGHTINGS, body_weights, check
+from surgical_aggregation.encryption.ciphertext import (
+    CiphertextError,
+    form,
+    is_packed,
+    pack,
+    unpack,
+)
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator, labelled
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.wire import variables as wire
+
+
+class EncryptedSurgicalAggregator(SurgicalAggregator):
+    """`SurgicalAggregator` for ciphertexts, with the sums of FLARE's HE aggregator.
+
+    Runs on the server, under FLARE's ScatterAndGather, and holds no key. FLARE's
+    WeightedAggregationHelper counts per variable, so over one variable per class it averages every
+    column over its holders; up to the noise of the encryption (below 1e-5), the result is that of
+    `SurgicalAggregator`. Names, shapes and dtypes are checked as there. Values cannot be: one
+    site's NaN becomes everybody's.
+
+    Args:
+        strategy: See `SurgicalAggregator`. Default "fedbn+".
+        weighting: Of sites in body and head: "mean" (default) or "samples"; the same as in the
+            sites' `EncryptResult`, which weighs before it encrypts.
+        tenseal_context_file: The server's context, in its startup kit. Default
+            "server_context.tenseal".
+        limits: See `SurgicalAggregator`. Default None.
+
+    Raises:
+        StrategyError: The strategy is unknown.
+        WeightingError: The weighting is unknown.
+        LimitError: A limit is unknown, or no whole number above 0.
+    """
+
+    def __init__(
+        self,
+        strategy: str = "fedbn+",
+        weighting: str = "mean",
+        tenseal_context_file: str = "server_context.tenseal",
+        limits: Mapping[str, int] | None = None,
+    ):
+        check("weighting", weighting, BODY_WEIGHTINGS)
+        super().__init__(
+            strategy, body_weighting=weighting, head_weighting=weighting, limits=limits
+        )
+        self.weighting = weighting
+        self.tenseal_context_file = tenseal_context_file
+        self._context: tenseal.Context | None = None
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Load the context when the run starts; a run without one ends with the reason."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type != EventType.START_RUN:
+            return
+        try:
+            self._context = load_tenseal_context_from_workspace(self.tenseal_context_file, fl_ctx)
+        except ValueError as error:
+            self.system_panic(
+                f"adding ciphertexts needs {self.tenseal_context_file} in the server's startup "
+                f"folder: {error}. Provision with FLARE's HEBuilder (`nvflare poc prepare -he`).",
+                fl_ctx,
+            )
+
+    def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
+        return labelled(wire.weights(shareable))
+
+    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
+        sent = wire.join(contribution.body, contribution.columns)
+        legible = sorted(name for name, value in sent.items() if not is_packed(value))
+        if legible:
+            return (
+                f"{len(legible)} variables came in the clear, e.g. {legible[0]!r}: is "
+                "EncryptResult the last of the site's result filters"
+            )
+        for name, value in sent.items():
+            try:
+                unpack(value, self._context)
+            except CiphertextError as error:
+                return f"{name!r} cannot be added: {error}".rstrip(".")
+        body, columns = wire.split(_forms(sent))
+        forms = Contribution(body, columns, contribution.samples, contribution.positives)
+        return fault(forms, expected)
+
+    def _forms(self, body: Variables) -> dict[str, Array]:
+        return _forms(body)
+
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
+        helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed
+        forms: dict[str, Array] = {}
+        for site, contribution in accepted.items():
+            sent = wire.join(contribution.body, contribution.columns)
+            forms.update(_forms(sent))
+            vectors = {name: unpack(value, self._context) for name, value in sent.items()}
+            weight = next(iter(body_weights(self.weighting, contribution).values()))
+            helper.add(vectors, weight, site, 0)
+        return {
+            name: pack(vector, forms[name]) for name, vector in sorted(helper.get_result().items())
+        }
+
+    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
+        return {}  # of what it cannot read
+
+
+def _forms(variables: Variables) -> dict[str, Array]:
+    return {name: form(value) if is_packed(value) else value for name, value in variables.items()}

@@ -1,0 +1,1 @@
+"""What FLARE runs at the server."""

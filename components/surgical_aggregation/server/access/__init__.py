@@ -1,0 +1,1 @@
+"""Who may send what, and who gets what."""

@@ -1,0 +1,111 @@
+"""Which classes a site holds in a run: what it declared first, under its own name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.aggregation.class_names import unfit
+from surgical_aggregation.server.access.server_policy import Table, tables
+from surgical_aggregation.server.access.site_identity import claimed_site, site_of
+from surgical_aggregation.site.declaration import CLASSES, PROCESS
+
+_DECLARATIONS = "surgical.declarations"
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a process of a site declares with every message.
+
+    Attributes:
+        classes: Their names; empty when it declares none, or nothing that is a list of names.
+        process: Which of the site's processes says so; None where it does not say.
+    """
+
+    classes: tuple[str, ...]
+    process: str | None
+
+
+def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
+    """Classes that the site of a message holds in this run.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+
+    Returns:
+        What it declares; empty when it has declared none, or when `declaration_fault` finds fault.
+    """
+    return () if declaration_fault(fl_ctx) else _declaration(fl_ctx).classes
+
+
+def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
+    """Why a site's declaration does not count; None when it does.
+
+    A site speaks under the name that FLARE has authenticated, and for the classes that it declared
+    first: only another process of the same site may declare others. Their names are text that can
+    be printed; how long they may be is the aggregator's limit.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+        asking: Whether the site asks for a task: then another process may have taken over.
+    """
+    site = site_of(fl_ctx)
+    if claimed_site(fl_ctx) != site:
+        return f"it calls itself {claimed_site(fl_ctx)!r}"
+    now, first = _declaration(fl_ctx), _declarations(fl_ctx).get(site)
+    if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
+        return reason
+    if first is None or first.classes == now.classes:
+        return None
+    if asking and first.process != now.process:
+        return None
+    return (
+        f"it declares {list(now.classes)}, and has declared {list(first.classes)} before; classes "
+        "hold for a whole job"
+    )
+
+
+def hold_to_declaration(fl_ctx: FLContext) -> None:
+    """From now on, the site of a message is held to what it declares.
+
+    Does nothing where `declaration_fault` finds fault.
+
+    Args:
+        fl_ctx: Context of a message to the site, on the server.
+    """
+    if declaration_fault(fl_ctx, asking=True) is None:
+        declarations = {**_declarations(fl_ctx), site_of(fl_ctx): _declaration(fl_ctx)}
+        fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
+
+
+def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
+    """Classes that the site of a message holds and that every table lets it hold.
+
+    Args:
+        fl_ctx: Context of a message from or to the site, on the server.
+        permitted: The job's table, site -> classes; None: the job has none. Where neither it nor
+            the server's own policy has one, a site may hold what it declares.
+
+    Raises:
+        PolicyError: A table is not usable.
+    """
+    names = declared_classes(fl_ctx)
+    for table in tables(fl_ctx, permitted):
+        allowed = set(table.get(site_of(fl_ctx), ()))
+        names = tuple(name for name in names if name in allowed)
+    return names
+
+
+def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:
+    return fl_ctx.get_prop(_DECLARATIONS, {})
+
+
+def _declaration(fl_ctx: FLContext) -> Declaration:
+    peer = fl_ctx.get_peer_context()
+    classes, process = (peer.get_prop(CLASSES), peer.get_prop(PROCESS)) if peer else (None, None)
+    if not isinstance(classes, (list, tuple)) or not all(isinstance(c, str) for c in classes):
+        classes = ()
+    return Declaration(tuple(classes), process if isinstance(process, str) else None)

@@ -1,0 +1,1 @@
+"""The global model: aggregated, kept, chosen, evaluated."""

@@ -1,0 +1,252 @@
+"""The surgical aggregator: body over all sites, each column over the sites that hold its class."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.aggregator import Aggregator
+from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation.aggregation import strategy as strategies
+from surgical_aggregation.aggregation import weighting as weightings
+from surgical_aggregation.aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.aggregation.class_names import Spellings
+from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
+from surgical_aggregation.aggregation.contribution import (
+    Contribution,
+    Expected,
+    added,
+    fault,
+    oversize,
+)
+from surgical_aggregation.aggregation.head import merge_columns
+from surgical_aggregation.aggregation.limits import limits as limits_by_name
+from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
+from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.global_model import (
+    ACCEPTED,
+    HOLDERS,
+    GlobalModel,
+    current_global_model,
+    from_learnable,
+)
+from surgical_aggregation.wire import variables as wire
+
+
+class SurgicalAggregator(Aggregator):
+    """Average a round: body variables over all sites, each class's column over its holders.
+
+    Runs on the server, under FLARE's ScatterAndGather. Takes results whose head is labelled (see
+    `wire`) and gives the averaged variables; what no site sent this round is not in them, so the
+    shareable generator must merge them into the last global model (`MergeIntoGlobalModel`).
+    Differences (kind WEIGHT_DIFF) are added to the model that the round started from, before any
+    check and zeros standing for a column that it lacks; so sites may send either.
+
+    A result is refused whole, with site, round and reason, when it is late, a second one of the
+    same site, beyond a limit, or malformed (see `contribution.fault`). A class is known as the
+    global model spells it, or else as the first accepted result of the round does, and refused
+    under another spelling. Such a reason may name another site's class, so it goes no further than
+    the server's log and record. Sums run in site-name order: two runs with the same contributions
+    agree bit for bit.
+
+    Args:
+        strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
+            same as the sites'. Default "fedbn+".
+        personal_head: Every head stays at its site: a result with a column is refused, and one
+            without is not. Default False.
+        body_weighting: Strategy f: "mean" (default, the papers) or "samples".
+        head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
+        limits: Name of a limit -> its value, where it is not the default; see `limits.Limits`.
+            Default None: all are.
+
+    Raises:
+        StrategyError: The strategy is unknown.
+        WeightingError: A weighting is unknown.
+        LimitError: A limit is unknown, or no whole number above 0.
+
+    Source:
+        Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
+    """
+
+    def __init__(
+        self,
+        strategy: str = "fedbn+",
+        personal_head: bool = False,
+        body_weighting: str = "mean",
+        head_weighting: str = "mean",
+        limits: Mapping[str, int] | None = None,
+    ):
+        super().__init__()
+        strategies.check(strategy)
+        limits_by_name(limits)
+        weightings.check("body_weighting", body_weighting, weightings.BODY_WEIGHTINGS)
+        weightings.check("head_weighting", head_weighting, weightings.HEAD_WEIGHTINGS)
+        self.strategy = strategy
+        self.personal_head = personal_head
+        self.body_weighting = body_weighting
+        self.head_weighting = head_weighting
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._accepted: dict[str, Contribution] = {}
+        self._start: tuple[GlobalModel, Expected] | None = None
+        self._closed = False
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """End the run before any site trains where its first model is not fit for the strategy."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type != AppEventType.INITIAL_MODEL_LOADED:
+            return
+        loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+        if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
+            return  # whoever could not load it has ended the run
+        model = from_learnable(loaded)
+        try:
+            strategies.check_start(self.strategy, model.kinds, model.body)
+        except strategies.StrategyError as error:
+            self.system_panic(str(error), fl_ctx)
+
+    def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
+        """Take one site's result into the round.
+
+        Never raises: an exception here would end the round for every site.
+
+        Returns:
+            Whether the result will be averaged; a refusal has been announced.
+        """
+        site = site_of(fl_ctx)
+        current = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        try:
+            with self._lock:  # FLARE may call from several threads
+                reason = self._take(site, shareable, current, fl_ctx)
+        except Exception as error:
+            reason = f"it could not be read ({type(error).__name__}: {error})"
+        if reason is None:
+            return True
+        task = fl_ctx.get_prop(FLContextKey.TASK_NAME)
+        announce(self, Refusal(site, task, current, reason), fl_ctx)
+        return False
+
+    def _take(self, site: str, shareable: Shareable, current: int, fl_ctx: FLContext) -> str | None:
+        sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
+        if sent_in != current:
+            return f"it belongs to round {sent_in}, and round {current} is running"
+        if self._closed:
+            return f"round {current} has been averaged already"
+        if site in self._accepted:
+            return "the site has already given its result of this round"
+        if self._start is None:  # once a round: the model does not change before it is averaged
+            model = current_global_model(fl_ctx)
+            self._start = model, self._expected(model)
+        model, expected = self._start
+        contribution = self._read(shareable, model)
+        reason = oversize(contribution, expected.limits) or self._fault(contribution, expected)
+        if reason is None:
+            try:
+                body_weights(self.body_weighting, contribution)
+                head_weights(self.head_weighting, contribution)
+            except WeightingError as error:
+                return str(error).rstrip(".")
+            self._accepted[site] = contribution
+            expected.known.add(contribution.columns)
+        return reason
+
+    def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
+        dxo = wire.result(shareable)
+        contribution = labelled(dxo)
+        if dxo.data_kind == DataKind.WEIGHT_DIFF:
+            return added(contribution, model.body, model.columns)
+        return contribution
+
+    def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
+        return fault(contribution, expected)
+
+    def _expected(self, model: GlobalModel) -> Expected:
+        model = replace(model, body=self._forms(model.body))
+        return Expected(
+            model.body,
+            model.features,
+            model.kinds,
+            self.strategy,
+            self.personal_head,
+            Spellings(model.columns),
+            limits_by_name(self.limits),
+        )
+
+    def _forms(self, body: Variables) -> dict[str, Array]:
+        return dict(body)
+
+    def aggregate(self, fl_ctx: FLContext) -> Shareable:
+        """Average what was accepted.
+
+        How alike the sites' columns are goes into the context, see `COLUMN_SIMILARITY`.
+
+        Returns:
+            Averaged variables as weights; meta says which sites' columns went into each class.
+
+        Raises:
+            WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
+        """
+        with self._lock:
+            self._closed = True
+            accepted = dict(sorted(self._accepted.items()))
+        if not accepted:
+            raise WeightingError(
+                f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
+                "one site at least; got none. The server's log says which were refused, and why."
+            )
+        similarity = self._similarity(accepted)
+        fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
+        fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
+        data = self._average(accepted)
+        holders = {
+            name: [site for site, c in accepted.items() if name in c.columns]
+            for name in wire.classes_of(data)
+        }
+        return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
+
+    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
+        contributions = list(accepted.values())
+        body = mean_by_name(
+            [c.body for c in contributions],
+            [body_weights(self.body_weighting, c) for c in contributions],
+        )
+        columns = merge_columns(
+            [c.columns for c in contributions],
+            [head_weights(self.head_weighting, c) for c in contributions],
+        )
+        return wire.join(body, columns)
+
+    def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
+        return column_similarity([contribution.columns for contribution in accepted.values()])
+
+    def reset(self, fl_ctx: FLContext) -> None:
+        """Forget the round."""
+        fl_ctx.set_prop(ACCEPTED, None, private=True, sticky=False)
+        with self._lock:
+            self._accepted = {}
+            self._start = None
+            self._closed = False
+
+
+def labelled(dxo: DXO) -> Contribution:
+    """What a site sent, its head by class.
+
+    Raises:
+        WireError: It is not a body with labelled columns.
+    """
+    body, columns = wire.split(dxo.data)
+    return Contribution(
+        body,
+        columns,
+        samples=dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND),
+        positives=dxo.get_meta_prop(wire.POSITIVES),
+    )

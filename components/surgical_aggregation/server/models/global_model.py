@@ -1,0 +1,200 @@
+"""The global model on the server, and how a round's aggregate goes into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import (
+    ModelLearnable,
+    ModelLearnableKey,
+    make_model_learnable,
+)
+from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.aggregation import server_optimizer
+from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.contribution import Contribution
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
+from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.server.access.refusal import drop_round
+from surgical_aggregation.wire import variables as wire
+
+HOLDERS = "surgical.holders"
+"""DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
+
+ACCEPTED = "surgical.accepted"
+"""Context property while a round is averaged and merged: site -> the `Contribution` in it."""
+
+INITIAL_BODY = "surgical.initial_body_sha256"
+"""Header of the first round's task: digest of the body that every site must start from."""
+
+CONTINUES = "surgical.continues"
+"""Header of a continued run's tasks with a model: {"jobs", "round"}; see `continued`."""
+
+BEST_ROUND = "surgical.best_round"
+"""Header of every task with a model: the round of the best model so far; absent while none is.
+
+On the server a private sticky property of the same name, which the best model's selector sets.
+"""
+
+MODEL_ROUND = "surgical.model_round"
+"""Header of every evaluation task: how many rounds the model has been through."""
+
+_MOMENTS = "surgical.moments"
+
+
+@dataclass(frozen=True)
+class GlobalModel:
+    """The server's model: body, columns of every class it has ever been taught, and its manifest.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Class -> (kernel, bias).
+        manifest: See `checkpoint.Checkpoint.manifest`. Never leaves the server.
+        moments: See `server_optimizer.step`. Never leave the server.
+    """
+
+    body: dict[str, Array]
+    columns: wire.Columns
+    manifest: dict[str, Any] = field(default_factory=dict)
+    moments: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def features(self) -> int:
+        """Number of features that a column weighs."""
+        return int(self.manifest["head_features"])
+
+    @property
+    def kinds(self) -> VariableKinds:
+        """Kinds of the body's variables."""
+        return kinds_of(self.manifest, self.body)
+
+
+def from_learnable(learnable: ModelLearnable) -> GlobalModel:
+    """The model in FLARE's container."""
+    body, columns = wire.split(learnable[ModelLearnableKey.WEIGHTS])
+    return GlobalModel(
+        body, columns, learnable[ModelLearnableKey.META], learnable.get(_MOMENTS, {})
+    )
+
+
+def to_learnable(model: GlobalModel) -> ModelLearnable:
+    """The model in FLARE's container."""
+    learnable = make_model_learnable(wire.join(model.body, model.columns), model.manifest)
+    learnable[_MOMENTS] = model.moments
+    return learnable
+
+
+def current_global_model(fl_ctx: FLContext) -> GlobalModel:
+    """The model that the running round started from (after aggregation: the one it made)."""
+    return from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL))
+
+
+class MergeIntoGlobalModel(ShareableGenerator):
+    """Merge a round's aggregate into the last global model.
+
+    Runs on the server. A class whose holders were all absent keeps last round's column, a class
+    that is new is added, and none ever vanishes; FLARE's stock generator replaces the whole model.
+
+    Where a value of the model or of the optimizer's moments would not be finite, the round is
+    dropped: both stay as they were, the run goes on with the next round, and log and record say so,
+    with the largest values that came.
+
+    Args:
+        optimizer: "none" (default): what was averaged becomes the model. "fedavgm" or "fedadam":
+            the server takes a step towards it, see `server_optimizer`.
+        learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
+            by up to this much a round and wants about 0.01.
+        momentum: Of the optimizer. Default 0.9.
+
+    Raises:
+        OptimizerError: The optimizer is unknown, or a setting is out of range.
+    """
+
+    def __init__(self, optimizer: str = "none", learning_rate: float = 1.0, momentum: float = 0.9):
+        super().__init__()
+        server_optimizer.check(optimizer, learning_rate, momentum)
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+
+    def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
+        """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
+        shareable = DXO(DataKind.WEIGHTS, data=model[ModelLearnableKey.WEIGHTS]).to_shareable()
+        if fl_ctx.get_prop(AppConstants.CURRENT_ROUND) == fl_ctx.get_prop(AppConstants.START_ROUND):
+            shareable.set_header(INITIAL_BODY, digest(from_learnable(model).body))
+        if earlier := continuation.continued(model[ModelLearnableKey.META]):
+            shareable.set_header(CONTINUES, earlier)
+        return shareable
+
+    def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
+        """The last global model with what was averaged this round put in its place."""
+        last = current_global_model(fl_ctx)
+        dxo = wire.weights(shareable)
+        stepped, moments = server_optimizer.step(
+            self.optimizer,
+            wire.join(last.body, last.columns),
+            dxo.data,
+            last.moments,
+            statistics=last.kinds.statistics,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+        )
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        if lost := _not_finite({**stepped, **moments}):
+            drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
+            return to_learnable(replace(last, manifest={**last.manifest, "round": round_ + 1}))
+        body, columns = wire.split(stepped)
+        holders = dxo.get_meta_prop(HOLDERS, {})
+        manifest = {
+            **last.manifest,
+            "round": round_ + 1,
+            "classes": _taught(last.manifest.get("classes", {}), holders, round_),
+        }
+        if retired := manifest.get("retired"):  # until it is taught again
+            manifest["retired"] = {c: facts for c, facts in retired.items() if c not in columns}
+        merged = {**last.columns, **columns}
+        return to_learnable(GlobalModel({**last.body, **body}, merged, manifest, moments))
+
+
+def _taught(
+    before: dict[str, Any], holders: dict[str, list[str]], round_: int
+) -> dict[str, dict[str, Any]]:
+    """Class -> sites that ever taught it and the round it was last taught in."""
+    now = {
+        name: {
+            "sites": sorted({*before.get(name, {}).get("sites", []), *sites}),
+            "last_round": round_,
+        }
+        for name, sites in holders.items()
+    }
+    return dict(sorted({**before, **now}.items()))
+
+
+def _not_finite(variables: Variables) -> list[str]:
+    return [
+        n for n, value in variables.items() if np.count_nonzero(np.isfinite(value)) < value.size
+    ]
+
+
+def _reason(lost: list[str], accepted: Mapping[str, Contribution]) -> str:
+    """Why a round is dropped, and at whom to look."""
+    sizes = []
+    for site, contribution in accepted.items():
+        sent = wire.join(contribution.body, contribution.columns)
+        size, name = max((float(np.abs(v).max(initial=0)), name) for name, v in sent.items())
+        sizes.append((size, f"{site} {size:.2g} in {name!r}"))
+    came = "; ".join(text for _, text in sorted(sizes, reverse=True))
+    return (
+        f"{len(lost)} variables would get values that are NaN or infinite, e.g. {lost[0]!r}; the "
+        f"model stays as it was. The largest values that came: {came or 'not known'}. Look at the "
+        "training of the first site, or lower the learning rate of the server's optimizer"
+    )

@@ -1,0 +1,195 @@
+"""The persistor: last and best global model on the server's disk after every round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
+from nvflare.app_common.abstract.model_persistor import ModelPersistor
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation.aggregation.class_names import shown, twins
+from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    digest,
+    load,
+    save,
+)
+from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
+from surgical_aggregation.server.models.earlier_job import checkpoint_of, jobs_folder
+from surgical_aggregation.server.models.global_model import (
+    GlobalModel,
+    from_learnable,
+    to_learnable,
+)
+from surgical_aggregation.server.models.initial_body import InitialBody
+from surgical_aggregation.wire import variables as wire
+
+LAST_FILE = "last.npz"
+BEST_FILE = "best.npz"
+
+
+def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
+    """Folders that hold a job's checkpoints on the server.
+
+    Returns:
+        `models/` in the job's own workspace, which is downloaded with the job, and
+        `checkpoints/<job id>/` in the server's, which outlives the job's.
+    """
+    workspace = fl_ctx.get_engine().get_workspace()
+    job = fl_ctx.get_job_id()
+    return Path(workspace.get_run_dir(job)) / "models", jobs_folder(fl_ctx) / job
+
+
+class CheckpointPersistor(ModelPersistor):
+    """Keep the last and the best global model on disk, each with its manifest.
+
+    Runs on the server and needs NumPy only. Starts from the last model of the job that it
+    `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
+    after every round and best.npz whenever a better model is announced
+    (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest of
+    last.npz holds the record of the best model so far.
+
+    From a checkpoint of an earlier job the run goes on: round, classes and history (see
+    `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
+    checkpoint
+    and is the one on its record; it is copied, and is this run's best until a better one comes or
+    `BestModelSelector` finds that it cannot be compared.
+
+    Args:
+        initial_body_id: Id of the `InitialBody` component. Default "initial_body".
+        continues: Id of an earlier job at this server, which this one goes on from, whatever the
+            initial body; or several, see `checkpoint_of`. Default "": none.
+    """
+
+    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
+        super().__init__()
+        self.initial_body_id = initial_body_id
+        self.continues = continues
+        self._best: dict[str, Any] | None = None
+
+    def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
+        """Read the checkpoint to start from.
+
+        An unusable file ends the run with the reason before any site trains.
+        """
+        try:
+            path = self._start(fl_ctx)
+            checkpoint = load(path)
+            body, columns = wire.split(checkpoint.variables)
+            if "head_features" not in checkpoint.manifest:
+                raise CheckpointError("the initial checkpoint's manifest lacks 'head_features'.")
+            self._take_over_best(checkpoint, path, fl_ctx)
+        except ValueError as error:
+            self.system_panic(str(error), fl_ctx)
+            return ModelLearnable()
+        manifest = continuation.taken_over(checkpoint.manifest, fl_ctx.get_job_id())
+        manifest.setdefault("initial_body_sha256", digest(body))
+        self.log_info(
+            fl_ctx,
+            f"start at round {manifest['round']} from {len(body)} body variables and the columns "
+            f"of {len(columns)} classes; sha256 of the initial body "
+            f"{manifest['initial_body_sha256'][:12]}",
+        )
+        if pair := twins(columns):
+            self.log_warning(
+                fl_ctx,
+                f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
+                "class spelt twice; both are kept. Have all sites spell it in one way, and take "
+                "the other out with `surgagg retire`",
+            )
+        return to_learnable(GlobalModel(body, columns, manifest, checkpoint.moments))
+
+    def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
+        """Make the earlier run's best model this run's, where it is there."""
+        record = start.manifest.get("best")
+        if record is None or "job" not in start.manifest:  # of training alone: no earlier job's
+            return
+        beside = path.with_name(BEST_FILE)
+        try:
+            best = start if record["round"] == start.manifest.get("round", 0) else load(beside)
+            if best.manifest.get("best") != record:
+                raise CheckpointError(f"{str(beside)!r} is another model")
+        except CheckpointError as error:
+            self.log_warning(
+                fl_ctx,
+                f"the earlier run's best model, of round {record['round']}, is not beside the "
+                f"checkpoint ({error}); this run looks for a best one of its own",
+            )
+            return
+        _save(best, BEST_FILE, fl_ctx)
+        self._best = record
+        fl_ctx.set_prop(BEST, record, private=True, sticky=False)
+
+    def _start(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint to start from."""
+        if not self.continues:
+            return self._initial_body(fl_ctx).path()
+        self.log_info(
+            fl_ctx,
+            f"this job goes on from the last model of job {self.continues}; the configured initial "
+            "body is not read",
+        )
+        return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
+
+    def _initial_body(self, fl_ctx: FLContext) -> InitialBody:
+        component = fl_ctx.get_engine().get_component(self.initial_body_id)
+        if not isinstance(component, InitialBody):
+            raise CheckpointError(
+                f"the server's configuration needs an InitialBody component with id "
+                f"{self.initial_body_id!r}; got {type(component).__name__}."
+            )
+        return component
+
+    def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
+        """Write the last model.
+
+        Raises:
+            CheckpointError: The disk does not take it; FLARE then ends the run with the reason.
+        """
+        self._write(LAST_FILE, model, fl_ctx)
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Write the best model when one is announced; remove one that is dropped."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+            self._best = fl_ctx.get_prop(BEST)
+            model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+            try:
+                self._write(BEST_FILE, model, fl_ctx)
+                self._write(LAST_FILE, model, fl_ctx)  # the same: its manifest has the record now
+            except CheckpointError as error:  # FLARE would log what an event raises, and go on
+                self.system_panic(str(error), fl_ctx)
+        elif event_type == BEST_DROPPED:
+            self._best = None
+            for folder in checkpoint_folders(fl_ctx):
+                (folder / BEST_FILE).unlink(missing_ok=True)
+
+    def _write(self, name: str, model: ModelLearnable, fl_ctx: FLContext) -> None:
+        manifest = dict(model[ModelLearnableKey.META])
+        if self._best is not None:
+            manifest["best"] = self._best
+        moments = from_learnable(model).moments
+        checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest, moments)
+        _save(checkpoint, name, fl_ctx)
+
+
+def _save(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
+    """Write a checkpoint to both folders of the job.
+
+    Raises:
+        CheckpointError: The disk does not take it; what was there before still is.
+    """
+    for folder in checkpoint_folders(fl_ctx):
+        try:
+            save(checkpoint, folder / name)
+        except OSError as error:
+            raise CheckpointError(
+                f"{str(folder / name)!r} could not be written: {error.strerror or error}. The one "
+                "before it is still there: make room, and continue the job."
+            ) from error

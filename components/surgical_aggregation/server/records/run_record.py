@@ -1,0 +1,142 @@
+"""The run's record: what happened in a job, one JSON line per event."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.widgets.info_collector import InfoCollector
+
+from surgical_aggregation import __file__ as code_file
+from surgical_aggregation import __version__
+from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
+from surgical_aggregation.server.access.refusal import (
+    CONTRIBUTION_REFUSED,
+    DROP,
+    REFUSAL,
+    ROUND_DROPPED,
+    SITE_SILENT,
+)
+from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
+
+RECORD_FILE = "run_record.jsonl"
+
+TOLD = 10
+"""How many refusals of a site's results to one task are told one by one."""
+
+
+class RunRecord(FLComponent):
+    """Write what FLARE's own artifacts do not hold: refusals, best models, time.
+
+    Runs on the server and writes run_record.jsonl into the job's workspace, flushed after every
+    line. Metrics are in FLARE's `metrics/` (MetricsArtifactWriter) and `cross_site_val/`. Lines are
+
+        {"event": "started", "version", "code"}
+        {"event": "refused", "site", "task", "round", "reason"}
+        {"event": "refused_too", "site", "task", "round", "count"}
+        {"event": "silent", "site", "task", "round", "reason"}
+        {"event": "dropped", "round", "reason"}
+        {"event": "best", "round", "metric", "value", "sites", "classes", "columns"}
+        {"event": "best_dropped", "reason"}
+        {"event": "round", "round", "seconds", "column_similarity"}
+        {"event": "stopped", "round", "best_round", "patience"}
+        {"event": "failed", "reason"}
+        {"event": "ended", "seconds"}
+
+    A refusal's "round" is null in an evaluation. Of a site's results to one task, `TOLD` refusals
+    are told; of how many more there were, the end of the task tells.
+
+    A dropped round leaves the model as it was, and has its own line as well. "column_similarity" is
+    {class: mean cosine similarity of the columns that its holders sent}. The
+    best model that a continued run takes over is on record like one of its own. A run is stopped in
+    its last round, before that round's line. An admin who asks for the running job's statistics
+    gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
+    whether the run was}.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._path: Path | None = None
+        self._progress: dict[str, Any] = {"rounds": 0, "best": None, "stopped": False}
+        self._refusals: Counter[tuple[str, str, int | None]] = Counter()
+        self._run_began = 0.0
+        self._round_began = 0.0
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Append the event's line, if it has one."""
+        if event_type == EventType.START_RUN:
+            workspace = fl_ctx.get_engine().get_workspace()
+            self._path = Path(workspace.get_run_dir(fl_ctx.get_job_id())) / RECORD_FILE
+            self._run_began = time.monotonic()
+            folder = str(Path(code_file).parent)
+            self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
+            self._write("started", version=__version__, code=folder)
+        elif event_type == CONTRIBUTION_REFUSED:
+            self._refused(fl_ctx.get_prop(REFUSAL))
+        elif event_type == SITE_SILENT:
+            self._write("silent", **fl_ctx.get_prop(REFUSAL))
+        elif event_type == ROUND_DROPPED:
+            self._write("dropped", **fl_ctx.get_prop(DROP))
+        elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+            self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):
+            self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type == BEST_DROPPED:
+            self._write("best_dropped", reason=fl_ctx.get_prop(DROPPED))
+        elif event_type == TRAINING_STOPPED:
+            self._write("stopped", **fl_ctx.get_prop(STOPPED))
+        elif event_type == AppEventType.ROUND_STARTED:
+            self._round_began = time.monotonic()
+        elif event_type == AppEventType.ROUND_DONE:
+            self._count_refusals()
+            self._write(
+                "round",
+                round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
+                seconds=round(time.monotonic() - self._round_began, 3),
+                column_similarity=fl_ctx.get_prop(COLUMN_SIMILARITY, {}),
+            )
+        elif event_type == EventType.FATAL_SYSTEM_ERROR:
+            self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))
+        elif event_type == EventType.END_WORKFLOW:
+            self._count_refusals()
+        elif event_type == EventType.END_RUN:
+            self._write("ended", seconds=round(time.monotonic() - self._run_began, 3))
+        elif event_type == InfoCollector.EVENT_TYPE_GET_STATS:
+            collector = fl_ctx.get_prop(InfoCollector.CTX_KEY_STATS_COLLECTOR)
+            collector.set_info(type(self).__name__, dict(self._progress))
+
+    def _refused(self, refusal: dict[str, Any]) -> None:
+        of = (refusal["site"], refusal["task"], refusal["round"])
+        self._refusals[of] += 1
+        if self._refusals[of] <= TOLD:
+            self._write("refused", **refusal)
+
+    def _count_refusals(self) -> None:
+        """Write how many refusals were not told one by one, since the last time."""
+        counted, self._refusals = self._refusals, Counter()
+        for (site, task, round_), count in counted.copy().items():
+            if count > TOLD:
+                self._write("refused_too", site=site, task=task, round=round_, count=count - TOLD)
+
+    def _write(self, event: str, **facts: Any) -> None:
+        if self._path is None:  # an event of a run that never started
+            return
+        if event == "round":
+            self._progress["rounds"] += 1
+        elif event in ("best", "best_dropped"):
+            self._progress["best"] = facts if event == "best" else None
+        elif event == "stopped":
+            self._progress["stopped"] = True
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

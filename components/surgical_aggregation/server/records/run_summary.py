@@ -1,0 +1,106 @@
+"""What a person wants to read in the server's log when a run has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nvflare.apis.dxo import from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation.aggregation.metrics import IMAGES
+from surgical_aggregation.server.access.refusal import (
+    CONTRIBUTION_REFUSED,
+    REFUSAL,
+    ROUND_DROPPED,
+    SITE_SILENT,
+)
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
+from surgical_aggregation.server.models.persistor import checkpoint_folders
+from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
+
+
+class RunSummary(FLComponent):
+    """Log at the end of a run which model is best, how it did at every site, and where it is.
+
+    Runs on the server. Of a run that trains nothing, how the model did at every site.
+
+    Args:
+        workflow: Id of the workflow that tests the model. Default "test_best".
+    """
+
+    def __init__(self, workflow: str = "test_best"):
+        super().__init__()
+        self.workflow = workflow
+        self._best: dict | None = None
+        self._trained = False
+        self._tests: dict[str, str] = {}
+        self._stopped: dict | None = None
+        self._refused = 0
+        self._dropped = 0
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Collect, and speak at END_RUN."""
+        if event_type in (
+            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
+            AppEventType.INITIAL_MODEL_LOADED,
+        ):
+            self._best = fl_ctx.get_prop(BEST)
+        elif event_type == AppEventType.ROUND_STARTED:
+            self._trained = True
+        elif event_type == BEST_DROPPED:
+            self._best = None
+        elif event_type == TRAINING_STOPPED:
+            self._stopped = fl_ctx.get_prop(STOPPED)
+        elif event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
+            refusal = fl_ctx.get_prop(REFUSAL)
+            self._refused += event_type == CONTRIBUTION_REFUSED
+            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+                self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
+        elif event_type == ROUND_DROPPED:
+            self._dropped += 1
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
+            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
+                self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
+        elif event_type == EventType.END_RUN:
+            self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
+
+    def _lines(self, fl_ctx: FLContext) -> list[str]:
+        tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
+        if not self._trained:
+            return tests
+        lines = ["  there is no best model; the lines above say of every round why"]
+        if self._best is not None:
+            lines = [
+                f"  best model: round {self._best['round']}, mean validation "
+                f"{self._best['metric']} {self._best['value']:.4f} over "
+                f"{len(self._best['sites'])} sites"
+            ]
+        if self._stopped is not None:
+            lines.insert(
+                0,
+                f"  stopped early, after round {self._stopped['round']}: "
+                f"patience {self._stopped['patience']}",
+            )
+        lines += tests
+        if self._refused:
+            lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
+        if self._dropped:
+            lines.append(f"  rounds dropped: {self._dropped}; see run_record.jsonl")
+        return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
+
+
+def _measured(metrics: Mapping[str, float]) -> str:
+    """A site's mean AUROC, over how many of the classes that it measured."""
+    defined, measured = (
+        sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
+    )
+    auroc = f"{metrics['auroc']:.3f}" if "auroc" in metrics else "not defined"
+    images = f", {metrics[IMAGES]:.0f} images" if IMAGES in metrics else ""
+    return f"mean AUROC {auroc} over {defined} of its {measured} classes{images}"

@@ -1,0 +1,163 @@
+"""The sites' metrics as curves, in TensorBoard's or MLflow's files at the server."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from importlib import import_module
+
+import numpy as np
+from nvflare.apis.analytix import AnalyticsDataType
+from nvflare.apis.dxo import DataKind, MetaKey, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.utils.analytix_utils import create_analytic_dxo
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.widgets.streaming import AnalyticsReceiver
+
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.global_model import MODEL_ROUND
+from surgical_aggregation.server.records.trackers import (
+    NONE,
+    TRACKERS,
+    TrackingError,
+    check,
+    check_installed,
+)
+
+TRACKED = ("bce", "auroc", "train_loss")
+"""What a metric's name begins with, up to a slash, if it is tracked."""
+
+
+class Tracking(FLComponent):
+    """Keep what the sites measured, with FLARE's own receivers.
+
+    Runs on the server, and reads the results that the workflows let pass: what FLARE streams comes
+    under the name that a client gives itself. A run whose metrics cannot be kept ends with the
+    reason before any site trains. Tags:
+
+        bce, auroc                    step r: the model that round r starts from, on the validation
+        bce/<class>, auroc/<class>    split; the final model included
+        train_loss                    step r: of round r
+        test/bce, test/auroc/<class>  the tested model, on the test split; step: its round
+
+    The server's own curves are the means over the sites, a class's over those that measured it; of
+    the tests there are none.
+
+    Args:
+        tracking: "tensorboard" (default): `TensorBoardReceiver`, event files in tb_events/<site>
+            of the job's workspace. "mlflow": MLflowReceiver, a run for every site and none for
+            the means, at MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db
+            of the job's results. "none": nothing is kept.
+        workflow: Id of the workflow that validates the final model. Default "validate_final".
+    """
+
+    def __init__(self, tracking: str = "tensorboard", workflow: str = "validate_final"):
+        super().__init__()
+        self.tracking = tracking
+        self.workflow = workflow
+        self._receiver: AnalyticsReceiver | None = None
+        self._sites: dict[str, dict[str, float]] = {}
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Make the receiver when the run starts; keep what is measured, and its means."""
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        if event_type == EventType.START_RUN:
+            self._start(fl_ctx)
+        if self._receiver is None:
+            return
+        if event_type == EventType.END_RUN:
+            self._receiver.handle_event(event_type, fl_ctx)
+        elif event_type in (AppEventType.ROUND_STARTED, EventType.START_WORKFLOW):
+            self._sites = {}
+        elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
+            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
+                self._measured(fl_ctx.get_prop(AppConstants.TRAINING_RESULT), round_, fl_ctx)
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
+            result, step = map(fl_ctx.get_prop, (AppConstants.VALIDATION_RESULT, MODEL_ROUND))
+            self._measured(result, step, fl_ctx)
+        elif event_type == AppEventType.BEFORE_AGGREGATION:
+            self._keep_means(round_, fl_ctx)
+        elif event_type == EventType.END_WORKFLOW and final:
+            self._keep_means(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
+
+    def _start(self, fl_ctx: FLContext) -> None:
+        try:
+            check(self.tracking)
+            check_installed(self.tracking)
+        except TrackingError as error:
+            self.system_panic(str(error), fl_ctx)
+            return
+        self._receiver = _RECEIVERS[self.tracking]()
+        if self._receiver is None:
+            return
+        self._receiver.handle_event(EventType.START_RUN, fl_ctx)
+        # A receiver that cannot start logs why, and would drop whatever comes.
+        if not self._receiver._initialized:
+            self.system_panic(
+                f"tracking = {self.tracking!r} cannot start; the server's log says why, above. "
+                f"Mend that, or set tracking to another of {', '.join((*TRACKERS, NONE))}.",
+                fl_ctx,
+            )
+
+    def _measured(self, result: Shareable, step: int, fl_ctx: FLContext) -> None:
+        values, site = tracked(result), site_of(fl_ctx)
+        self._sites[site] = values
+        prefix = "test/" if fl_ctx.get_prop(FLContextKey.TASK_NAME) == "test" else ""
+        self._keep(site, {f"{prefix}{name}": values[name] for name in values}, step, fl_ctx)
+
+    def _keep_means(self, step: int, fl_ctx: FLContext) -> None:
+        by_name: dict[str, list[float]] = {}
+        for _, values in sorted(self._sites.items()):
+            for name, value in values.items():
+                by_name.setdefault(name, []).append(value)
+        if self.tracking != "mlflow":  # which has runs of clients alone
+            means = {name: float(np.mean(values)) for name, values in by_name.items()}
+            self._keep(fl_ctx.get_identity_name(), means, step, fl_ctx)
+
+    def _keep(self, whose: str, values: Mapping[str, float], step: int, fl_ctx: FLContext) -> None:
+        if not values or self._receiver is None:
+            return
+        named = {self._tag(name): value for name, value in values.items()}
+        dxo = create_analytic_dxo("metrics", named, AnalyticsDataType.SCALARS, global_step=step)
+        try:
+            self._receiver.save(fl_ctx, dxo.to_shareable(), whose)
+        except Exception as error:  # curves are not worth a run
+            self.log_error(fl_ctx, f"the metrics of {whose} are not kept: {error}")
+
+    def _tag(self, name: str) -> str:
+        """A name as the tracker takes it: MLflow refuses all values with one that has others."""
+        return re.sub(r"[^\w\-. :/]", "_", name) if self.tracking == "mlflow" else name
+
+
+def tracked(result: Shareable) -> dict[str, float]:
+    """What is tracked of a result's metrics, by name.
+
+    Args:
+        result: Of a training task, or of an evaluation.
+    """
+    dxo = from_shareable(result)
+    evaluated = dxo.data_kind == DataKind.METRICS
+    values = dxo.data if evaluated else dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})
+    return {name: value for name, value in values.items() if name.partition("/")[0] in TRACKED}
+
+
+def _tensorboard() -> AnalyticsReceiver:
+    return import_module(
+        "surgical_aggregation.server.records.tensorboard_receiver"
+    ).TensorBoardReceiver()
+
+
+def _mlflow() -> AnalyticsReceiver:
+    receiver = import_module("nvflare.app_opt.tracking.mlflow.mlflow_receiver").MLflowReceiver
+    names = {"experiment_name": "surgical-aggregation", "experiment_tags": {}, "run_tags": {}}
+    return receiver(tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"), kw_args=names)
+
+
+_RECEIVERS = {"tensorboard": _tensorboard, "mlflow": _mlflow, NONE: lambda: None}

@@ -1,0 +1,1 @@
+"""The workflows: training rounds and an evaluation."""

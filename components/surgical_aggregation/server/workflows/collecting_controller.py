@@ -1,0 +1,257 @@
+"""What the workflows have in common: how the sites' results to a task are collected."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nvflare.apis.client import Client
+from nvflare.apis.controller_spec import ClientTask, Task, TaskCompletionStatus
+from nvflare.apis.fl_constant import FLContextKey, ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.server.access.declared_classes import (
+    declaration_fault,
+    hold_to_declaration,
+)
+from surgical_aggregation.server.access.refusal import (
+    CONTRIBUTION_REFUSED,
+    REFUSAL,
+    Refusal,
+    announce,
+    announce_silence,
+)
+from surgical_aggregation.server.access.site_identity import set_site
+from surgical_aggregation.server.workflows.heartbeat import GONE
+from surgical_aggregation.server.workflows.tally import Tally
+
+UNKNOWN_TASK = "unknown"
+"""Task of a refusal whose result answers none that is out, whatever the result says."""
+
+_LOOK = 0.5
+"""Seconds between two looks at who is gone."""
+
+_MEANING = {
+    ReturnCode.EXECUTION_EXCEPTION: "it could not carry out the task; its own log says why",
+    ReturnCode.EXECUTION_RESULT_ERROR: "it keeps its result; its own log says why",
+    ReturnCode.TASK_UNKNOWN: "its configuration has no executor for the task",
+    ReturnCode.TASK_ABORTED: "it was told to stop",
+    ReturnCode.UNSAFE_JOB: "its policy holds the job for unsafe",
+}
+
+Callback = Callable[[ClientTask, FLContext], None]
+
+
+@dataclass
+class _Collection:
+    """What is known of the task that is out.
+
+    Attributes:
+        task: Its name.
+        tally: Who has answered.
+        reasons: Site -> why its result was refused, or never came; the first reason.
+        answered: Set whenever a site has answered.
+    """
+
+    task: str
+    tally: Tally
+    reasons: dict[str, str] = field(default_factory=dict)
+    answered: threading.Event = field(default_factory=threading.Event)
+
+
+class CollectingController(Controller):
+    """A workflow that waits for accepted results, and takes nobody for somebody else.
+
+    Runs on the server, as the first base of a workflow of FLARE's. A task is over when as many
+    results as are needed were accepted and the wait for the others has passed, or nobody else is
+    coming. When so many cannot be reached any more, the run ends at once, with every site's reason.
+    FLARE counts whatever comes.
+
+    A result is refused, and the run goes on without that site, when its return code is not OK,
+    when `fault` finds one, or when it was not asked for. That holds for the return codes, too, at
+    which FLARE would end the job for all sites (UNSAFE_JOB, TASK_UNKNOWN, RUN_MISMATCH). A site
+    that does not answer is on record as well.
+
+    Filters learn from it which site a task is sent to, see `site_identity`.
+    """
+
+    _collection: _Collection | None = None
+
+    def start_controller(self, fl_ctx: FLContext) -> None:
+        """Keep FLARE from ending the job for what one site answers."""
+        if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
+            runner.ABORT_RETURN_CODES = []
+        super().start_controller(fl_ctx)
+
+    def current_round(self, fl_ctx: FLContext) -> int | None:
+        """The round that is running; None where the task is none of a round."""
+        return None
+
+    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
+        """Why a result must be refused; None when it may be passed on.
+
+        Args:
+            result: With OK as its return code.
+            fl_ctx: Its context.
+        """
+        return None
+
+    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Put right what a result says that FLARE's components would believe.
+
+        Args:
+            client_task: With a result that may be passed on.
+            fl_ctx: Its context.
+        """
+
+    def broadcast_and_wait(
+        self,
+        task: Task,
+        fl_ctx: FLContext,
+        targets: list[Client] | list[str] | None = None,
+        min_responses: int = 1,
+        wait_time_after_min_received: int = 0,
+        abort_signal: Signal | None = None,
+    ) -> None:
+        """Give a task to sites, and wait as the class says.
+
+        Args:
+            task: What FLARE's workflow has made.
+            fl_ctx: Context of the workflow.
+            targets: Sites, or their names; None: all sites of the job.
+            min_responses: Accepted results that are needed.
+            wait_time_after_min_received: Seconds to wait for the others then.
+            abort_signal: Ends the wait.
+        """
+        sites = [getattr(site, "name", site) for site in targets or self._engine.get_clients()]
+        tally = Tally(sites, min_responses, wait_time_after_min_received)
+        collection = _Collection(task.name, tally)
+        self._collection = collection
+        task.before_task_sent_cb = self._sending(task.before_task_sent_cb, collection)
+        task.result_received_cb = self._receiving(task.result_received_cb, collection)
+        super().broadcast(task, fl_ctx, targets, min_responses=0)  # FLARE's 0: all of them
+        while task.completion_status is None:
+            if abort_signal and abort_signal.triggered:
+                self.cancel_task(task, TaskCompletionStatus.ABORTED)
+                return
+            with task.cb_lock:  # FLARE has it while a result is taken
+                if tally.verdict(time.monotonic(), self._gone(tally, fl_ctx)) != "open":
+                    self.cancel_task(task, TaskCompletionStatus.OK)
+                    break
+            collection.answered.wait(_LOOK)
+            collection.answered.clear()
+        self._conclude(task, collection, fl_ctx)
+
+    def _sending(self, callback: Callback | None, collection: _Collection) -> Callback:
+        def send(client_task: ClientTask, fl_ctx: FLContext) -> None:
+            site = client_task.client.name
+            set_site(site, fl_ctx)
+            reason = declaration_fault(fl_ctx, asking=True)
+            if reason and site not in collection.reasons:  # else at every request
+                self._refuse(client_task, reason, fl_ctx)
+            hold_to_declaration(fl_ctx)
+            if callback:
+                callback(client_task, fl_ctx)
+
+        return send
+
+    def _receiving(self, callback: Callback | None, collection: _Collection) -> Callback:
+        def receive(client_task: ClientTask, fl_ctx: FLContext) -> None:
+            site = client_task.client.name
+            set_site(site, fl_ctx)
+            try:
+                reason = self._reason(client_task, fl_ctx)
+                if reason is None and callback:
+                    callback(client_task, fl_ctx)
+                    if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED) is False:
+                        reason = "the aggregator did not accept it; the server's log says why"
+            except Exception as error:  # whatever a site sends: FLARE would end the round for all
+                reason = f"it could not be read ({type(error).__name__}: {error})"
+            if reason is None:
+                collection.tally.accept(site, time.monotonic())
+            else:
+                collection.tally.fail(site)
+                client_task.result = None
+                if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
+                    self._refuse(client_task, reason, fl_ctx)
+            collection.answered.set()
+
+        return receive
+
+    def _reason(self, client_task: ClientTask, fl_ctx: FLContext) -> str | None:
+        code = client_task.result.get_return_code()
+        if code and code != ReturnCode.OK:
+            return f"{_MEANING.get(str(code), 'it did not carry out the task')} ({code})"
+        if reason := declaration_fault(fl_ctx) or self.fault(client_task.result, fl_ctx):
+            return reason
+        self.prepare(client_task, fl_ctx)
+        return None
+
+    def _refuse(self, client_task: ClientTask, reason: str, fl_ctx: FLContext) -> None:
+        name, round_ = client_task.task.name, self.current_round(fl_ctx)
+        announce(self, Refusal(client_task.client.name, name, round_, reason), fl_ctx)
+
+    def process_result_of_unknown_task(
+        self,
+        client: Client,
+        task_name: str,
+        client_task_id: str,
+        result: Shareable,
+        fl_ctx: FLContext,
+    ) -> None:
+        """Refuse what comes after its task was over, or was never asked for."""
+        set_site(client.name, fl_ctx)
+        if fl_ctx.get_prop(REFUSAL) is None:
+            reason = "it came when its task was over, or answers none"
+            round_ = self.current_round(fl_ctx)
+            announce(self, Refusal(client.name, UNKNOWN_TASK, round_, reason), fl_ctx)
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Note why results are refused, whoever refuses them."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type == CONTRIBUTION_REFUSED and self._collection:
+            refusal = fl_ctx.get_prop(REFUSAL)
+            if refusal["task"] == self._collection.task:
+                self._collection.reasons.setdefault(refusal["site"], refusal["reason"])
+
+    def _gone(self, tally: Tally, fl_ctx: FLContext) -> dict[str, str]:
+        """Site -> why its result will not come any more."""
+        gone = dict(fl_ctx.get_prop(GONE, {}))
+        for site in tally.outstanding():
+            if self.get_client_disconnect_time(site):
+                gone[site] = "its job process has ended"
+        return gone
+
+    def _conclude(self, task: Task, collection: _Collection, fl_ctx: FLContext) -> None:
+        """Say who was silent, and end the run where too few results were accepted."""
+        tally, round_ = collection.tally, self.current_round(fl_ctx)
+        gone = self._gone(tally, fl_ctx)
+        sent = {client_task.client.name for client_task in task.client_tasks}
+        for site in sorted(tally.outstanding()):
+            late = "it has not answered in time" if site in sent else "it has not asked for it"
+            silence = Refusal(site, task.name, round_, gone.get(site, late))
+            collection.reasons.setdefault(site, silence.reason)
+            announce_silence(self, silence, fl_ctx)
+        if len(tally.accepted) < tally.needed:
+            reasons = [
+                f"{site}: {reason}"
+                for site, reason in sorted(dict(collection.reasons).items())
+                if site not in tally.accepted
+            ]
+            if exception := getattr(task, "exception", None):
+                reasons.append(f"the server: {exception}")
+            of_round = "" if round_ is None else f" of round {round_}"
+            accepted = ", ".join(sorted(tally.accepted)) or "none"
+            self.system_panic(
+                f"task {task.name!r}{of_round} needs accepted results of {tally.needed} of the "
+                f"{len(tally.sites)} sites; got {len(tally.accepted)} (accepted: {accepted}; "
+                f"refused or silent: {'; '.join(reasons) or 'none'}). Mend the sites, or lower "
+                "min_clients.",
+                fl_ctx,
+            )

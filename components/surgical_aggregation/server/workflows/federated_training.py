@@ -1,0 +1,170 @@
+"""The training workflow: FLARE's ScatterAndGather, going on from a checkpoint, stopping early."""
+
+from __future__ import annotations
+
+from nvflare.apis.controller_spec import ClientTask
+from nvflare.apis.dxo import MetaKey, from_shareable
+from nvflare.apis.fl_constant import FLMetaKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
+
+from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.server.access.declared_classes import declared_classes
+from surgical_aggregation.server.models.global_model import (
+    BEST_ROUND,
+    current_global_model,
+    from_learnable,
+)
+from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+
+TRAINING_STOPPED = "surgical.training_stopped"
+"""Event: training stops before its last round; the facts are `STOPPED`."""
+
+STOPPED = "surgical.stopped"
+"""Context property: {"round" that was the last, "best_round", "patience"}."""
+
+
+class FederatedTraining(CollectingController, ScatterAndGather):
+    """ScatterAndGather with early stopping, and with the checkpoint's round as its first.
+
+    Runs on the server. Results are collected as `CollectingController` says.
+
+    The model of round r, which round r starts from, is measured in round r. When the best model is
+    `patience` rounds older, round r is the last: it is finished, and the model that it made is
+    written, measured as the final one by the workflow after this, and may still be the best. The
+    workflows that follow run as after any last round.
+
+    Rounds since the best model are counted across continued jobs, without those whose models could
+    not be compared with it (`not_compared` in the manifest). While there is no best model, nothing
+    is counted.
+
+    Args:
+        num_rounds: Rounds of this job; a continued run adds them to its rounds. 0: those that the
+            run which is continued has not made, be it none. Default 5.
+        patience: Rounds without a better model after which to stop. Default 0: never; the papers:
+            25.
+        min_clients: Accepted results that a round needs. Default 1.
+        wait_time_after_min_received: Seconds to wait for the others then. Default 10.
+        train_timeout: Seconds that a site may train. Default 0: no limit.
+        aggregator_id: Id of the aggregator. Default "aggregator".
+        persistor_id: Id of the persistor. Default "persistor".
+        shareable_generator_id: Id of the shareable generator. Default "shareable_generator".
+        train_task_name: Name of the task. Default "train".
+
+    Source:
+        Early stopping on the mean over sites of the validation loss: Kulkarni et al., "From
+        Isolation to Collaboration", ML4H 2024.
+    """
+
+    _num_rounds: int
+    _start_round: int
+
+    def __init__(
+        self,
+        num_rounds: int = 5,
+        patience: int = 0,
+        min_clients: int = 1,
+        wait_time_after_min_received: int = 10,
+        train_timeout: int = 0,
+        aggregator_id: str = "aggregator",
+        persistor_id: str = "persistor",
+        shareable_generator_id: str = "shareable_generator",
+        train_task_name: str = "train",
+    ):
+        super().__init__(
+            min_clients=min_clients,
+            num_rounds=num_rounds,
+            wait_time_after_min_received=wait_time_after_min_received,
+            aggregator_id=aggregator_id,
+            persistor_id=persistor_id,
+            shareable_generator_id=shareable_generator_id,
+            train_task_name=train_task_name,
+            train_timeout=train_timeout,
+        )
+        check_non_negative_int("patience", patience)
+        self.num_rounds = num_rounds
+        self.patience = patience
+        self.min_clients = min_clients
+        self.wait_time_after_min_received = wait_time_after_min_received
+        self.train_timeout = train_timeout
+
+    def current_round(self, fl_ctx: FLContext) -> int | None:
+        """The round that is running."""
+        return fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+
+    def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
+        """What is wrong with the metrics that came with a trained model."""
+        measured = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS, {})
+        unknown = None if getattr(self.aggregator, "personal_head", False) else ()
+        return metrics.fault(measured, declared_classes(fl_ctx) or unknown)
+
+    def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
+        """Give the result its own round, its site's name, and metrics that are plain numbers."""
+        result = client_task.result
+        dxo = from_shareable(result)
+        dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)
+        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})
+        dxo.set_meta_prop(MetaKey.INITIAL_METRICS, metrics.numbers(measured))
+        dxo.update_shareable(result)
+        result.set_header(AppConstants.CURRENT_ROUND, self.current_round(fl_ctx))
+
+    def start_controller(self, fl_ctx: FLContext) -> None:
+        """Load the model, and begin with its round."""
+        super().start_controller(fl_ctx)
+        model = self._global_weights
+        if not isinstance(model, ModelLearnable) or model.is_empty():
+            return  # FLARE has ended the run, with the reason
+        manifest = from_learnable(model).manifest
+        self._start_round = manifest.get("round", 0)
+        fl_ctx.set_prop(AppConstants.START_ROUND, self._start_round, private=True, sticky=True)
+        if self.num_rounds == 0:
+            self._make_up(model, fl_ctx)
+        manifest["planned_rounds"] = self._start_round + self._num_rounds
+
+    def _make_up(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
+        """Plan the rounds that are missing; a model that lacks none is this job's as it is."""
+        manifest = from_learnable(model).manifest
+        if "planned_rounds" not in manifest:
+            self.system_panic(
+                "num_rounds needs a number above 0, or a run that is continued and whose missing "
+                "rounds are made; got 0, and no earlier job's model to start from that says how "
+                "many were planned. Give num_rounds.",
+                fl_ctx,
+            )
+            return
+        self._num_rounds = continuation.missing_rounds(manifest)
+        if not self._num_rounds:
+            self.persistor.save(model, fl_ctx)
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Decide, when a round's model is made and not yet written, whether it is the last."""
+        super().handle_event(event_type, fl_ctx)
+        if event_type == AppEventType.AFTER_SHAREABLE_TO_LEARNABLE and self.patience:
+            self._consider_stopping(fl_ctx)
+
+    def _consider_stopping(self, fl_ctx: FLContext) -> None:
+        round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        best = fl_ctx.get_prop(BEST_ROUND)
+        is_last = round_ + 1 >= self._start_round + self._num_rounds
+        if best is None or is_last:
+            return
+        manifest = current_global_model(fl_ctx).manifest
+        worse = round_ - best - manifest.get("not_compared", 0)
+        if worse < self.patience:
+            return
+        self._num_rounds = round_ + 1 - self._start_round  # ends FLARE's loop after this round
+        manifest["planned_rounds"] = round_ + 1
+        self.log_info(
+            fl_ctx,
+            f"round {round_} is the last: none of the models of {worse} rounds is better "
+            f"than that of round {best} (patience {self.patience})",
+        )
+        stopped = {"round": round_, "best_round": best, "patience": self.patience}
+        fl_ctx.set_prop(STOPPED, stopped, private=True, sticky=False)
+        self.fire_event(TRAINING_STOPPED, fl_ctx)

@@ -1,0 +1,111 @@
+"""What a site's network must be, so that its body and its head can travel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.site.contract.site import SiteError
+
+
+def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:
+    """The last layer of a model.
+
+    Raises:
+        SiteError: It is no Dense called "head" with one unit per class.
+    """
+    layer = model.layers[-1]
+    if layer.name != HEAD_LAYER or not isinstance(layer, keras.layers.Dense):
+        raise SiteError(
+            f"the model's last layer must be a Dense called {HEAD_LAYER!r}; got "
+            f"{type(layer).__name__} called {layer.name!r}."
+        )
+    if layer.units != len(classes):
+        raise SiteError(
+            f"the head needs one unit for each of {len(classes)} classes; it has {layer.units}."
+        )
+    return layer
+
+
+def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
+    """Layers of batch normalisation, however deep: a model or a layer may hold others."""
+    # Keras has no public way to the layers that another layer holds, as a residual block does.
+    layers = model._flatten_layers()
+    return [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
+
+
+def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
+    """A model's variables by path, the head's apart; states of random generators are none.
+
+    Raises:
+        SiteError: Two variables have one path, so that one of them would be lost.
+    """
+    twice = sorted(p for p, n in Counter(v.path for v in model.weights).items() if n > 1)
+    if twice:
+        raise SiteError(
+            f"every variable of the model needs a path of its own; {len(twice)} paths are those "
+            f"of several, e.g. {twice[:3]}. Give layers inside of different models or layers "
+            "different names."
+        )
+    return {v.path: v for v in model.weights if not v.path.startswith(f"{HEAD_LAYER}/")}
+
+
+def variable_kinds(model: keras.Model) -> VariableKinds:
+    """Kinds of a model's body variables, from its layers; before any strategy freezes them.
+
+    Raises:
+        SiteError: See `body_variables`.
+    """
+    body = body_variables(model)
+    of_layers = {v.path for layer in batch_norm_layers(model) for v in layer.weights}
+    constant = {
+        path
+        for path, v in body.items()
+        if not keras.backend.is_float_dtype(v.dtype) or not (v.trainable or path in of_layers)
+    }
+    return VariableKinds(frozenset(of_layers - constant), frozenset(constant))
+
+
+def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
+    """The body of a model as the checkpoint that a run starts from.
+
+    Args:
+        model: A site's, with any number of classes; its head is left out.
+        facts: Further facts for the manifest (backbone, image size, weights, seed).
+
+    Raises:
+        SiteError: See `body_variables`.
+    """
+    body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
+    features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
+    made = {"head_features": features, "initial_body_sha256": digest(body)}
+    return Checkpoint(body, {**made, **variable_kinds(model).facts(), **facts})
+
+
+def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:
+    """Refuse a body that is not this network's.
+
+    Args:
+        body: As received, by path.
+        own: The network's variables, by path.
+
+    Raises:
+        SiteError: The paths or shapes differ.
+    """
+    differ = sorted(body.keys() ^ own.keys())
+    if not differ:
+        differ = sorted(path for path in own if body[path].shape != tuple(own[path].shape))
+    if differ:
+        raise SiteError(
+            f"the server's body and this site's differ in {len(differ)} variables, e.g. "
+            f"{differ[:3]}. Start the run from an initial body of the same backbone and image "
+            "size as the sites' model, in which every layer and weight has a name: Keras numbers "
+            "those that have none by what the process has made before."
+        )

@@ -1,0 +1,118 @@
+"""A site as its policy lets it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from surgical_aggregation.site.contract.site import Site, SiteError, Split
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    import keras
+    import tensorflow as tf
+
+
+class PermittedSite(Site):
+    """A site cut down to the classes that its policy lets out: to all else, there are no others.
+
+    Where every site's head has a unit for every class of the union, the units of the withheld
+    classes are cut out as well, so that nothing is said of them, neither yes nor no.
+
+    Args:
+        site: The whole site.
+        withheld: Class that stays -> why.
+    """
+
+    def __init__(self, site: Site, withheld: Mapping[str, str]):
+        super().__init__()
+        self.site = site
+        self.withheld = withheld
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes that are let out, in the order of the whole site's."""
+        return tuple(name for name in self.site.classes if name not in self.withheld)
+
+    @cached_property
+    def training_labels(self) -> NDArray[np.float32]:
+        """Labels of those classes; see `Site.training_labels`."""
+        return self.site.training_labels[:, self._columns]
+
+    def model(self) -> keras.Model:
+        """The whole site's network with a smaller head."""
+        import keras
+
+        from surgical_aggregation.site.contract.architecture import head_layer
+
+        whole = self.site.model()
+        head = head_layer(whole, self.site.classes)
+        smaller = keras.layers.Dense.from_config({**head.get_config(), "units": len(self.classes)})
+        return keras.Model(whole.input, smaller(head.input), name=whole.name)
+
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
+        """The whole site's batches with fewer labels; see `Site.data`."""
+        import tensorflow as tf
+
+        columns = tf.constant(self._columns)
+        whole = self.site.data(split, training=training, first_pass=first_pass)
+        return whole.map(lambda images, labels: (images, tf.gather(labels, columns, axis=1)))
+
+    @property
+    def _columns(self) -> list[int]:
+        return [self.site.classes.index(name) for name in self.classes]
+
+
+def permitted(site: Site) -> Site:
+    """A site as its policy lets it out: the site itself where nothing is withheld.
+
+    Raises:
+        SiteError: The policy keeps the site from taking part.
+    """
+    stay = withheld(site.policy, site.classes, lambda: site.training_labels)
+    if not stay:
+        return site
+    cut_down = PermittedSite(site, stay)
+    cut_down.policy = site.policy
+    return cut_down
+
+
+def withheld(
+    policy: SitePolicy,
+    classes: Sequence[str],
+    training_labels: Callable[[], NDArray[np.float32]],
+) -> dict[str, str]:
+    """Which classes a policy keeps at a site, and why.
+
+    Args:
+        policy: The site's.
+        classes: All that it labels.
+        training_labels: Gives their labels, (images, classes); asked only where the policy counts.
+
+    Raises:
+        SiteError: The policy keeps the site from taking part.
+    """
+    stay = {}
+    if policy.share is not None:
+        stay = {name: "not in 'share'" for name in classes if name not in policy.share}
+    if policy.min_images and len(training_labels()) < policy.min_images:
+        raise SiteError(
+            f"this site's policy needs 'min_images' {policy.min_images} training images; there are "
+            f"{len(training_labels())}."
+        )
+    if policy.min_positives:
+        positives = (training_labels() == 1).sum(axis=0)
+        for name, found in zip(classes, positives, strict=True):
+            if found < policy.min_positives:
+                why = f"{found} positives, 'min_positives' is {policy.min_positives}"
+                stay.setdefault(name, why)
+    if stay and len(stay) == len(classes):
+        raise SiteError(
+            "this site's policy lets none of its classes take part: "
+            + "; ".join(f"{name} ({why})" for name, why in stay.items())
+        )
+    return stay

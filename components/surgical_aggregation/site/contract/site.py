@@ -1,0 +1,105 @@
+"""The site: all that the method asks of a study."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+
+if TYPE_CHECKING:  # the server imports this module's neighbours, and has no TensorFlow
+    import keras
+    import tensorflow as tf
+
+Split = Literal["train", "validation", "test"]
+
+
+class SiteError(ValueError):
+    """A site cannot take part: its files, classes or configuration are not usable."""
+
+
+class Site(FLComponent, ABC):
+    """One hospital's classes, model and data. The only thing that a new study must implement.
+
+    Runs on the client. Everything may be asked for from the start of the run on; a problem that
+    the hospital can mend is raised as a ValueError that says how, and keeps the site from training.
+    """
+
+    policy: SitePolicy = NO_POLICY
+    """What the hospital decides whatever a job asks for; `find_site` sets it."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """Classes that this site holds, in the order of its labels and of its head's units."""
+
+    @abstractmethod
+    def model(self) -> keras.Model:
+        """A new, uncompiled model whose last layer is a Dense called "head", one unit per class.
+
+        The units are sigmoid probabilities. Paths of all other variables must be the same at every
+        site; no other layer may be called "head".
+        """
+
+    @abstractmethod
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
+        """Batches (images, labels) of a split.
+
+        Args:
+            split: Which part of the site's patients.
+            training: Shuffle and augment anew in every pass; else keep the order. Order and
+                augmentation of a pass must follow from a seed and its number alone, so that a
+                continued run is the same as an uninterrupted one.
+            first_pass: Number of the first pass that the dataset is iterated for, with `training`;
+                the next has the next number.
+
+        Returns:
+            Images as the model takes them; labels float32 of shape (batch, classes): 1 present,
+            0 absent, NaN not labelled (left out of loss and metrics), or a number between, a
+            smoothed label (left out of AUROC).
+        """
+
+    @cached_property
+    def training_labels(self) -> NDArray[np.float32]:
+        """Labels of the training split as `data` has them, shape (images, classes).
+
+        A study that knows them without reading every image should say so here.
+        """
+        batches = self.data("train").as_numpy_iterator()
+        return np.concatenate([labels for _, labels in batches])
+
+
+def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
+    """The site component of the running job, as the site's policy lets it out.
+
+    The only way to get it in a job, so that all who speak for the site see the same classes.
+
+    Args:
+        site_id: Id of the component.
+        fl_ctx: Context of the job, at the site.
+        head_stays: The head never leaves the site, so it may have the withheld classes as well. Who
+            asks so must name only the classes of `find_site` without it in what does leave.
+
+    Raises:
+        SiteError: The job has no `Site` under this id, or the policy keeps it from taking part.
+        PolicyError: The policy is malformed.
+    """
+    from surgical_aggregation.site.contract.restricted_site import (
+        permitted,  # which is a Site itself
+    )
+
+    site = fl_ctx.get_engine().get_component(site_id)
+    if not isinstance(site, Site):
+        raise SiteError(
+            f"the client's configuration needs a Site component with id {site_id!r}; "
+            f"got {type(site).__name__}. Check `components` in config_fed_client.conf."
+        )
+    site.policy = site_policy(fl_ctx)
+    cut_down = permitted(site)
+    return site if head_stays else cut_down

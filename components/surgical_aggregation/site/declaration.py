@@ -1,0 +1,56 @@
+"""How a site tells the server which classes it holds, and nobody else."""
+
+import uuid
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.site.contract.restricted_site import PermittedSite
+from surgical_aggregation.site.contract.site import find_site
+from surgical_aggregation.site.contract.site_policy import NO_POLICY
+from surgical_aggregation.site.local_notes import note, note_error
+
+CLASSES = "surgical.classes"
+"""Name of the public sticky property; public, so that it rides on every message to the server."""
+
+PROCESS = "surgical.process"
+"""Likewise: which of the site's processes declares. A new one may declare other classes."""
+
+
+class DeclareClasses(FLComponent):
+    """Declare the classes that the site lets out to the server when a run starts.
+
+    Runs on the client. What a client sets public goes to the server alone, with every message, so
+    the server knows the classes at the very first task request.
+
+    Args:
+        site_id: Id of the `Site` component.
+    """
+
+    def __init__(self, site_id: str = "site"):
+        super().__init__()
+        self.site_id = site_id
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Declare at START_RUN; a site that cannot name its classes declares none.
+
+        Why, and what the policy withholds, is in the site's notes alone (see `local_notes`).
+        """
+        if event_type != EventType.START_RUN:
+            return
+        try:
+            site = find_site(self.site_id, fl_ctx)
+            classes = list(site.classes)
+        except Exception as error:  # of the hospital's files, or of its code
+            notes = note_error(fl_ctx, "no classes to declare: ", error)
+            self.log_error(fl_ctx, f"no classes to declare; {notes} says why", fire_event=False)
+            return
+        fl_ctx.set_prop(CLASSES, classes, private=False, sticky=True)
+        fl_ctx.set_prop(PROCESS, uuid.uuid4().hex, private=False, sticky=True)
+        self.log_info(fl_ctx, f"declared {len(classes)} classes: {', '.join(classes)}")
+        if site.policy != NO_POLICY:
+            withheld = site.withheld if isinstance(site, PermittedSite) else {}
+            said = "; ".join(f"{name} ({why})" for name, why in withheld.items()) or "no class"
+            notes = note(fl_ctx, f"this site's policy withholds: {said}")
+            self.log_info(fl_ctx, f"{notes} says what this site's policy withholds, if anything")

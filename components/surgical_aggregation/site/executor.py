@@ -1,0 +1,172 @@
+"""The executor: FLARE's train and evaluation tasks on a site's Keras model."""
+
+from __future__ import annotations
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+
+from surgical_aggregation.site.contract.site import SiteError, find_site
+from surgical_aggregation.site.local_notes import note, note_error
+from surgical_aggregation.site.site_tasks import SiteTasks
+from surgical_aggregation.site.training import tensorflow_setup
+from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
+
+CANNOT_TAKE_PART = "this site cannot take part in the run: "
+"""How the line of a site's notes begins that says why it could not start."""
+
+
+class KerasExecutor(Executor):
+    """Train and evaluate a site's Keras model.
+
+    Runs on the client. One model and one optimizer live for the whole job; nothing is compiled
+    twice. Tasks:
+
+        train       in   body and the site's columns (those that the server has yet)
+                    out  variables by path that the strategy does not keep at the site, and the
+                         dense head where it is not personal (`LabelHead` labels it);
+                         meta: metrics of the received model on the validation split, measured
+                         before training, the training loss, and the number of images trained on
+        validate    in   as above; out  metrics of the validation split
+        test        in   as above; out  metrics of the test split
+
+    Classes that the server has no column for yet are warmed up on the received body before they are
+    measured and trained; an evaluation leaves them out. An abort is obeyed after the running batch,
+    be it of a warm-up, a measurement or training.
+
+    The site's policy (see `site_policy`) has the last word: a class that it withholds is in no
+    model, metric or count that is sent. A personal head is trained for all classes.
+
+    After every round the site's state (optimizer, random generators, personal variables) goes to
+    <client workspace>/checkpoints/<job id>/, from where a process that starts anew and a continued
+    run take it up. Where the site has personal variables, its own whole models are there as well:
+    `site_last.npz`, and `site_best.npz` once the best model is tested.
+
+    A site whose data or model is unusable answers every task with EXECUTION_EXCEPTION, and a task
+    that fails is answered so: the run goes on while `min_clients` can be reached without the site,
+    and ends at once otherwise. (A panic on the client would leave the server waiting.) The reason,
+    which may hold a path, a count or a row of a table, is in the site's notes alone, for FLARE may
+    stream its logs (see `local_notes`).
+
+    Args:
+        site_id: Id of the `Site` component. Default "site".
+        strategy: See `strategy`. Default "fedbn+".
+        personal_head: The head stays at the site. Default False.
+        epochs: Passes over the training split per round. Default 1 (the papers).
+        learning_rate: Of Adam. Default 5e-5 (the papers, for DenseNet121).
+        warmup_epochs: Passes for columns that the server lacks. Default 15 (the papers).
+        warmup_learning_rate: Default 5e-3 (the papers).
+        gradient_clip: Largest global norm of a batch's gradient. Default 0: no limit.
+        proximal: FedProx's mu. Default 0: off.
+        class_weighting: "none" (default) or "balanced"; see `TrainingOptions`.
+        focal_gamma: Of the focal loss. Default 0: off.
+        mixed_precision: Compute in float16 where the site has a GPU; variables stay float32.
+            Default False.
+        send: "weights" (default), or "differences" from the received model, which FLARE's privacy
+            filters are made for; a column that the server lacks counts as zeros there.
+        report_counts: Tell the server how many training images are positive for each class, which
+            it needs for head_weighting "positives", and with an evaluation how many images are
+            positive and negative; where the site's policy lets it. Default False.
+        seed: Of this site's shuffling and initial head. Default 0.
+        threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
+    """
+
+    def __init__(
+        self,
+        site_id: str = "site",
+        strategy: str = "fedbn+",
+        personal_head: bool = False,
+        epochs: int = 1,
+        learning_rate: float = 5e-5,
+        warmup_epochs: int = 15,
+        warmup_learning_rate: float = 5e-3,
+        gradient_clip: float = 0.0,
+        proximal: float = 0.0,
+        class_weighting: str = "none",
+        focal_gamma: float = 0.0,
+        mixed_precision: bool = False,
+        send: str = "weights",
+        report_counts: bool = False,
+        seed: int = 0,
+        threads: int = 0,
+    ):
+        super().__init__()
+        self.site_id = site_id
+        self.strategy = strategy
+        self.personal_head = personal_head
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.warmup_epochs = warmup_epochs
+        self.warmup_learning_rate = warmup_learning_rate
+        self.gradient_clip = gradient_clip
+        self.proximal = proximal
+        self.class_weighting = class_weighting
+        self.focal_gamma = focal_gamma
+        self.mixed_precision = mixed_precision
+        self.send = send
+        self.report_counts = report_counts
+        self.seed = seed
+        self.threads = threads
+        self._tasks: SiteTasks | None = None
+        self._mixed = False
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Build the model and read the data when the run starts, so that faults show before it."""
+        if event_type == EventType.ABOUT_TO_START_RUN:  # before any component can use TensorFlow
+            self._mixed = tensorflow_setup.configure(
+                self._threads(fl_ctx), self.seed, self.mixed_precision
+            )
+        elif event_type == EventType.START_RUN:
+            try:
+                self._start(fl_ctx)
+            except Exception as error:  # of the hospital's files, or of its code
+                notes = note_error(fl_ctx, CANNOT_TAKE_PART, error)
+                said = f"this site cannot take part in the run; {notes} says why"
+                self.log_error(fl_ctx, said, fire_event=False)
+
+    def _threads(self, fl_ctx: FLContext) -> int:
+        return self.threads or tensorflow_setup.threads_per_site(fl_ctx)
+
+    def _start(self, fl_ctx: FLContext) -> None:
+        options = TrainingOptions(
+            **{name: getattr(self, name) for name in TrainingOptions.__dataclass_fields__}
+        )
+        if self.send not in SENT:
+            raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
+        if self.mixed_precision and not self._mixed:
+            self.log_warning(fl_ctx, "mixed precision needs a GPU; this site has none: float32")
+        from surgical_aggregation.site.training.trainer import LocalTraining
+
+        reported = find_site(self.site_id, fl_ctx).classes
+        site = find_site(self.site_id, fl_ctx, head_stays=self.personal_head)
+        counts = self.report_counts and site.policy.report_counts
+        if self.report_counts and not counts:
+            self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
+        if stays := [name for name in site.classes if name not in reported]:
+            note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
+        training = LocalTraining(site, options)
+        # now that nothing can fail any more
+        self._tasks = SiteTasks(training, reported, counts, self.send, self._log)
+        threads = self._threads(fl_ctx)
+        self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
+
+    def execute(
+        self, task_name: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
+    ) -> Shareable:
+        """Carry out a task; see the class."""
+        if self._tasks is None:
+            self.log_error(fl_ctx, f"{task_name} refused: this site could not start, see above")
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        try:
+            return self._tasks.carry_out(task_name, shareable, fl_ctx, abort_signal)
+        except Exception as error:  # FLARE would put it into the error log
+            notes = note_error(fl_ctx, f"{task_name} failed: ", error)
+            self.log_error(fl_ctx, f"{task_name} failed; {notes} says why", fire_event=False)
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+
+    def _log(self, fl_ctx: FLContext, text: str) -> None:
+        """Log with the site's name, which the simulator's console leaves out."""
+        self.log_info(fl_ctx, f"{fl_ctx.get_identity_name()}: {text}")

@@ -1,0 +1,53 @@
+"""Client-side result filter: the head leaves the site as one labelled column per class."""
+
+from nvflare.apis.dxo import DXO
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import ReturnCode, Shareable
+
+from surgical_aggregation.aggregation.head import LabelledHead, columns
+from surgical_aggregation.site.contract.site import find_site
+from surgical_aggregation.wire import variables as wire
+
+
+class LabelHead(Filter):
+    """Label the columns of a dense head with the site's classes.
+
+    Runs on the client, on the result of the training task, before any privacy filter:
+
+        in   body variables by path, <layer>/kernel (features, classes), <layer>/bias (classes,)
+        out  body variables by path, head/<class>/kernel (features,), head/<class>/bias (1,)
+
+    A result without OK as its return code passes unchanged: it carries no model.
+
+    Args:
+        site_id: Id of the `Site` component, whose classes name the columns. Default "site".
+        layer: Name of the head's layer in the result. Default "head".
+
+    Raises:
+        WireError: The result lacks the head's kernel or bias.
+        HeadError: The head does not have one unit per class.
+    """
+
+    def __init__(self, site_id: str = "site", layer: str = "head"):
+        super().__init__()
+        self.site_id = site_id
+        self.layer = layer
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Replace the dense head in a training result by its labelled columns."""
+        if shareable.get_return_code() != ReturnCode.OK:
+            return shareable
+        dxo = wire.result(shareable)
+        body = dict(dxo.data)
+        kernel = body.pop(f"{self.layer}/kernel", None)
+        bias = body.pop(f"{self.layer}/bias", None)
+        if kernel is None or bias is None:
+            raise wire.WireError(
+                f"the result needs {self.layer}/kernel and {self.layer}/bias; got "
+                f"{sorted(dxo.data)[:5]} ... Is the model's last layer a Dense called "
+                f"{self.layer!r}?"
+            )
+        head = LabelledHead(tuple(find_site(self.site_id, fl_ctx).classes), kernel, bias)
+        data = wire.join(body, columns(head))
+        return DXO(dxo.data_kind, data=data, meta=dxo.meta).update_shareable(shareable)

@@ -1,0 +1,74 @@
+"""What a site tells its own hospital and nobody else, beside FLARE's logs.
+
+FLARE streams a site's error_log.txt to the server unless its kit says otherwise, and any other log
+where a job asks for it. So what may not leave (withheld classes, counts, paths, rows of a table)
+stands in no log at all, but in a file that FLARE does not know; the log names that file alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.wire.job_id import checked
+
+_LINE = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
+"""As FLARE's logs, so that what reads those reads the notes."""
+
+_FORESEEN = (ValueError, OSError, MemoryError)
+"""Errors whose message says all that somebody needs who mends them."""
+
+LOGGER = "surgical_aggregation"
+"""What the lines of a site's notes are called, as by a logger of the package."""
+
+
+def notes_file(job: str) -> str:
+    """Path of a site's notes of a job, relative to the site's workspace.
+
+    Raises:
+        JobIdError: It is no job's id.
+    """
+    return f"local_notes/{checked(job)}.txt"
+
+
+def note(fl_ctx: FLContext, text: str) -> str:
+    """Write a line into the site's notes of the running job.
+
+    Returns:
+        What the log may say: the name of the file, relative to the site's workspace, and why it
+        could not be written where it could not.
+    """
+    return _write(fl_ctx, logging.INFO, text)
+
+
+def note_error(fl_ctx: FLContext, doing: str, error: Exception) -> str:
+    """Write what went wrong into the site's notes of the running job.
+
+    Args:
+        fl_ctx: Any context of the job, at the site.
+        doing: How the line begins, e.g. "train failed: ".
+        error: What was raised; of one that nobody foresaw, the trace stands below.
+
+    Returns:
+        See `note`.
+    """
+    text = f"{doing}{str(error) or type(error).__name__}"
+    return _write(fl_ctx, logging.ERROR, text, None if isinstance(error, _FORESEEN) else error)
+
+
+def _write(fl_ctx: FLContext, level: int, text: str, traced: Exception | None = None) -> str:
+    name = notes_file(fl_ctx.get_job_id())
+    trace = (type(traced), traced, traced.__traceback__) if traced else None
+    line = logging.LogRecord(LOGGER, level, "", 0, text, None, trace)
+    path = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(_LINE.format(line) + "\n")
+    except OSError as problem:  # a full disk must not keep a site from answering
+        print(f"{name} cannot be written: {problem}\n{text}", file=sys.stderr)
+        return f"{name} (which cannot be written: {problem.strerror})"
+    return name

@@ -1,0 +1,162 @@
+"""A site's memory: its state on disk after every round, and personal variables of good rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.local_notes import note
+from surgical_aggregation.site.site_state import (
+    BEST_FILE,
+    LAST_FILE,
+    SiteState,
+    load_state,
+    save_site_model,
+    save_state,
+    set_aside,
+    site_folder,
+)
+
+if TYPE_CHECKING:
+    from surgical_aggregation.site.training.trainer import LocalTraining
+
+
+class SiteMemory:
+    """Keeps what a site must not forget between rounds, processes and jobs.
+
+    A site's personal variables of a round are those that it had when it received that round's body.
+    Only the best model's and the newest are kept: which model is best, the server says with each
+    task. A site that is away for some rounds has the same ones in all of them.
+
+    Args:
+        training: The site's training.
+    """
+
+    def __init__(self, training: LocalTraining):
+        self.training = training
+        self._kept: dict[int, dict[str, Array]] = {}
+        self._unchanged_since = 0  # the first round after the last one begun; 0: not known
+        self._asked = False
+
+    def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
+        """Take up, on the first task only, the newest state of this job or of those before it.
+
+        Not every earlier job has one: a job that failed in its first round left a state that is
+        ahead of the server's model, or none. A state that is damaged is passed over for the one
+        before it.
+
+        Args:
+            round_: Of a training task; None for an evaluation.
+            continues: The server's header, see `global_model.CONTINUES`; None: a fresh run.
+            fl_ctx: Context of the task.
+
+        Returns:
+            What to log; None when there is nothing to say.
+
+        Raises:
+            JobIdError: What the run continues is no job.
+        """
+        if self._asked:
+            return None
+        jobs = dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())])
+        folders = {job: site_folder(fl_ctx, job) for job in jobs}
+        passed_over = ""
+        said = None
+        if continues is not None:
+            said = "no state of the earlier run for this round: the optimizer starts afresh"
+        for job, folder in folders.items():
+            state, damaged = load_state(folder, round_)
+            for name, error in damaged.items():
+                passed_over += f"{name} of job {job} is damaged ({type(error).__name__}); "
+                note(fl_ctx, f"{name} is damaged and passed over: {error}")
+            set_aside(folder, damaged)
+            if state is not None:
+                said = self._restore(state, job, whole=not passed_over)
+                break
+        self._asked = True
+        if passed_over and said is None:
+            said = "the optimizer and personal variables start afresh"
+        return f"{passed_over}{said}" if said else None
+
+    def _restore(self, state: SiteState, job: str, *, whole: bool) -> str:
+        """Go on from a state; what to log."""
+        if state.classes != self.training.classes:
+            return (
+                f"this site's classes are not those of job {job} any more: its optimizer "
+                "and personal variables start afresh"
+            )
+        try:
+            self.training.restore(state.training)
+        except SiteError as error:
+            return f"the optimizer and personal variables start afresh: {error}"
+        self._kept = {r: dict(variables) for r, variables in state.kept.items()}
+        self._unchanged_since = state.round if whole else 0
+        return f"goes on with this site's state after {state.round} rounds of job {job}"
+
+    def begin_round(self, round_: int, best: int | None, fl_ctx: FLContext) -> None:
+        """Before training: keep the personal variables that go with this round's body."""
+        personal = self.training.personal_variables()
+        if personal is not None:
+            of_best = None if best is None else self._of(best)
+            self._kept = {} if best is None or of_best is None else {best: dict(of_best)}
+            self._kept[round_] = personal
+            self._unchanged_since = round_ + 1
+            self.keep_model("last", round_, fl_ctx)
+
+    def end_round(self, round_: int, fl_ctx: FLContext) -> None:
+        """After training: write the state."""
+        state = SiteState(self.training.state(), round_ + 1, self.training.classes, self._kept)
+        save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
+
+    def of_round(self, round_: int) -> Mapping[str, Array]:
+        """Personal variables of a round's model, to measure it with.
+
+        They are what the site had when it received that model, or would have had: one that was
+        away in that round, and has not trained since, has them still. One that joined later, or
+        whose state is lost, has none, and what it measured would be another model's.
+
+        Returns:
+            Variables by path; none where no variable is personal.
+
+        Raises:
+            SiteError: The site has not those of that round.
+        """
+        if self.training.personal_variables() is None:
+            return {}
+        personal = self._of(round_)
+        if personal is None:
+            raise SiteError(
+                f"the model of round {round_} is another one at every site, and this site has not "
+                "kept what it had of its own in that round: it joined later, or its state was "
+                "lost. So it does not measure that model."
+            )
+        return personal
+
+    def _of(self, round_: int) -> Mapping[str, Array] | None:
+        if round_ in self._kept:
+            return self._kept[round_]
+        return self.training.personal if 0 < self._unchanged_since <= round_ else None
+
+    def keep_model(self, which: str, round_: int, fl_ctx: FLContext) -> None:
+        """Write the model as it stands, where the site has personal variables.
+
+        Args:
+            which: "last" or "best".
+            round_: The model's round.
+            fl_ctx: Context of the task.
+        """
+        if self.training.personal_variables() is None:
+            return
+        variables = self.training.variables()
+        body = {p: v for p, v in variables.items() if not p.startswith(f"{HEAD_LAYER}/")}
+        kinds = self.training.model.kinds.facts()
+        facts = {"site": fl_ctx.get_identity_name(), "round": round_, **kinds}
+        path = site_folder(fl_ctx, fl_ctx.get_job_id()) / (
+            BEST_FILE if which == "best" else LAST_FILE
+        )
+        save_site_model(body, self.training.head(), facts, path)

@@ -1,0 +1,139 @@
+"""What a site keeps on its own disk between rounds and jobs, and its own models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.head import LabelledHead, columns
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.job_id import checked
+
+STATE_FILE = "site_state.npz"
+PREVIOUS_FILE = "site_state_before.npz"
+LAST_FILE = "site_last.npz"
+BEST_FILE = "site_best.npz"
+
+_KEPT = "kept/"
+
+
+@dataclass(frozen=True)
+class SiteState:
+    """A site at the end of a round.
+
+    Attributes:
+        training: See `LocalTraining.state`.
+        round: Number of rounds that the run had made.
+        classes: The site's, in order.
+        kept: Round -> personal variables that the site had with that round's body.
+    """
+
+    training: Mapping[str, Array]
+    round: int
+    classes: tuple[str, ...]
+    kept: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
+
+
+def site_folder(fl_ctx: FLContext, job: str) -> Path:
+    """Folder of a site's files of a job; it outlives the job's own workspace.
+
+    Raises:
+        JobIdError: The job, which the server may have named, would lead elsewhere.
+    """
+    root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
+    return root / "checkpoints" / checked(job)
+
+
+def save_state(state: SiteState, folder: Path) -> None:
+    """Write a site's state, and keep the one before.
+
+    A run that is killed in the middle of a round goes on from the server's last whole round, which
+    a fast site may have left behind already.
+    """
+    kept = {
+        f"{_KEPT}{round_}/{path}": value
+        for round_, variables in state.kept.items()
+        for path, value in variables.items()
+    }
+    manifest = {"round": state.round, "classes": list(state.classes)}
+    if (folder / STATE_FILE).is_file():
+        (folder / STATE_FILE).replace(folder / PREVIOUS_FILE)
+    save(Checkpoint({**state.training, **kept}, manifest), folder / STATE_FILE)
+
+
+def has_state(folder: Path) -> bool:
+    """Whether a site has a state in a folder."""
+    return any((folder / name).is_file() for name in (STATE_FILE, PREVIOUS_FILE))
+
+
+def load_state(
+    folder: Path, round_: int | None = None
+) -> tuple[SiteState | None, Mapping[str, Exception]]:
+    """Read a site's newest whole state that is not ahead of a round.
+
+    Args:
+        folder: See `site_folder`.
+        round_: Number of rounds that the run has made; None: any.
+
+    Returns:
+        The state, None where there is none; and the newer files that are damaged, with the reason.
+    """
+    damaged: dict[str, Exception] = {}
+    for name in (STATE_FILE, PREVIOUS_FILE):
+        if (folder / name).is_file():
+            try:
+                state = _read(folder / name)
+            except CheckpointError as error:
+                damaged[name] = error
+                continue
+            if round_ is None or state.round <= round_:
+                return state, damaged
+    return None, damaged
+
+
+def set_aside(folder: Path, names: Iterable[str]) -> None:
+    """Rename damaged states, or the next one saved would put them in the place of a whole one."""
+    for name in names:
+        (folder / name).replace((folder / name).with_suffix(".damaged"))
+
+
+def _read(path: Path) -> SiteState:
+    """Read a state.
+
+    Raises:
+        CheckpointError: The file is damaged, or another's.
+    """
+    checkpoint = load(path)
+    kept: dict[int, dict[str, Array]] = {}
+    training = {}
+    try:
+        for name, value in checkpoint.variables.items():
+            if name.startswith(_KEPT):
+                round_, variable = name.removeprefix(_KEPT).split("/", 1)
+                kept.setdefault(int(round_), {})[variable] = value
+            else:
+                training[name] = value
+        manifest = checkpoint.manifest
+        return SiteState(training, int(manifest["round"]), tuple(manifest["classes"]), kept)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is no site's state: {error!r}.") from error
+
+
+def save_site_model(
+    body: Mapping[str, Array], head: LabelledHead, facts: Mapping[str, object], path: Path
+) -> None:
+    """Write a model of a site's own, in the form of a global one.
+
+    Args:
+        body: Body variables by path.
+        head: The site's head.
+        facts: For the manifest: site, round and the like.
+        path: File to write.
+    """
+    manifest = {"head_features": int(head.kernel.shape[0]), **facts}
+    save(Checkpoint(wire.join(body, columns(head)), manifest), path)

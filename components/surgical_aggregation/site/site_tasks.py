@@ -1,0 +1,167 @@
+"""What a site does for each of its tasks, and what of that leaves the site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.apis.signal import Signal
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.metrics import summary
+from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.server.models.global_model import (
+    BEST_ROUND,
+    CONTINUES,
+    INITIAL_BODY,
+    MODEL_ROUND,
+)
+from surgical_aggregation.site.contract.site import SiteError, Split
+from surgical_aggregation.site.site_memory import SiteMemory
+from surgical_aggregation.site.training.stopping import Stop, Stopped
+from surgical_aggregation.wire import variables as wire
+
+if TYPE_CHECKING:
+    from surgical_aggregation.site.training.trainer import LocalTraining
+
+EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
+
+
+@dataclass(frozen=True)
+class ReceivedModel:
+    """The model of a task.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Those of the site's classes that the server has yet.
+        best: Round of the best model so far, if there is one.
+        round: Rounds that it has been through.
+    """
+
+    body: Variables
+    columns: wire.Columns
+    best: int | None
+    round: int
+
+
+class SiteTasks:
+    """Carries out the tasks of `KerasExecutor`, which says what each receives and gives.
+
+    Args:
+        training: The site's training.
+        reported: The site's classes as far as its policy lets them out.
+        counts: Whether labels per class are told.
+        send: "weights", or "differences" from the received model.
+        log: Says something in the site's log.
+    """
+
+    def __init__(
+        self,
+        training: LocalTraining,
+        reported: tuple[str, ...],
+        counts: bool,
+        send: str,
+        log: Callable[[FLContext, str], None],
+    ):
+        self.training = training
+        self.reported = reported
+        self.counts = counts
+        self.send = send
+        self.log = log
+        self._memory = SiteMemory(training)
+
+    def carry_out(
+        self, task: str, shareable: Shareable, fl_ctx: FLContext, abort_signal: Signal
+    ) -> Shareable:
+        """Carry out a task, or answer TASK_ABORTED where it is aborted.
+
+        Raises:
+            WireError: The task carries no model.
+            SiteError: The model is not this site's, or the site lacks what is its own of it.
+            JobIdError: What the run continues is no job.
+        """
+        body, columns = wire.split(wire.weights(shareable).data)
+        _check_start(shareable.get_header(INITIAL_BODY), body)
+        evaluation = task in EVALUATION_TASKS
+        round_ = shareable.get_header(MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND)
+        ahead = None if evaluation else round_
+        if said := self._memory.take_up(ahead, shareable.get_header(CONTINUES), fl_ctx):
+            self.log(fl_ctx, said)
+        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND), round_)
+
+        def stop() -> bool:
+            return bool(abort_signal.triggered)
+
+        try:
+            if evaluation:
+                return self._evaluate(task, model, fl_ctx, stop)
+            return self._train(model, fl_ctx, stop)
+        except Stopped:
+            return make_reply(ReturnCode.TASK_ABORTED)
+
+    def _evaluate(
+        self, task: str, model: ReceivedModel, fl_ctx: FLContext, stop: Stop
+    ) -> Shareable:
+        memory = self._memory
+        personal = memory.of_round(model.round)
+        self.training.receive(model.body, model.columns, personal)
+        unknown = self.training.unknown(model.columns)
+        known = [name for name in self.reported if name not in unknown]
+        split = EVALUATION_TASKS[task]
+        values = self.training.evaluate(split, known, counts=self.counts, stop=stop)
+        memory.keep_model("best" if task == "test" else "last", model.round, fl_ctx)
+        self.log(fl_ctx, f"{task}: {summary(values)}")
+        return DXO(DataKind.METRICS, data=values).to_shareable()
+
+    def _train(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
+        training = self.training
+        training.receive(model.body, model.columns)
+        new = training.unknown(model.columns)
+        if new:
+            training.warm_up(new, stop)
+            told = len(set(new) & set(self.reported))
+            self.log(fl_ctx, f"warmed up the columns of {told} classes")
+        self._memory.begin_round(model.round, model.best, fl_ctx)
+        began = time.monotonic()
+        values = training.evaluate("validation", self.reported, stop=stop)
+        validated = time.monotonic()
+        loss = training.train(stop)
+        if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
+            values["train_loss"] = loss
+        values["warmed_up"] = float(len(set(new) & set(self.reported)))
+        values["validate_seconds"] = validated - began
+        values["train_seconds"] = time.monotonic() - validated
+        self._memory.end_round(model.round, fl_ctx)
+        trained = f"; training loss {loss:.4f}" if "train_loss" in values else ""
+        self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
+        return self._result(model, values)
+
+    def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:
+        """What leaves the site after training."""
+        training = self.training
+        meta = {
+            MetaKey.INITIAL_METRICS: values,
+            MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
+        }
+        if self.counts:
+            meta[wire.POSITIVES] = {name: training.positives[name] for name in self.reported}
+        kind, data = DataKind.WEIGHTS, training.variables()
+        if self.send == "differences":
+            kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
+        data = {path: value for path, value in data.items() if path not in training.kept_at_site}
+        return DXO(kind, data=data, meta=meta).to_shareable()
+
+
+def _check_start(initial: str | None, body: Variables) -> None:
+    if initial is not None and digest(body) != initial:
+        raise SiteError(
+            f"the run starts from the body with sha256 {initial[:12]}; this site received "
+            f"{digest(body)[:12]}. Does a filter between server and site change it?"
+        )

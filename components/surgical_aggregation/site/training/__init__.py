@@ -1,0 +1,1 @@
+"""A site's training, without any FLARE in it."""

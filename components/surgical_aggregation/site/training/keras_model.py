@@ -1,0 +1,290 @@
+"""A site's model and optimizer: what a round does with them, without any FLARE in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
+
+from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.head import LabelledHead
+from surgical_aggregation.site.contract.architecture import (
+    batch_norm_layers,
+    body_variables,
+    check_body,
+    head_layer,
+    variable_kinds,
+)
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.loss import training_loss
+from surgical_aggregation.site.training.stopping import Stop, check, never
+from surgical_aggregation.site.training.training_options import TrainingOptions
+
+RANDOM_STATE = "seed_generator_state"
+"""How the path of a Keras random generator's state ends (dropout has one)."""
+
+
+class Predicted(NamedTuple):
+    """What a model says about the images of a dataset, in its order.
+
+    Attributes:
+        features: What the head weighs, shape (images, features).
+        probabilities: Shape (images, classes).
+        labels: As they came with the images.
+    """
+
+    features: np.ndarray
+    probabilities: np.ndarray
+    labels: np.ndarray
+
+
+class LocalModel:
+    """One model and one optimizer for the whole job, compiled once.
+
+    Args:
+        model: Uncompiled; its last layer is a Dense called "head" with one unit per class.
+        classes: Names of the units, in order.
+        options: How to train; the defaults do where the model is only evaluated.
+        loss_weights: See `loss.training_loss`; None: all 1.
+
+    Attributes:
+        kinds: Of the body's variables, as the network's layers say.
+
+    Raises:
+        SiteError: The model has no layer "head", or not one unit per class, or two of its variables
+            have one path.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        classes: tuple[str, ...],
+        options: TrainingOptions | None = None,
+        loss_weights: np.ndarray | None = None,
+    ):
+        options = options or TrainingOptions()
+        self.model = model
+        self.classes = classes
+        self.options = options
+        self._loss_weights = loss_weights
+        self._head = head_layer(model, classes)
+        self._body = body_variables(model)
+        self.kinds = variable_kinds(model)
+        if options.strategy == "fedbn+":
+            for layer in batch_norm_layers(model):
+                layer.trainable = False
+        self._received = _anchors(model) if options.proximal else []
+        self._compile()
+        network = keras.Model(model.input, [self._head.input, model.output])
+        self._forward = tf.function(lambda images: network(images, training=False))
+
+    def _compile(self) -> None:
+        options = self.options
+        loss = training_loss(self._loss_weights, options.focal_gamma)
+        if options.proximal:
+            loss = TFFedProxLoss(
+                self.model.trainable_variables, self._received, options.proximal, loss
+            )
+        adam = keras.optimizers.Adam(
+            options.learning_rate, global_clipnorm=options.gradient_clip or None
+        )
+        self.model.compile(optimizer=adam, loss=loss)
+        # From here on the optimizer's state can be read and set, also before the first batch.
+        self.model.optimizer.build(self.model.trainable_variables)
+
+    def set_body(self, body: Mapping[str, Array]) -> None:
+        """Take over a body.
+
+        Raises:
+            SiteError: The names or shapes are not this model's.
+        """
+        check_body(body, self._body)
+        for path, variable in self._body.items():
+            variable.assign(body[path])
+
+    def set_columns(self, columns: Mapping[str, tuple[Array, Array]]) -> None:
+        """Take over the columns of some of the site's classes; the others stay as they are.
+
+        Raises:
+            SiteError: A class is not the site's, or a column has another number of features.
+        """
+        kernel, bias = (value.numpy() for value in (self._head.kernel, self._head.bias))
+        foreign = sorted(set(columns) - set(self.classes))
+        if foreign:
+            raise SiteError(f"columns of {foreign} came, which are not among this site's classes.")
+        for name, (column, scalar) in columns.items():
+            if column.shape != kernel.shape[:1]:
+                raise SiteError(
+                    f"the column of {name!r} weighs {column.shape} features; this site's head "
+                    f"{kernel.shape[:1]}. Do all sites use the same backbone?"
+                )
+            kernel[:, self.classes.index(name)] = column
+            bias[self.classes.index(name)] = scalar[0]
+        self._head.kernel.assign(kernel)
+        self._head.bias.assign(bias)
+
+    def variables(self) -> dict[str, Array]:
+        """Copies of all variables by path, the head's among them."""
+        # Keras gives a scalar for a variable without a dimension
+        return {v.path: np.asarray(v.numpy()) for v in self.model.weights}
+
+    def assign(self, variables: Mapping[str, Array]) -> None:
+        """Take over some variables by path, the head's possibly among them."""
+        for variable in self.model.weights:
+            if variable.path in variables:
+                variable.assign(variables[variable.path])
+
+    def dense_head(self, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+        """Kernel and bias by path of a head with these columns, and zeros for other classes."""
+        kernel, bias = (np.zeros_like(value.numpy()) for value in self._head.weights)
+        for name, (column, scalar) in columns.items():
+            kernel[:, self.classes.index(name)] = column
+            bias[self.classes.index(name)] = scalar[0]
+        return {self._head.kernel.path: kernel, self._head.bias.path: bias}
+
+    def labelled_head(self) -> LabelledHead:
+        """A copy of the head, its columns known by class."""
+        return LabelledHead(self.classes, self._head.kernel.numpy(), self._head.bias.numpy())
+
+    def training_state(self) -> dict[str, Array]:
+        """What training needs beside the variables: the optimizer's and the generators' state."""
+        return {name: v.numpy() for name, v in self._training_state().items()}
+
+    def set_training_state(self, state: Mapping[str, Array]) -> None:
+        """Take over a `training_state`; the learning rate stays that of the options.
+
+        Raises:
+            SiteError: It is that of another model or optimizer.
+        """
+        own = self._training_state()
+        if state.keys() != own.keys() or any(state[n].shape != tuple(own[n].shape) for n in own):
+            raise SiteError("the training state is that of another model, or of other classes.")
+        for name, variable in own.items():
+            variable.assign(state[name])
+        self.model.optimizer.learning_rate = self.options.learning_rate
+
+    def _training_state(self) -> dict[str, keras.Variable]:
+        generators = [v for v in self.model.variables if v.path.endswith(RANDOM_STATE)]
+        return {
+            **{f"optimizer/{i}": v for i, v in enumerate(self.model.optimizer.variables)},
+            **{f"random/{i}": v for i, v in enumerate(generators)},
+        }
+
+    def evaluate(
+        self,
+        data: tf.data.Dataset,
+        classes: Iterable[str],
+        *,
+        counts: bool = False,
+        stop: Stop = never,
+    ) -> dict[str, float]:
+        """Metrics of a split for some of the classes; every batch of it is made once.
+
+        Args:
+            data: The split.
+            classes: Some of the model's.
+            counts: Also the numbers of images behind them. Default False.
+            stop: See `Stop`. Default: never.
+
+        Returns:
+            See `metrics.named`, and for the counts `metrics.counts`.
+
+        Raises:
+            Stopped: `stop` said so.
+        """
+        names = tuple(classes)
+        index = [self.classes.index(name) for name in names]
+        predicted = self.predict(data, stop)
+        labels = predicted.labels[:, index]
+        values = metrics.named(names, labels, predicted.probabilities[:, index])
+        return values | (metrics.counts(names, labels) if counts else {})
+
+    def predict(self, data: tf.data.Dataset, stop: Stop = never) -> Predicted:
+        """What the model says about images, each batch of which is made once.
+
+        Raises:
+            Stopped: `stop` said so, after a batch.
+        """
+        # Traced here, for batches of any size; Keras would once more for the last, smaller one.
+        self._forward.get_concrete_function(data.element_spec[0])
+        batches = []
+        for images, labels in data:
+            batches.append([value.numpy() for value in (*self._forward(images), labels)])
+            check(stop)
+        return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
+
+    def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
+        """Train the columns of some classes on a frozen body, with an Adam of its own.
+
+        The body's features are computed once, since nothing changes them; columns do not
+        depend on each other, so those of the other classes are not touched.
+
+        Args:
+            classes: Whose columns to train, from where they stand.
+            data: Training split, not augmented.
+            stop: See `Stop`. Default: never.
+
+        Raises:
+            Stopped: `stop` said so; the columns are as they were.
+
+        Source:
+            Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
+        """
+        features, _, labels = self.predict(data, stop)
+        index = [self.classes.index(name) for name in classes]
+        layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
+        head = keras.Sequential([keras.Input(features.shape[1:]), layer])
+        kernel, bias = self._head.get_weights()
+        layer.set_weights([kernel[:, index], bias[index]])
+        weights = None if self._loss_weights is None else self._loss_weights[:, index]
+        head.compile(
+            optimizer=keras.optimizers.Adam(self.options.warmup_learning_rate),
+            loss=training_loss(weights, self.options.focal_gamma),
+        )
+        head.optimizer.build(head.trainable_variables)  # else its first step is traced twice
+        epochs = self.options.warmup_epochs
+        head.fit(
+            features, labels[:, index], batch_size=64, epochs=epochs, verbose=0,
+            callbacks=[_StopWhen(stop)],
+        )  # fmt: skip
+        kernel[:, index], bias[index] = layer.get_weights()
+        self._head.set_weights([kernel, bias])
+
+    def train(self, data: tf.data.Dataset, stop: Stop) -> float:
+        """Train all that is trainable, for one round.
+
+        Args:
+            data: Training split.
+            stop: See `Stop`.
+
+        Returns:
+            Mean loss of the last epoch.
+
+        Raises:
+            Stopped: `stop` said so; the model is as the last batch left it.
+        """
+        for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
+            anchor.assign(variable)
+        history = self.model.fit(
+            data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[_StopWhen(stop)]
+        )
+        return float(history.history["loss"][-1])
+
+
+class _StopWhen(keras.callbacks.Callback):
+    def __init__(self, stop: Stop):
+        super().__init__()
+        self._stop = stop
+
+    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+        check(self._stop)
+
+
+def _anchors(model: keras.Model) -> list[tf.Variable]:
+    """Room for the received values that FedProx holds the trainable variables to."""
+    return [tf.Variable(v.value, trainable=False) for v in model.trainable_variables]

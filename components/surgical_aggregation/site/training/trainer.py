@@ -1,0 +1,162 @@
+"""A site's training, round by round, without any FLARE in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from surgical_aggregation.aggregation import strategy as strategies
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.head import LabelledHead
+from surgical_aggregation.site.contract.site import Site, SiteError, Split
+from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.loss import balanced_weights
+from surgical_aggregation.site.training.stopping import Stop, never
+from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire.variables import Columns
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_PERSONAL = "personal/"
+_PASSES = "passes"
+
+
+class LocalTraining:
+    """What a site does in a round, federated or not: receive, warm up, evaluate, train.
+
+    Personal variables (see `strategy.personal`, and those of a personal head) start as received and
+    are the site's own from its first training or warm-up on.
+
+    Args:
+        site: Classes, model and data.
+        options: How to train.
+
+    Attributes:
+        kept_at_site: Paths of the variables that are not sent, a personal head's among them.
+
+    Raises:
+        ValueError: The site's data or model is unusable.
+    """
+
+    def __init__(self, site: Site, options: TrainingOptions):
+        self.site = site
+        self.options = options
+        self.classes = tuple(site.classes)
+        model = site.model()
+        self._evaluated: dict[Split, tf.data.Dataset] = {
+            split: site.data(split) for split in ("train", "validation", "test")
+        }
+        labels = site.training_labels
+        self.images = len(labels)
+        self.positives = {
+            c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
+        }
+        weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
+        self.model = LocalModel(model, self.classes, options, weights)
+        head = frozenset(self.model.dense_head({}) if options.personal_head else ())
+        self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
+        self._own = strategies.personal(options.strategy, self.model.kinds) | head
+        self.passes = 0
+        self.personal: dict[str, Array] | None = None
+
+    @cached_property
+    def _training_data(self) -> tf.data.Dataset:
+        return self.site.data("train", training=True, first_pass=self.passes)
+
+    def receive(
+        self,
+        body: Mapping[str, Array],
+        columns: Columns,
+        personal: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Take over a model, personal variables apart.
+
+        Args:
+            body: Body variables by path.
+            columns: Columns of some of the site's classes; the others stay as they are.
+            personal: Personal variables to use instead of the site's present ones.
+
+        Raises:
+            SiteError: The model is not this site's.
+        """
+        self.model.set_body(body)
+        self.model.set_columns(columns)
+        self.model.assign(personal or self.personal or {})
+
+    def unknown(self, columns: Columns) -> tuple[str, ...]:
+        """Classes of the site that have no trained column yet, neither received nor its own."""
+        if self.options.personal_head and self.personal is not None:
+            return ()
+        return tuple(name for name in self.classes if name not in columns)
+
+    def warm_up(self, classes: tuple[str, ...], stop: Stop = never) -> None:
+        """Train the columns of some classes on the frozen body; see `LocalModel.warm_up`."""
+        self.model.warm_up(classes, self._evaluated["train"], stop)
+        self.personal = self.personal_variables()
+
+    def evaluate(
+        self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never
+    ) -> dict[str, float]:
+        """Metrics of a split for some of the site's classes; see `LocalModel.evaluate`."""
+        return self.model.evaluate(self._evaluated[split], classes, counts=counts, stop=stop)
+
+    def train(self, stop: Stop = never) -> float:
+        """Train for one round.
+
+        Returns:
+            Mean loss of the last epoch.
+
+        Raises:
+            Stopped: `stop` said so.
+        """
+        try:
+            return self.model.train(self._training_data, stop)
+        finally:
+            self.passes += self.options.epochs
+            self.personal = self.personal_variables()
+
+    def personal_variables(self) -> dict[str, Array] | None:
+        """Copies of the personal variables as the model has them; None when there are none."""
+        options = self.options
+        if not strategies.has_personal(options.strategy, personal_head=options.personal_head):
+            return None
+        return {p: v for p, v in self.model.variables().items() if p in self._own}
+
+    def variables(self) -> dict[str, Array]:
+        """Copies of all variables by path, the dense head's among them."""
+        return self.model.variables()
+
+    def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
+        """All variables by path, less those received; a column that did not come was zeros."""
+        start = {**body, **self.model.dense_head(columns)}
+        trained = self.variables().items()
+        # asarray, for the difference of two arrays of no dimension is a scalar
+        return {path: np.asarray(value - start[path]) for path, value in trained}
+
+    def head(self) -> LabelledHead:
+        """A copy of the head."""
+        return self.model.labelled_head()
+
+    def state(self) -> dict[str, Array]:
+        """All that the next round needs beside the model that it receives."""
+        personal = {f"{_PERSONAL}{path}": value for path, value in (self.personal or {}).items()}
+        return {**self.model.training_state(), **personal, _PASSES: np.array(self.passes)}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Go on where another process stopped; before the first `train`.
+
+        Raises:
+            SiteError: The state is that of another model, or of other classes.
+        """
+        own = {n: v for n, v in state.items() if n.startswith(_PERSONAL)}
+        rest = {n: v for n, v in state.items() if n not in own and n != _PASSES}
+        personal = {n.removeprefix(_PERSONAL): v for n, v in own.items()}
+        if personal and personal.keys() != self._own:
+            raise SiteError("the personal variables are those of another model or strategy.")
+        self.model.set_training_state(rest)
+        self.personal = personal or None
+        self.passes = int(state[_PASSES])

@@ -1,0 +1,70 @@
+"""How a site trains: everything but its data and its network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from surgical_aggregation.aggregation import strategy as strategies
+
+CLASS_WEIGHTINGS = ("none", "balanced")
+
+SENT = ("weights", "differences")
+"""What a site may send of what it trained."""
+
+
+class TrainingOptionsError(ValueError):
+    """An option of the training is not usable."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What the papers call the recipe, with theirs or "off" as defaults.
+
+    Attributes:
+        strategy: What becomes of batch normalisation; see `strategy`.
+        personal_head: The head stays at the site, which trains its own.
+        epochs: Passes over the training split per round, E.
+        learning_rate: Of Adam; the papers, for DenseNet121.
+        warmup_epochs: Passes over the frozen body's features for new columns.
+        warmup_learning_rate: Of the warm-up's Adam.
+        gradient_clip: Largest global norm of a batch's gradient; 0: no limit.
+        proximal: Weight mu of FedProx's term mu/2 |w - w_received|^2; 0: none.
+        class_weighting: "none", or "balanced": the positives and the negatives of a class have the
+            same total weight in the loss.
+        focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
+
+    Raises:
+        TrainingOptionsError: An option is unknown or negative.
+
+    Source:
+        Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
+        Lin et al., ICCV 2017.
+    """
+
+    strategy: str = "fedbn+"
+    personal_head: bool = False
+    epochs: int = 1
+    learning_rate: float = 5e-5
+    warmup_epochs: int = 15
+    warmup_learning_rate: float = 5e-3
+    gradient_clip: float = 0.0
+    proximal: float = 0.0
+    class_weighting: str = "none"
+    focal_gamma: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "warmup_learning_rate"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # Keras takes no 1 for 1.0
+        strategies.check(self.strategy)
+        if self.class_weighting not in CLASS_WEIGHTINGS:
+            raise TrainingOptionsError(
+                f"class_weighting must be one of {CLASS_WEIGHTINGS}; got {self.class_weighting!r}."
+            )
+        if self.epochs < 1:
+            raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
+        for name in (
+            "learning_rate", "warmup_epochs", "warmup_learning_rate",
+            "gradient_clip", "proximal", "focal_gamma",
+        ):  # fmt: skip
+            if getattr(self, name) < 0:
+                raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")

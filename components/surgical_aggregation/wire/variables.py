@@ -1,0 +1,123 @@
+"""The wire: how a model's variables are named between sites and server. The only module that knows.
+
+A body variable travels under its Keras `variable.path`; a head travels as two variables per class,
+
+    head/<class>/kernel     shape (features,)
+    head/<class>/bias       shape (1,)
+
+so that whatever works per variable (FLARE's stock aggregator, ExcludeVars, privacy filters,
+homomorphic encryption) works per class. A class name may hold any character, "/" and spaces
+included: what stands between the first and the last "/" is the name.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation.aggregation.averaging import Array, Variables
+
+HEAD = "head/"
+KERNEL = "/kernel"
+BIAS = "/bias"
+
+POSITIVES = "surgical.positives"
+"""DXO meta of a training result: class -> number of positive labels; sent only where g needs it."""
+
+Columns = dict[str, tuple[Array, Array]]
+
+
+class WireError(ValueError):
+    """What came over the wire is not a body with labelled columns."""
+
+
+def class_of(name: str) -> str | None:
+    """Class of the head variable called `name`; None for a body variable.
+
+    Example:
+        >>> class_of("head/Nodule/Mass/kernel")
+        'Nodule/Mass'
+    """
+    if not name.startswith(HEAD):
+        return None
+    held, slash, part = name[len(HEAD) :].rpartition("/")
+    if held and slash + part in (KERNEL, BIAS):
+        return held
+    raise WireError(
+        f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
+        "Does the site label its head (LabelHead) or keep it (personal_head), and is no body layer "
+        "called 'head'?"
+    )
+
+
+def classes_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Classes that have a variable among `names`, sorted."""
+    return tuple(sorted({held for name in names if (held := class_of(name)) is not None}))
+
+
+def join(body: Variables, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+    """Variables as they travel: the body's as they are, two for every class."""
+    variables = dict(body)
+    for name, (kernel, bias) in columns.items():
+        variables[f"{HEAD}{name}{KERNEL}"] = kernel
+        variables[f"{HEAD}{name}{BIAS}"] = bias
+    return variables
+
+
+def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
+    """Take travelling variables apart into body and columns.
+
+    Returns:
+        Body variables by path, and class -> (kernel, bias) sorted by class.
+
+    Raises:
+        WireError: A head variable has another name, or a column lacks its kernel or its bias.
+    """
+    body, classes = {}, set()
+    for name, value in variables.items():
+        if (held := class_of(name)) is None:
+            body[name] = value
+        else:
+            classes.add(held)
+    columns: Columns = {}
+    for held in sorted(classes):
+        kernel, bias = f"{HEAD}{held}{KERNEL}", f"{HEAD}{held}{BIAS}"
+        if kernel not in variables or bias not in variables:
+            raise WireError(
+                f"class {held!r} needs both {kernel!r} and {bias!r}; one is missing. "
+                "Does a filter exclude or rename head variables?"
+            )
+        columns[held] = (variables[kernel], variables[bias])
+    return body, columns
+
+
+def weights(shareable: Shareable) -> DXO:
+    """The whole weights in a shareable.
+
+    Raises:
+        WireError: The shareable carries something else.
+    """
+    return _model(shareable, DataKind.WEIGHTS)
+
+
+def result(shareable: Shareable) -> DXO:
+    """What a site trained: whole weights, or their differences from those it received.
+
+    Raises:
+        WireError: The shareable carries something else.
+    """
+    return _model(shareable, DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
+
+
+def _model(shareable: Shareable, *kinds: str) -> DXO:
+    needed = " or ".join(kinds)
+    try:
+        dxo = from_shareable(shareable)
+    except ValueError as error:
+        raise WireError(f"a DXO of kind {needed} was needed; got {error}.") from error
+    if dxo.data_kind not in kinds or not isinstance(dxo.data, dict):
+        raise WireError(
+            f"a DXO of kind {needed} was needed; got {str(dxo.data_kind)!r}. "
+            "Do the filters pass what they are given?"
+        )
+    return dxo

@@ -1,0 +1,103 @@
+"""The commands that add a place's own files to its startup kit: `surgagg kit ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study.cli.run import say
+from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
+from surgical_aggregation.site.contract.site_policy import SitePolicy, is_class_names
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Put a place's policy, resources and rights into its startup kit, once it is there.",
+    epilog="Example:  surgagg kit site nih --site-files /data/sites      Exit codes: 0 done, "
+    "2 wrong use.",
+)
+
+Kit = Annotated[Path, typer.Argument(help="Folder that `nvflare provision` made for this place.")]
+Carriers = Annotated[
+    str, typer.Option("--carried-code", help=f"Who may bring code: {', '.join(CARRIERS)}.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+
+
+@app.command(
+    epilog="Example:  surgagg kit site nih --site-files /data/sites --min-positives 20 --gpus 1"
+)
+def site(
+    kit: Kit,
+    site_files: Annotated[
+        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES says.")
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+    ] = None,
+    min_images: Annotated[
+        int, typer.Option(min=0, help="With fewer training images the site takes no part.")
+    ] = 0,
+    min_positives: Annotated[
+        int, typer.Option(min=0, help="A class with fewer positive labels takes no part.")
+    ] = 0,
+    report_counts: Annotated[
+        bool, typer.Option("--report-counts", help="Labels per class may be told.")
+    ] = False,
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, typer.Option(min=0, help="Memory of each, GiB.")] = 0,
+    carriers: Carriers = "anyone",
+    force: Force = False,
+) -> None:
+    """Write a hospital's policy, resources and rights into its site's kit.
+
+    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
+    its files read by itself alone, and the policy's filter on all that leaves.
+    """
+    policy = SitePolicy(
+        share=tuple(share) if share else None,
+        min_images=min_images,
+        min_positives=min_positives,
+        report_counts=report_counts,
+        site_files=None if site_files is None else str(site_files),
+    )
+    written = localise_site(
+        kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
+    )
+    _say(written)
+
+
+@app.command(epilog="Example:  surgagg kit server server --storage /data/flare")
+def server(
+    kit: Kit,
+    storage: Annotated[
+        Path, typer.Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+    ],
+    permitted: Annotated[
+        Path | None, typer.Option(help="Yaml of site: \\[classes] that each may contribute.")
+    ] = None,
+    carriers: Carriers = "anyone",
+    force: Force = False,
+) -> None:
+    """Write the server's storage, rights and table of permitted classes into its kit."""
+    table = None if permitted is None else _permitted(permitted)
+    _say(localise_server(kit, storage, permitted=table, carriers=carriers, force=force))
+
+
+def _permitted(file: Path) -> dict[str, list[str]]:
+    import yaml
+
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(map(is_class_names, content.values())):
+        raise KitError(
+            f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
+            f"{content!r}."
+        )
+    return content
+
+
+def _say(written: list[Path]) -> None:
+    for file in written:
+        say(f"written  {file}")

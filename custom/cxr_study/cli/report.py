@@ -1,0 +1,79 @@
+"""The command that reports a finished run: `surgagg report`, and what others share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cxr_study.cli.run import console, say
+from cxr_study.jobs import job_folder
+from cxr_study.runs.finished_run import RUN_FILE, FinishedRun, downloaded_run, finished_run
+
+EPILOG = "Example:  surgagg report runs/run"
+TABLE = "federated_test.csv"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Of a run, or of a downloaded job.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the report. Default: report, in the run's.")
+    ] = None,
+    site_files: Annotated[
+        Path | None, typer.Option(help="Folder of <site>.yaml, for a downloaded job.")
+    ] = None,
+    phantom: Annotated[
+        bool, typer.Option("--phantom", help="A downloaded job's sites have the phantom study.")
+    ] = False,
+) -> None:
+    """Report a finished run once more, or a job that was downloaded.
+
+    Without the sites' data at hand, as in a hospital network, the report is the table of what they
+    measured on their own test splits.
+    """
+    if (folder / RUN_FILE).is_file():
+        run = finished_run(folder)
+    else:
+        elsewhere = site_files is None and not phantom
+        run = downloaded_run(folder, site_files, elsewhere=elsewhere)
+    make_report(run, out or folder / "report", run.job.name, console)()
+
+
+def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Callable[[], None]:
+    """Report a run as far as it can be: in full, or what its sites measured.
+
+    Args:
+        run: The run.
+        folder: Folder for the report.
+        title: Heading of it.
+        to: Where to say what is being done.
+
+    Returns:
+        What prints the answer, and where everything is.
+
+    Raises:
+        ResultsError: The run has not finished.
+    """
+    from cxr_study.reports.run import federated_evaluation, finished_report
+    from cxr_study.reports.run.console import print_summary
+
+    server = run.servers[-1]
+    trained = "num_rounds" in job_folder.knobs(run.job)
+    if trained and not run.elsewhere and not job_folder.encrypted(run.job):
+        summary, html = finished_report.report(run, folder, title=title, console=to)
+        return lambda: _answer(lambda: print_summary(summary, to), html, server, to)
+    if not trained and not (server / federated_evaluation.RESULTS_FILE).is_file():
+        return lambda: say(f"results  {server}", to)  # of a job that measures no model
+    rows = federated_evaluation.read(server)
+    federated_evaluation.write_csv(rows, folder / TABLE)
+    table = federated_evaluation.table(rows)
+    return lambda: _answer(lambda: to.print(table), folder / TABLE, server, to)
+
+
+def _answer(show: Callable[[], None], file: Path, server: Path, to: Console) -> None:
+    show()
+    say(f"report   {file}", to)
+    say(f"models   {server / 'models'}", to)

@@ -1,0 +1,125 @@
+"""The commands that rerun the papers' studies, and others: `surgagg study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cxr_study.cli.run import say, split
+from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.studies.plan.shipped import names
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Rerun the papers' studies, or make one.",
+    epilog="Example:  surgagg study run clients shared-classes --quick",
+)
+console = Console()
+
+
+@app.command(epilog="Example:  surgagg study run clients shared-classes --quick")
+def run(
+    studies: Annotated[
+        list[str], typer.Argument(help=f"Study files, or names: {', '.join(names('published'))}.")
+    ],
+    data: Annotated[
+        str, typer.Option(help="Data file, or 'phantom': which data, and which recipe.")
+    ] = "phantom",
+    out: Annotated[
+        Path, typer.Option(help="Folder for all runs; those that are there are not made again.")
+    ] = Path("runs/studies"),
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="The settings of the quick form, one seed; --settings and --seeds win."
+        ),
+    ] = False,
+    settings: Annotated[str, typer.Option(help="Some settings, by comma. Default: all.")] = "",
+    methods: Annotated[str, typer.Option(help="Some methods, by comma. Default: all.")] = "",
+    seeds: Annotated[
+        int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
+    ] = None,
+    at_once: Annotated[
+        int,
+        typer.Option(
+            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.",
+            min=0,
+        ),
+    ] = 0,
+    poc: Annotated[
+        bool,
+        typer.Option("--poc", help="Federated runs with real services, TLS and an admin session."),
+    ] = False,
+    project: Annotated[
+        Path, typer.Option(help="FLARE's project file for --poc, which has the sites.")
+    ] = PROJECT,
+) -> None:
+    """Make every run of some studies that is not made yet, side by side, and report on them.
+
+    Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
+    the others; the same command goes on where an earlier one was interrupted.
+    """
+    from cxr_study.studies.plan.data_file import read_data
+    from cxr_study.studies.plan.selection import Selection, trainings
+    from cxr_study.studies.plan.study_file import path_of, read_study
+
+    selection = Selection(
+        settings=split(settings) or None,
+        methods=split(methods) or None,
+        seeds=seeds or (1 if quick else None),
+        quick=quick and not settings,
+    )
+    read, found = [read_study(study) for study in studies], read_data(data)
+    for study in read:
+        trainings(study, selection)  # a misspelt setting is told at once: the rest takes a while
+    from cxr_study.reports.study.write import write as report
+    from cxr_study.studies.analysis import summary
+    from cxr_study.studies.analysis.study_results import gather
+    from cxr_study.studies.runner import origin
+    from cxr_study.studies.runner.machine import Machine
+    from cxr_study.studies.runner.make import make
+
+    origins = [origin.origin(path_of(study), found, selection) for study in studies]
+    for study, told in zip(read, origins, strict=True):
+        if other := origin.another(told, out / study.name):
+            say(f"{out / study.name} has a report of {other}; this one will replace it.")
+    made = make(
+        read,
+        found,
+        out,
+        selection,
+        machine=Machine.here(at_once or None),
+        console=console,
+        project=project if poc else None,
+    )
+    for study, told in zip(read, origins, strict=True):
+        results = gather(study, made.runs[study.name], out)
+        if results is not None:
+            summary.show(study.title, study.factor, results.seeds, console)
+            say(f"report  {report(results, found, out / study.name)}")
+            origin.write(told, out / study.name)
+    for failure in made.failures:
+        say(f"failed: {failure.training.name}: {failure.reason} The log is {failure.log}")
+    if made.failures:
+        raise typer.Exit(1)
+
+
+@app.command("list", epilog="Example:  surgagg study list")
+def list_() -> None:
+    """The studies that come with the package, and where their files are, to be copied."""
+    from rich.table import Table
+
+    from cxr_study.studies.plan.study_file import path_of, read_study, shipped
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in ("name", "title", "settings", "source"):
+        table.add_column(heading)
+    for name in shipped():
+        study = read_study(name)
+        names = ", ".join(setting.name for setting in study.settings)
+        table.add_row(name, study.title, names, study.source)
+    console.print(table)
+    say(f"files  {path_of(shipped()[0]).parent}")

@@ -1,0 +1,152 @@
+"""The command that trains without a federation: `surgagg train`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cxr_study.cli.run import Force, InitialBody, Settings, SiteFiles, console, make_room, say
+from cxr_study.jobs import presets, settings
+from cxr_study.jobs.job_settings import JobError
+from cxr_study.runs import baseline_run
+from cxr_study.runs.baseline_run import SoloRun
+from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
+
+if TYPE_CHECKING:
+    from cxr_study.evaluation.summary import Group, MeanAuroc
+
+GROUPS: Mapping[Group, str] = {
+    "held": "classes it labels",
+    "lacked": "classes it lacks",
+    "all": "all classes",
+}
+"""Group of classes -> heading."""
+
+
+def train(
+    method: Annotated[str, typer.Argument(help="individual, centralised or centralised-partial.")],
+    out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/train"),
+    sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
+    site_files: SiteFiles = None,
+    initial_body: InitialBody = None,
+    preset: Annotated[
+        str | None, typer.Option(help=f"Knobs to begin with: {', '.join(presets.PRESETS)}.")
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds, at most.", min=1)] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many without a better model; 0: no.", min=0)
+    ] = None,
+    knobs: Settings = None,
+    force: Force = False,
+) -> None:
+    """Train without a federation, with the recipe of the jobs, for comparison.
+
+    individual: each site alone, with its own classes. centralised: all sites' images in one place;
+    what a site does not label counts as absent. centralised-partial: it does not count.
+
+    Rounds, the choice of the best model and early stopping are those of a federated run.
+    """
+    named = {"strategy": strategy, "num_rounds": rounds, "patience": patience}
+    known = {knob: value for knob, value in named.items() if value is not None}
+    runs = list(_runs(method, _names(sites), out, preset, knobs or [], known))
+    make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
+    from cxr_study.common import progress
+    from cxr_study.phantom.cached_phantom import embedded_study
+    from cxr_study.runs.simulated_run import prepare
+
+    folder = site_files or embedded_study().sites
+    for run in runs:  # what is wrong with a site shows before another one is trained
+        prepare(folder, run.sites, run.knobs["image_size"])
+    for run in runs:
+        with progress.bar(f"{method}, {', '.join(run.sites)}: rounds") as report:
+            baseline_run.train(replace(run, site_files=folder, initial_body=initial_body), report)
+    _print(runs, folder)
+    for run in runs:
+        say(f"models   {run.out}")
+
+
+def _names(sites: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in sites.split(","))
+    if len(set(names)) < len(names) or not all(names):
+        raise JobError(f"--sites needs different names, by comma; got {sites!r}.")
+    return names
+
+
+def _runs(
+    method: str,
+    sites: tuple[str, ...],
+    out: Path,
+    preset: str | None,
+    given: Sequence[str],
+    named: Mapping[str, object],
+) -> Iterator[SoloRun]:
+    """One run, or with "individual" one for each site."""
+    shared, per_site = settings.parse(given)
+    alone = sites if method == "individual" else ()
+    shared, per_site = presets.apply(preset, {**shared, **named}, per_site, alone)
+    for site in per_site:
+        if site not in alone:
+            raise JobError(
+                f"a knob is given for {site!r} alone, which no run is of; give it for all of them, "
+                "or train that site with 'individual'."
+            )
+    for site in alone:
+        knobs = baseline_run.knobs(method, {**shared, **per_site.get(site, {})})
+        yield SoloRun(method, (site,), knobs, out / site)
+    if not alone:
+        yield SoloRun(method, sites, baseline_run.knobs(method, shared), out)
+
+
+def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
+    """Say how well the best models do on the test splits."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from surgical_aggregation.checkpoints.checkpoint import load
+
+    rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
+    groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
+    title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
+    table = Table(title=title, title_justify="left")
+    for heading in ("tested at", "best round", *(GROUPS[group] for group in groups)):
+        table.add_column(heading, overflow="fold")
+    for run, site, means in rows:
+        best = load(run.out / BEST_FILE).manifest["best"]
+        cells = [_cell(means.get(group)) for group in groups]
+        row = (site, str(best["round"]), *cells)
+        table.add_row(*map(Text, row), end_section=True)
+    console.print(table)
+    console.print(Text("Research only, not for diagnosis.", style="dim"))
+
+
+def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
+    """Site -> group of classes -> mean AUROC of the best model."""
+    from cxr_study.evaluation import test_scores
+    from surgical_aggregation.checkpoints.checkpoint import load
+    from surgical_aggregation.wire import variables as wire
+
+    best = load(run.out / BEST_FILE)
+    union = wire.classes_of(best.variables)
+    network = test_scores.Network(
+        run.knobs["backbone"], run.knobs["image_size"], run.knobs["hidden"]
+    )
+    for site in run.sites:
+        split = test_scores.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
+        probabilities = test_scores.predict(best, network, split.pixels)
+        _, means = test_scores.score("own", split, probabilities, union, run.knobs["seed"])
+        own = run.method == "individual"  # all its classes are those that it labels
+        yield site, {mean.classes: mean for mean in means if not own or mean.classes == "held"}
+
+
+def _cell(mean: MeanAuroc | None) -> str:
+    from cxr_study.reports.run import view
+
+    text = view.interval(mean, 3)
+    return text if mean is None else f"{text}\nover {mean.defined} of {mean.of}"

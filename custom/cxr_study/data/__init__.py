@@ -1,0 +1,1 @@
+"""The data of sites: labels, images, splits."""

@@ -1,0 +1,99 @@
+"""Sites compared with each other, from nothing but what they share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import jensenshannon
+
+from cxr_study.data.census.pixels import (
+    Axes,
+    Moments,
+    Rectangle,
+    Thumbnails,
+    common_axes,
+    rectangles,
+)
+from cxr_study.data.census.shareable_census import CensusError, SharedCensus
+
+
+@dataclass(frozen=True, eq=False)
+class Across:
+    """What the shared parts of sites say together.
+
+    Attributes:
+        sites: At least one.
+        plane: In which the thumbnails of those that share their moments differ most; None where
+            nobody does.
+        rectangles: Site -> where its images lie in the plane; only sites that could count them.
+        distances: Jensen-Shannon distances of the histograms of grey values of the sites that
+            share one, shape (n, n): 0 the same, 1 no grey value in common.
+    """
+
+    sites: Sequence[SharedCensus]
+    plane: Axes | None
+    rectangles: Mapping[str, Sequence[Rectangle]]
+    distances: np.ndarray
+
+    @property
+    def intensities(self) -> dict[str, Sequence[int]]:
+        """Histograms of grey values of the sites that share one."""
+        return {s.site: s.intensity for s in self.sites if s.intensity is not None}
+
+    @property
+    def features(self) -> dict[str, Moments]:
+        """Moments of the thumbnails of the sites that share them."""
+        return {s.site: s.features for s in self.sites if s.features is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain JSON values, without the sites themselves."""
+        plane = self.plane
+        return {
+            "axes": None
+            if plane is None
+            else {
+                "middle": plane.middle.tolist(),
+                "directions": plane.directions.tolist(),
+                "spread": plane.spread.tolist(),
+                "explained": plane.explained.tolist(),
+            },
+            "rectangles": {
+                site: [asdict(part) for part in parts] for site, parts in self.rectangles.items()
+            },
+            "intensity_distances": {
+                "sites": list(self.intensities),
+                "distances": self.distances.round(4).tolist(),
+            },
+        }
+
+
+def compare(sites: Sequence[SharedCensus], thumbnails: Mapping[str, Thumbnails]) -> Across:
+    """Compare sites.
+
+    Args:
+        sites: At least one, with different names.
+        thumbnails: Of the sites whose images are at hand: with the common axes known, they count
+            where these lie. Of the others there are the moments alone.
+
+    Raises:
+        CensusError: Two sites have the same name.
+
+    Source:
+        The distance: Endres and Schindelin, IEEE Transactions on Information Theory 49, 2003.
+    """
+    names = [site.site for site in sites]
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise CensusError(f"sites need different names; more than one is called '{twice[0]}'.")
+    across = Across(sites, None, {}, np.empty((0, 0)))
+    greys = [np.array(counts, float) for counts in across.intensities.values()]
+    distances = np.array([[jensenshannon(a, b, base=2) for b in greys] for a in greys])
+    plane = common_axes(list(across.features.values())) if across.features else None
+    counted = {
+        site.site: rectangles(plane.project(own.values), own.patients, site.min_count)
+        for site in sites
+        if plane is not None and site.features is not None
+        if (own := thumbnails.get(site.site)) is not None
+    }
+    return Across(sites, plane, counted, distances.reshape(len(greys), len(greys)))

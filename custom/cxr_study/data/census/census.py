@@ -1,0 +1,208 @@
+"""The census of one site: everything that can be counted; complete, so it stays at the site."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.census.suppression import Tally
+from cxr_study.data.labels.label_table import (
+    BLANK,
+    FRONTAL,
+    NEGATIVE,
+    POSITIVE,
+    UNCERTAIN,
+    VIEWS,
+    classes,
+)
+from cxr_study.data.readers import DATASETS
+from cxr_study.data.sites.patient_split import SPLITS
+from cxr_study.data.sites.site_data import SiteLabels
+
+STATES = {
+    "positive": POSITIVE,
+    "negative": NEGATIVE,
+    "uncertain": UNCERTAIN,
+    "blank": BLANK,
+    "not labelled": np.nan,
+}
+"""What a label is as read."""
+OUTCOMES = ("positive", "negative", "soft", "not labelled")
+"""What a label is after the policy; soft: between 0 and 1."""
+
+UNKNOWN = "unknown"
+AGES = (*(f"{start}-{start + 9}" for start in range(0, 90, 10)), "90+", UNKNOWN)
+SEXES = ("F", "M", UNKNOWN)
+VIEW_NAMES = tuple(view or UNKNOWN for view in VIEWS)
+UNUSABLE = ("missing", "unreadable", "constant", "duplicate")
+_QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_PER_PATIENT = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6-10": (6, 10), "11+": (11, np.inf)}
+
+
+@dataclass(frozen=True)
+class ClassCensus:
+    """The labels of one class, over the images that are used.
+
+    Attributes:
+        uncertain: What uncertain labels count as; see `label_policy`.
+        read: Labels as read, by `STATES`.
+        labels: Images by `OUTCOMES`.
+        positives: Images labelled 1 after the policy, by split.
+    """
+
+    uncertain: str
+    read: Mapping[str, Tally]
+    labels: Mapping[str, int]
+    positives: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class BadImage:
+    """An image that cannot be used, and why."""
+
+    image: str
+    status: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Census:
+    """What a site's data are. An image is used when it is in a split and can be decoded.
+
+    Attributes:
+        site: Name of the site.
+        dataset: Key of `readers.DATASETS`.
+        patients_known: Whether images of one patient can be told to be of one.
+        blank: What blank labels count as.
+        rows: Rows of the csv files.
+        dropped: Reason -> rows that it takes away; what is left is used.
+        total: Images used.
+        per_patient: Images per patient -> patients.
+        views_read: View -> rows of the csv files.
+        views: View -> images.
+        sex: "F", "M" or "unknown" -> images.
+        age: Ten years, or "unknown" -> images.
+        age_quantiles: Minimum, quartiles and maximum of the known ages; empty when none is known.
+        splits: Split -> images.
+        classes: Class -> its labels.
+        cooccurrence: Images positive for both classes, in the order of `classes`.
+        bad_images: Those in a split that cannot be used.
+        duplicates_across: Duplicates that stand in another split than the picture they repeat.
+    """
+
+    site: str
+    dataset: str
+    patients_known: bool
+    blank: str | None
+    rows: int
+    dropped: Mapping[str, int]
+    total: Tally
+    per_patient: Mapping[str, int]
+    views_read: Mapping[str, int]
+    views: Mapping[str, Tally]
+    sex: Mapping[str, Tally]
+    age: Mapping[str, Tally]
+    age_quantiles: Sequence[float]
+    splits: Mapping[str, Tally]
+    classes: Mapping[str, ClassCensus]
+    cooccurrence: Sequence[Sequence[int]]
+    bad_images: Sequence[BadImage]
+    duplicates_across: int
+
+
+def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Census:
+    """Count a site's data.
+
+    Args:
+        labels: What `site_data.load_labels` returns.
+        in_split: The rows of its table that are in a split.
+        index: What became of their images, row by row; see `image_store.Prepared`.
+    """
+    site, read = labels.site, labels.read
+    used = in_split[(index["status"] == "ok").to_numpy()]
+    read_used = read.set_index("image").loc[used["image"]]
+    held = classes(labels.table)
+    other_views = 0 if site.views == "all" else int((~read["view"].isin(FRONTAL)).sum())
+    positive = (used[held] == 1).to_numpy(int)
+    images = used["patient"].value_counts()
+    ages = used["age"].dropna()
+    return Census(
+        site=site.site,
+        dataset=site.dataset,
+        patients_known=bool(DATASETS[site.dataset].patients),
+        blank=site.policy.blank,
+        rows=len(read),
+        dropped={
+            "other views": other_views,
+            "other sites": len(read) - other_views - len(labels.table),
+            "unused in the split": len(labels.table) - len(in_split),
+        }
+        | {name: int((index["status"] == name).sum()) for name in UNUSABLE},
+        total=_tally(used),
+        per_patient={
+            name: int(images.between(low, high).sum()) for name, (low, high) in _PER_PATIENT.items()
+        },
+        views_read={
+            name: int((read["view"].replace("", UNKNOWN) == name).sum()) for name in VIEW_NAMES
+        },
+        views=_tallies(used, used["view"].replace("", UNKNOWN), VIEW_NAMES),
+        sex=_tallies(used, used["sex"].replace("", UNKNOWN), SEXES),
+        age=_tallies(used, used["age"].map(_decade), AGES),
+        age_quantiles=[float(age) for age in ages.quantile(_QUANTILES)] if len(ages) else [],
+        splits=_tallies(used, used["split"], SPLITS),
+        classes={
+            name: ClassCensus(
+                uncertain=site.policy.of(name),
+                read=_tallies(used, _state(read_used[name]), tuple(STATES)),
+                labels={
+                    k: t.images for k, t in _tallies(used, _outcome(used[name]), OUTCOMES).items()
+                },
+                positives={s: int((used["split"][used[name] == 1] == s).sum()) for s in SPLITS},
+            )
+            for name in held
+        },
+        cooccurrence=(positive.T @ positive).tolist(),
+        bad_images=[
+            BadImage(row.image, row.status, row.detail)
+            for row in index[index["status"] != "ok"].itertuples()
+        ],
+        duplicates_across=_across(in_split, index),
+    )
+
+
+def _tally(rows: pd.DataFrame) -> Tally:
+    return Tally(len(rows), rows["patient"].nunique())
+
+
+def _tallies(
+    rows: pd.DataFrame, cell: pd.Series | np.ndarray, names: Sequence[str]
+) -> dict[str, Tally]:
+    """Count rows by the name of the cell each belongs to."""
+    cells = np.asarray(cell, dtype=object)
+    return {name: _tally(rows[cells == name]) for name in names}
+
+
+def _state(labels: pd.Series) -> np.ndarray:
+    names = np.full(len(labels), "not labelled", dtype=object)
+    for name, value in STATES.items():
+        names[(labels == value).to_numpy()] = name
+    return names
+
+
+def _outcome(labels: pd.Series) -> np.ndarray:
+    conditions = [labels == 1, labels == 0, labels.isna()]
+    return np.select(conditions, ["positive", "negative", "not labelled"], "soft")
+
+
+def _decade(age: float) -> str:
+    return UNKNOWN if np.isnan(age) else AGES[min(int(age) // 10, 9)]
+
+
+def _across(in_split: pd.DataFrame, index: pd.DataFrame) -> int:
+    """Count duplicates whose original, named in `detail`, is in another split."""
+    split = dict(zip(in_split["image"], in_split["split"], strict=True))
+    repeats = index[index["status"] == "duplicate"]
+    return sum(
+        split.get(row.detail, split[row.image]) != split[row.image] for row in repeats.itertuples()
+    )

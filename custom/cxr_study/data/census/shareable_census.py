@@ -1,0 +1,158 @@
+"""The part of a census that a site may share: no small count, and none that gives one away.
+
+Small are counts of images of fewer than `min_count` patients; see `suppression`. Labels are
+shared as read, together with the policy: what they become follows from both, and a second table of
+the same labels could be compared with the first. Not shared are which classes occur together, the
+splits, names of images, and pictures.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cxr_study.data.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
+from cxr_study.data.census.pixels import SIDE, Moments
+from cxr_study.data.census.suppression import Cells, suppress
+
+FORMAT = 1
+_AGE_SINKS = (UNKNOWN, *AGES[-2::-1])  # the oldest first: they are few
+_STATE_SINKS = ("negative", "blank", "not labelled", "uncertain", "positive")
+
+
+class CensusError(ValueError):
+    """A shared census cannot be made, or a file does not hold one."""
+
+
+@dataclass(frozen=True)
+class SharedClass:
+    """Labels of a class.
+
+    Attributes:
+        uncertain: What uncertain labels count as; see `label_policy`.
+        read: Labels as read, images by `census.STATES`.
+    """
+
+    uncertain: str
+    read: Cells
+
+
+@dataclass(frozen=True, eq=False)
+class SharedCensus:
+    """What a site tells the others about its data; numbers of images unless said otherwise.
+
+    Attributes:
+        site: Name of the site.
+        min_count: Smallest number of patients behind a count.
+        images: Images that are used.
+        patients: Patients; None where images of one patient cannot be told to be of one.
+        blank: What blank labels count as; None where nobody has decided, for there are none.
+        views: By `census.VIEW_NAMES`.
+        sex: By `census.SEXES`.
+        age: By `census.AGES`.
+        classes: Class -> its labels.
+        intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
+        features: Moments of the thumbnails; None where not shared.
+    """
+
+    site: str
+    min_count: int
+    images: int
+    patients: int | None
+    blank: str | None
+    views: Cells
+    sex: Cells
+    age: Cells
+    classes: Mapping[str, SharedClass]
+    intensity: Sequence[int] | None
+    features: Moments | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The census as plain JSON values; `shared_file.from_json` reads them."""
+        values = asdict(self) | {"format": FORMAT}
+        if self.features is not None:
+            values["features"] = {
+                "images": self.features.images,
+                "mean": self.features.mean.tolist(),
+                "covariance": self.features.covariance.tolist(),
+            }
+        return values
+
+
+def share(
+    census: Census, min_count: int, intensity: np.ndarray | None, features: Moments | None
+) -> SharedCensus:
+    """Make the part of a census that may leave the site.
+
+    Moments are shared of at least as many images as a thumbnail has pixels: of fewer, they would
+    say much about each.
+
+    Args:
+        census: The site's own.
+        min_count: Smallest number of patients behind a count, at least 2.
+        intensity: Shape (BINS,); see `pixels.measure`.
+        features: Moments of the thumbnails.
+
+    Raises:
+        CensusError: The site has fewer patients than that, or `min_count` is less than 2.
+    """
+    if min_count < 2:
+        raise CensusError(f"the smallest count to share needs to be 2 or more; got {min_count}.")
+    if census.total.patients < min_count:
+        raise CensusError(
+            f"site {census.site} shares nothing: it has {census.total.patients} patients, and "
+            f"counts of fewer than {min_count} are not shared."
+        )
+    enough = features is not None and features.images >= SIDE * SIDE
+    return SharedCensus(
+        site=census.site,
+        min_count=min_count,
+        images=census.total.images,
+        patients=census.total.patients if census.patients_known else None,
+        blank=census.blank,
+        views=suppress(census.views, min_count, VIEW_NAMES[::-1]),
+        sex=suppress(census.sex, min_count, SEXES[::-1]),
+        age=suppress(census.age, min_count, _AGE_SINKS),
+        classes={
+            name: SharedClass(entry.uncertain, suppress(entry.read, min_count, _STATE_SINKS))
+            for name, entry in census.classes.items()
+        },
+        intensity=None if intensity is None else intensity.tolist(),
+        features=features if enough else None,
+    )
+
+
+def outcomes(census: SharedCensus, class_name: str) -> Cells:
+    """Labels of a class after the policy, by `census.OUTCOMES`; None where that is withheld.
+
+    Withheld labels that all become the same are the total less all others.
+    """
+    entry = census.classes[class_name]
+    becomes = {state: outcome(state, entry.uncertain, census.blank) for state in STATES}
+    withheld = {becomes[state] for state, images in entry.read.items() if images is None}
+    after: Cells = dict.fromkeys(withheld)
+    for name in set(OUTCOMES) - withheld:
+        after[name] = sum(n or 0 for state, n in entry.read.items() if becomes[state] == name)
+    if len(withheld) == 1:
+        after[withheld.pop()] = census.images - sum(n or 0 for n in after.values())
+    return {name: after[name] for name in OUTCOMES}
+
+
+def outcome(state: str, uncertain: str, blank: str | None) -> str:
+    """What a label as read becomes: one of `census.OUTCOMES`."""
+    if state == "blank":
+        return "negative" if blank == "negative" else "not labelled"
+    if state == "uncertain":
+        fixed = {"zeros": "negative", "ones": "positive", "ignore": "not labelled"}
+        return fixed.get(uncertain, "soft")
+    return state
+
+
+def prevalence(census: SharedCensus, class_name: str) -> float | None:
+    """Share of the labelled images that are positive; None where that is withheld or undefined."""
+    after = outcomes(census, class_name)
+    positive, unlabelled = after["positive"], after["not labelled"]
+    if positive is None or unlabelled is None or census.images == unlabelled:
+        return None
+    return positive / (census.images - unlabelled)

@@ -1,0 +1,182 @@
+"""Images decoded once and kept, with what is wrong with each; sites that share a folder share them.
+
+A store is a folder `images/<images folder>-<size>-<key>` of the cache. `index.jsonl` and
+`pixels.u8` hold what was decoded, see `image_journal`; `problems.csv` lists the images
+that the last caller could not use, and is absent where there are none. A store can be deleted.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+
+from cxr_study.common import cache
+from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
+from cxr_study.data.images.image_limit import allowed
+from cxr_study.data.images.image_sources import Source, look_at, undecoded
+
+RECIPE = 1  # raise it when `decoding` gives other pixels than before: what is kept is made again
+
+MISSING = "missing"
+DUPLICATE = "duplicate"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Images, decoded.
+
+    Attributes:
+        index: One row per image asked for, in that order, with a RangeIndex: `image`, `file`,
+            `status` (ok, missing, unreadable, constant: all pixels equal, or duplicate: the pixels
+            of an earlier image), `detail` (why, or of which image) and `row` (int64; -1 unless ok).
+        pixels: uint8 (m, size, size), memory-mapped and read-only; has other callers' images too.
+        folder: The store.
+        decoded: How many files were decoded this time.
+    """
+
+    index: pd.DataFrame
+    pixels: np.ndarray
+    folder: Path
+    decoded: int
+
+    @property
+    def problems(self) -> Path:
+        """The csv that lists the images that cannot be used."""
+        return self.folder / "problems.csv"
+
+
+def prepare(
+    folder: Path,
+    images: Iterable[str],
+    files: Iterable[str],
+    size: int,
+    *,
+    cache_dir: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Prepared:
+    """Decode the images that never were, or whose file has changed since, and open all.
+
+    Safe to kill, and to call from several processes: one at a time decodes, and what it decoded
+    stays. No image is too bad to be told about; see `check_limit`. One that could not be decoded is
+    not tried again until its file changes; one that the system would not let be read is.
+
+    Args:
+        folder: The images folder; with the size, it decides which store is used.
+        images: Names of the images.
+        files: Path of each image's file, "" where there is none.
+        size: Side of the square images become, pixels.
+        cache_dir: Folder of the cache; default `cxr_study.common.cache.cache_dir()`.
+        progress: Called as progress(done, total) after each file decoded.
+
+    Returns:
+        The images and what is wrong with them.
+
+    Raises:
+        ImageError: The store cannot be written or read, or the system ended a process that decoded.
+    """
+    folder = Path(folder).absolute()
+    store = _store(folder, size, cache.cache_dir() if cache_dir is None else Path(cache_dir))
+    journal = ImageJournal(store, size)
+    sources, failures = look_at(folder, images, files)
+    decoded = 0
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        known = journal.read()
+        if undecoded(known, sources):  # else nothing that decodes needs to be imported
+            from cxr_study.data.images.decode_files import decode_files
+
+            with FileLock(store / "lock"):
+                journal.repair()
+                todo = undecoded(journal.read(), sources)  # others decoded while this one waited
+                decoded = len(todo)
+                failures |= decode_files(todo, journal, progress)
+                known = journal.read()
+        index = _index(sources, known, failures)
+        prepared = Prepared(index, journal.pixels(), store, decoded)
+        _list_problems(prepared)
+    except OSError as error:
+        raise ImageError(
+            f"decoded images cannot be kept in {store}: {error.strerror or error}. Make room "
+            "there, or set SURGAGG_CACHE to another folder; what was decoded is not lost."
+        ) from error
+    except BrokenExecutor as error:
+        raise ImageError(
+            f"a process that decoded images of {folder} was ended from outside, as happens where "
+            "memory is short. Start again where there is more; what was decoded is not lost."
+        ) from error
+    return prepared
+
+
+def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
+    """Refuse to go on with too many images that cannot be used.
+
+    Args:
+        prepared: What `prepare` returns.
+        limit: How many may be; see `allowed`.
+        where: What sets the limit; the message starts with it.
+
+    Raises:
+        ImageError: There are more; counts them by kind, names the first five and the list of all.
+    """
+    index = prepared.index
+    bad = index[index["status"] != OK]
+    most = allowed(limit, len(index))
+    if len(bad) <= most:
+        return
+    kinds = ", ".join(f"{number} {kind}" for kind, number in bad["status"].value_counts().items())
+    first = ", ".join(
+        f"{row.image} ({row.status}{': ' if row.detail else ''}{row.detail})"
+        for row in bad.head(5).itertuples()
+    )
+    raise ImageError(
+        f"{where} lets {most} of {len(index)} images be unusable; {len(bad)} of {len(index)} are "
+        f"({kinds}), first {first}. All are listed in {prepared.problems}. Replace their files, or "
+        "set a higher limit."
+    )
+
+
+def _store(folder: Path, size: int, cache_dir: Path) -> Path:
+    resolved = folder.resolve()
+    key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
+    name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
+    return cache_dir / "images" / f"{name}-{size}-{key.hexdigest()[:12]}"
+
+
+def _index(
+    sources: Sequence[Source], known: Mapping[str, Known], failures: Mapping[str, str]
+) -> pd.DataFrame:
+    rows = []
+    for source in sources:
+        if source.file in failures:
+            state = (UNREADABLE, failures[source.file], -1, "")
+        elif source.stamp is None:
+            state = (MISSING, "", -1, "")
+        else:
+            _, status, detail, digest, row = known[source.file]
+            state = (status, detail, row, digest)
+        rows.append((source.image, source.path, *state))
+    index = pd.DataFrame(rows, columns=["image", "file", "status", "detail", "row", "hash"])
+    usable = index[index["status"] == OK]
+    again = usable[usable.duplicated("hash")]
+    first = usable.drop_duplicates("hash").set_index("hash")["image"]
+    index.loc[again.index, "detail"] = again["hash"].map(first)
+    index.loc[again.index, ["status", "row"]] = (DUPLICATE, -1)
+    return index.drop(columns="hash")
+
+
+def _list_problems(prepared: Prepared) -> None:
+    bad = prepared.index[prepared.index["status"] != OK].drop(columns="row")
+    if bad.empty:
+        prepared.problems.unlink(missing_ok=True)
+        return
+    unfinished = prepared.folder / f"problems-{os.getpid()}.tmp"
+    bad.to_csv(unfinished, index=False, lineterminator="\n", errors="surrogateescape")
+    unfinished.replace(prepared.problems)

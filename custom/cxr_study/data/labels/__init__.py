@@ -1,0 +1,1 @@
+"""Label tables: what they hold, and what their classes are called."""

@@ -1,0 +1,91 @@
+"""CXR-LT 2023 and 2024: radiographs of MIMIC-CXR-JPG with 26 to 45 labels per image.
+
+The files of the two years, and of the tasks of a year, differ in their labels and in the order of
+these; the column with the path is `path` in 2023 and `fpath` in 2024. So whatever column does not
+describe the image is a label. "No Finding", since 2024 "Normal", is left out.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.label_table import assemble
+from cxr_study.data.readers import cell_values, mimic
+from cxr_study.data.readers.class_columns import class_columns
+
+_PATH = ("path", "fpath")
+_DESCRIPTORS = (
+    *_PATH,
+    "dicom_id",
+    "subject_id",
+    "study_id",
+    "ViewPosition",
+    "ViewCodeSequence_CodeMeaning",
+    "split",
+)
+_IMAGE = re.compile(r"(?:.*/)?p[0-9]{2}/p([0-9]+)/s[0-9]+/([^/]+)\.\w+")
+
+
+def read(csv: Path) -> pd.DataFrame:
+    """Read a labelled csv of CXR-LT.
+
+    Args:
+        csv: `train.csv`, `development.csv` or `test.csv` of 2023; `train_labeled.csv`, a labelled
+            csv of a task, or `labels.csv` of 2024; also with `.gz`.
+
+    Returns:
+        The label table of the file's classes, in its order, every label positive or negative.
+        `image` is the path as it stands, files/p10/p10000032/s50414267/<dicom_id>.jpg. Sex and age
+        are not in these files.
+
+    Raises:
+        TableError: A column is missing, no column is a label, an image stands twice, the path is
+            another patient's, or a label is neither 1 nor 0; names file, line and column.
+    """
+    names = class_columns(csv, read_header(csv), _DESCRIPTORS, "cxr-lt")
+    if not names:
+        raise TableError(
+            f"{csv}, line 1: needs columns with labels; has only {', '.join(_DESCRIPTORS)}. Is "
+            "this a challenge's list of images without labels?"
+        )
+    columns = read_columns(csv, [_PATH, "subject_id", "ViewPosition", *names])
+    columns.require_unique("path", lambda path: _image(path)[2])
+    columns.decode("subject_id", cell_values.number)
+    _require_patient(columns)
+    descriptors = {
+        "image": columns.cells["path"].to_numpy(),
+        "patient": columns.cells["subject_id"].to_numpy(),
+        "view": columns.decode("ViewPosition", mimic.view),
+        "sex": np.full(len(columns.cells), "", dtype=object),
+        "age": np.full(len(columns.cells), np.nan),
+    }
+    labels = {
+        class_name: columns.decode(name, cell_values.certain_label)
+        for name, class_name in names.items()
+    }
+    return assemble(descriptors, labels)
+
+
+def _require_patient(columns: CsvColumns) -> None:
+    patient = columns.decode("path", lambda path: _image(path)[1])
+    got = columns.cells["subject_id"].to_numpy()
+    columns.refuse(
+        got != patient,
+        "subject_id",
+        lambda row: (
+            f"the path is of patient {patient[row]}; got '{got[row]}'. Was a column sorted "
+            "or moved by itself?"
+        ),
+    )
+
+
+def _image(path: str) -> re.Match[str]:
+    image = _IMAGE.fullmatch(path)
+    if image is None:
+        raise ValueError(
+            f"needs a path that ends like p10/p10000032/s50414267/<dicom_id>.jpg; got '{path}'."
+        )
+    return image

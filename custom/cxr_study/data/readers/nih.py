@@ -1,0 +1,132 @@
+"""NIH ChestX-ray14: Data_Entry_2017.csv and Data_Entry_2017_v2020.csv.
+
+Columns are found by name, because the two generations differ: the older ends every line with a
+comma and some copies of it say `Patient Sex`; in both, the commas within the brackets of
+`OriginalImage[Width,Height]` make more columns than there seem to be. Some copies write a patient
+as 00000013, others as 13; leading zeros are left out.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.labels.csv_columns import TableError, read_columns
+from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, VocabularyError, canonical, nearest
+from cxr_study.data.readers.cell_values import OLDEST, filled, number
+
+_UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
+
+
+def read(csv: Path) -> pd.DataFrame:
+    """Read the NIH label csv of either generation.
+
+    Args:
+        csv: `Data_Entry_2017*.csv`, or the same with `.gz`.
+
+    Returns:
+        The label table of all 14 classes, every label positive or negative ("No Finding": all are
+        negative). All pictures are frontal; one that is said to be neither PA nor AP has the view
+        "frontal". An age may carry a unit (058Y, 011M); one above 120 years is taken as unknown.
+
+    Raises:
+        TableError: A column is missing, a finding is none of the 14, an image stands twice, an
+            image is blank, or a patient or an age is not a number; names file, line and column.
+    """
+    columns = read_columns(
+        csv,
+        [
+            "Image Index",
+            "Finding Labels",
+            "Patient ID",
+            "Patient Age",
+            ("Patient Gender", "Patient Sex"),
+            "View Position",
+        ],
+    )
+    columns.require_unique("Image Index", filled)
+    labels = columns.decode("Finding Labels", _labels)
+    descriptors = {
+        "image": columns.cells["Image Index"].to_numpy(),
+        "patient": columns.decode("Patient ID", lambda text: number(text).lstrip("0") or "0"),
+        "view": columns.decode(
+            "View Position", lambda text: text if text in ("PA", "AP") else "frontal"
+        ),
+        "sex": columns.decode("Patient Gender", lambda text: text if text in ("F", "M") else ""),
+        "age": columns.decode("Patient Age", _age),
+    }
+    return assemble(descriptors, dict(zip(NIH_CLASSES, labels.T, strict=True)))
+
+
+def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
+    """Read NIH's official lists, `train_val_list.txt` and `test_list.txt`.
+
+    Args:
+        train_val: Names of the images for training and validation, one per line, no header.
+        test: Names of the images for testing.
+
+    Returns:
+        Columns `image` and `part` ("train_val" or "test"), in the files' order.
+
+    Raises:
+        TableError: A file cannot be read or is empty, or a name is blank or stands twice, be it in
+            one list or in both; names file and line.
+    """
+    seen: dict[str, str] = {}  # image -> where it stands
+    parts = []
+    for part, path in (("train_val", train_val), ("test", test)):
+        names = _names(path)
+        for line, image in enumerate(names, start=1):
+            if not image:
+                raise TableError(f"{path}, line {line}: the line is blank; needs an image's name.")
+            if image in seen:
+                raise TableError(
+                    f"{path}, line {line}: '{image}' stands in {seen[image]} already; an image is "
+                    "in one of the two lists, once."
+                )
+            seen[image] = f"{path}, line {line},"
+        parts.append(pd.DataFrame({"image": names, "part": part}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"{path} cannot be read: {error}.") from error
+    if not names:
+        raise TableError(f"{path} is empty; needs the name of an image in every line.")
+    return names
+
+
+def _labels(text: str) -> tuple[float, ...]:
+    findings = [finding.strip() for finding in text.split("|")]
+    if findings == ["No Finding"]:
+        return (NEGATIVE,) * len(NIH_CLASSES)
+    present = {_class(finding) for finding in findings}
+    return tuple(POSITIVE if name in present else NEGATIVE for name in NIH_CLASSES)
+
+
+def _class(finding: str) -> str:
+    try:
+        name = canonical(finding, "nih")
+    except VocabularyError:
+        name = finding
+    if name not in NIH_CLASSES:
+        raise ValueError(
+            f"'{finding}' is not an NIH finding; {nearest(finding, NIH_CLASSES)}. Findings are "
+            "separated by '|'; an image without any says 'No Finding' alone."
+        )
+    return name
+
+
+def _age(text: str) -> float:
+    if not text:
+        return np.nan
+    amount = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text)
+    if amount is None:
+        raise ValueError(f"'{text}' is not an age; needs a number of years, e.g. 58 or 058Y.")
+    years = float(amount[1]) / _UNITS_PER_YEAR[amount[2]]
+    return years if years <= OLDEST else np.nan

@@ -1,0 +1,106 @@
+"""PadChest: the csv of all images, whose column `Labels` lists findings, Python-like.
+
+A finding counts under its whole name only: "emphysema" is not in "subcutaneous emphysema". Lists
+made by radiologists and by a network (`MethodLabel`) are not told apart.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
+from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.readers import cell_values
+
+_SILENT = {"", "unchanged", "exclude", "suboptimal study"}  # say nothing about findings
+_VIEWS = {"PA": "PA", "AP": "AP", "AP_horizontal": "AP", "L": "lateral", "": "", "UNK": ""}
+
+
+def read(csv: Path) -> pd.DataFrame:
+    """Read the label csv of PadChest.
+
+    Args:
+        csv: `PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv`; also with `.gz`.
+
+    Returns:
+        The label table with a class, float32, for every finding that occurs, in alphabetical order:
+        positive where an image's list names it, else negative; NaN throughout where the list is
+        missing, or holds only remarks (unchanged, exclude, suboptimal study). `normal` is no
+        class. `image` is ImageDir/ImageID. Age is the year of the study less that of birth.
+
+    Raises:
+        TableError: A column is missing, an image stands twice or is blank, a list cannot be read,
+            or a folder, a date or a year is none; names file, line and column.
+    """
+    columns = read_columns(
+        csv,
+        [
+            "ImageID",
+            "ImageDir",
+            "StudyDate_DICOM",
+            "PatientID",
+            "PatientBirth",
+            "PatientSex_DICOM",
+            "Projection",
+            "Labels",
+        ],
+    )
+    columns.require_unique("ImageID", cell_values.filled)
+    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.cells.index)
+    age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
+    descriptors = {
+        "image": (folder + "/" + columns.cells["ImageID"]).to_numpy(),
+        "patient": columns.decode("PatientID", cell_values.filled),
+        "view": columns.decode("Projection", lambda text: _VIEWS.get(text, "other")),
+        "sex": columns.decode("PatientSex_DICOM", lambda text: text if text in ("F", "M") else ""),
+        "age": np.where((age >= 0) & (age <= cell_values.OLDEST), age, np.nan),
+    }
+    findings = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
+    names = sorted(frozenset().union(*findings))
+    labels = columns.decode("Labels", lambda text: _labels(_findings(text), names))
+    return assemble(descriptors, dict(zip(names, labels.T, strict=True)))
+
+
+def _findings(text: str) -> frozenset[str] | None:
+    """Classes that a list names; None where it says nothing about findings."""
+    tokens = {token.strip().lower() for token in _list(text)} - _SILENT
+    if not tokens:
+        return None
+    return frozenset(class_name(token, "padchest") for token in tokens - {"normal"})
+
+
+def _list(text: str) -> list[str]:
+    if not text:
+        return []
+    try:
+        tokens = ast.literal_eval(text) if "\\" not in text else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        tokens = None
+    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"needs a list like ['cardiomegaly', 'pleural effusion']; got {text}.")
+    return tokens
+
+
+def _labels(findings: frozenset[str] | None, names: list[str]) -> np.ndarray:
+    if findings is None:
+        return np.full(len(names), np.nan, np.float32)
+    present = [POSITIVE if name in findings else NEGATIVE for name in names]
+    return np.array(present, np.float32)
+
+
+def _year(text: str) -> float:
+    if not text:
+        return np.nan
+    if re.fullmatch(r"[12][0-9]{3}(\.0)?", text) is None:
+        raise ValueError(f"needs a year, e.g. 1950; got '{text}'.")
+    return float(text)
+
+
+def _study_year(text: str) -> float:
+    if text and re.fullmatch("[12][0-9]{7}", text) is None:
+        raise ValueError(f"needs a date, e.g. 20140731; got '{text}'.")
+    return float(text[:4] or "nan")

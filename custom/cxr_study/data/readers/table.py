@@ -1,0 +1,89 @@
+"""A hospital's own csv.
+
+    image,patient,view,sex,age,Cardiomegaly,Pneumonia
+    p1/1.png,17,PA,F,63,1,0
+    p1/2.png,17,lateral,F,63,,-1
+
+`image` (or `path`) and `patient` are needed; `view`, `sex` and `age` may be left out; every other
+column is a class.
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.label_table import DESCRIPTORS, LOADED, VIEWS, assemble
+from cxr_study.data.labels.vocabulary import key
+from cxr_study.data.readers import cell_values
+from cxr_study.data.readers.class_columns import class_columns
+
+_IMAGE = ("image", "path")
+_OPTIONAL = ("view", "sex", "age")
+_SEX = {"F": "F", "M": "M", "": ""}
+
+
+def read(csv: Path) -> pd.DataFrame:
+    """Read a csv with one line per image and one column per class.
+
+    Args:
+        csv: `.csv` or `.csv.gz`. `image` is the path of the file below the images folder, with the
+            slashes of any system; `view` is PA, AP, frontal, lateral, other or blank; `sex` F, M or
+            blank; `age` years or blank; a label 1 (present), 0 (absent), -1 (uncertain) or blank
+            (not mentioned, or nobody looked: the site file says which).
+
+    Returns:
+        The label table of the file's classes, in its order. Their names are canonical where the
+        catalogue knows them, else as they stand; "No Finding" is no class. Without a column `view`
+        all pictures are taken to be frontal.
+
+    Raises:
+        TableError: A column is missing, has no name or the name of something else, two columns are
+            one class, no column is a class, an image stands twice, or a cell holds another value;
+            names file, line and column.
+    """
+    header = read_header(csv)
+    for name in header:
+        if key(name) in LOADED:
+            raise TableError(
+                f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
+            )
+    names = class_columns(csv, header, (*_IMAGE, *DESCRIPTORS), "table")
+    if not names:
+        raise TableError(
+            f"{csv}, line 1: needs a column for every class; has only {', '.join(header)}."
+        )
+    optional = [name for name in _OPTIONAL if name in header]
+    columns = read_columns(csv, [_IMAGE, "patient", *optional, *names])
+    columns.require_unique("image", _image)
+    descriptors = {
+        "image": columns.decode("image", _image),
+        "patient": columns.decode("patient", cell_values.filled),
+        **_described(columns),
+    }
+    labels = {
+        class_name: columns.decode(name, cell_values.label) for name, class_name in names.items()
+    }
+    return assemble(descriptors, labels)
+
+
+def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
+    count, has = len(columns.cells), set(columns.cells)
+    view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", {name: name for name in VIEWS})
+    sex = cell_values.one_of("F, M or a blank", _SEX)
+    return {
+        "view": columns.decode("view", view)
+        if "view" in has
+        else np.full(count, "frontal", dtype=object),
+        "sex": columns.decode("sex", sex) if "sex" in has else np.full(count, "", dtype=object),
+        "age": columns.decode("age", cell_values.age) if "age" in has else np.full(count, np.nan),
+    }
+
+
+def _image(text: str) -> str:
+    path = PurePosixPath(text.replace("\\", "/"))
+    if not path.parts or path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", text):
+        raise ValueError(f"needs the path of a file below the images folder; got '{text}'.")
+    return str(path)

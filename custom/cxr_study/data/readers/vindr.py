@@ -1,0 +1,86 @@
+"""VinDr-CXR of PhysioNet: image_labels_train.csv and image_labels_test.csv.
+
+Every training image was read by three radiologists, each in a line of their own: a label is what
+two of them say. The test set has one line per image, the consensus of five. There are no numbers of
+patients, so that every image counts as a patient. "No finding" is left out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
+from cxr_study.data.readers import cell_values
+from cxr_study.data.readers.own_class_names import VINDR, VINDR_COLUMNS
+
+_READERS = 3  # of a training image
+
+
+def read(csv: Path) -> pd.DataFrame:
+    """Read the image labels of VinDr-CXR.
+
+    Args:
+        csv: `image_labels_train.csv` or `image_labels_test.csv`; also with `.gz`.
+
+    Returns:
+        The label table of the 27 classes, one row per image in the order of the file, every label
+        positive or negative: by majority in the training set, as it stands in the test set. `image`
+        and `patient` are the id of the image, without the suffix of its file; all views are PA.
+
+    Raises:
+        TableError: A column is missing, a label is neither 1 nor 0, a training image has not three
+            different readers, or a test image stands twice; names file, line and column.
+    """
+    header = read_header(csv)
+    if "class_name" in header:
+        raise TableError(
+            f"{csv}, line 1: needs a column for every finding; has 'class_name'. These are the "
+            "boxes of Kaggle's competition; use PhysioNet's image_labels_train.csv."
+        )
+    votes = "rad_id" in header
+    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *VINDR_COLUMNS])
+    columns.decode("image_id", cell_values.filled)
+    labels = np.stack(
+        [columns.decode(names[0], cell_values.certain_label) for names in VINDR_COLUMNS], axis=1
+    )
+    images = columns.cells["image_id"].to_numpy()
+    if votes:
+        images, labels = _majority(columns, labels)
+    else:
+        columns.require_unique("image_id")
+    descriptors = {
+        "image": images,
+        "patient": images,
+        "view": np.full(len(images), "PA", dtype=object),
+        "sex": np.full(len(images), "", dtype=object),
+        "age": np.full(len(images), np.nan),
+    }
+    return assemble(descriptors, dict(zip(VINDR, labels.T, strict=True)))
+
+
+def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row per image: its id, and what most of its readers say."""
+    columns.decode("rad_id", cell_values.filled)
+    names = columns.cells["image_id"].to_numpy()
+    columns.refuse(
+        columns.cells.duplicated(["image_id", "rad_id"]),
+        "rad_id",
+        lambda row: (
+            f"'{columns.cells['rad_id'].iloc[row]}' has read image '{names[row]}' in an "
+            "earlier line; remove one of them."
+        ),
+    )
+    image, images = pd.factorize(names)
+    readers = np.bincount(image)[image]
+    columns.refuse(
+        readers != _READERS,
+        "image_id",
+        lambda row: (
+            f"image '{names[row]}' has {readers[row]} readers; a training image has "
+            f"{_READERS}. Is the file cut off?"
+        ),
+    )
+    positive = np.stack([np.bincount(image, weights=column) for column in labels.T], axis=1)
+    return images, np.where(positive * 2 > _READERS, POSITIVE, NEGATIVE)

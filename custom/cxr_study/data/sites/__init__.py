@@ -1,0 +1,1 @@
+"""Sites: which patients, which classes, which images."""

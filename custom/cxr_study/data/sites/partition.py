@@ -1,0 +1,95 @@
+"""Cut one data set into sites that have different patients and label different classes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cxr_study.data.labels import label_policy
+from cxr_study.data.labels.class_sets import ClassSets, check_known
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.sites.patient_split import FRACTIONS, split_sites, thin
+from cxr_study.data.sites.site_data import read_labels, select_views
+from cxr_study.data.sites.site_file import SiteFile, write_site_file
+from cxr_study.data.sites.split_file import write_split
+
+
+def write_sites(
+    pool: SiteFile,
+    folder: Path,
+    class_sets: ClassSets,
+    *,
+    seed: int,
+    share: float = 1.0,
+    fractions: Sequence[float] = FRACTIONS,
+) -> list[Path]:
+    """Write K site files over the data of one, and the split file that they have in common.
+
+    Patients are put into train, validation and test, and each of these is cut into K sites alike,
+    stratified by "patient has any positive label": the test patients of all sites together are
+    those of `split.split_patients` with the same seed, whatever K is. Each site holds its own
+    classes; the labels of all classes go into `truth.csv`, so that classes a site does not hold can
+    be scored there.
+
+    Args:
+        pool: Site file of the whole data set; its split is not used.
+        folder: Receives `<pool>-1.yaml`, ..., `split.csv` and `truth.csv`.
+        class_sets: Classes of each site.
+        seed: Of the splits and the cut.
+        share: Of each site's training patients, to be used.
+        fractions: Share of the patients in train, validation and test.
+
+    Returns:
+        The site files.
+
+    Raises:
+        ClassSetError: The labels lack a class.
+        SplitError: There are too few patients.
+        ValueError: The site file, or what it names, is unusable.
+    """
+    table = select_views(pool, read_labels(pool))
+    check_known(class_sets, class_columns(table))
+    names = [f"{pool.site}-{number}" for number in range(1, len(class_sets) + 1)]
+    assignment = split_sites(table, names, seed=seed, fractions=fractions)
+    scheme = f"{len(names)} sites with equally many patients, each {_percent(fractions)}"
+    if share < 1:
+        assignment = thin(assignment, table, share, seed=seed)
+        scheme += f"; {share:.3g} of the training patients used"
+    folder.mkdir(parents=True, exist_ok=True)
+    split, truth = folder / "split.csv", folder / "truth.csv"
+    write_split(assignment, table, split, scheme=scheme, seed=seed)
+    labels = label_policy.apply(table, pool.policy).set_index("image")[class_columns(table)]
+    label_policy.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    written = []
+    for name, held in zip(names, class_sets, strict=True):
+        written.append(folder / f"{name}.yaml")
+        write_site_file(
+            written[-1],
+            dataset=pool.dataset,
+            labels=pool.labels,
+            metadata=pool.metadata,
+            images=pool.images,
+            split=split,
+            truth=truth,
+            classes=list(held),
+            **decisions(pool, held),
+        )
+    return written
+
+
+def decisions(pool: SiteFile, held: Sequence[str]) -> dict[str, Any]:
+    """What a site file decided, as far as it concerns some classes, as keys of a site file."""
+    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in held}
+    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in held]
+    return {
+        "views": pool.views,
+        "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,
+        "distinct": distinct or None,
+        "uncertain": {"default": pool.policy.uncertain, **by_class},
+        "blank": pool.policy.blank,
+        "bad_images": pool.bad_images,
+    }
+
+
+def _percent(fractions: Sequence[float]) -> str:
+    return "/".join(f"{100 * fraction:.3g}" for fraction in fractions)

@@ -1,0 +1,225 @@
+"""A site's labels and pixels, as its site file says."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.data import readers
+from cxr_study.data.images import image_store
+from cxr_study.data.images.image_files import locate
+from cxr_study.data.labels import label_policy, merges
+from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
+from cxr_study.data.labels.vocabulary import class_name, nearest
+from cxr_study.data.readers import DATASETS
+from cxr_study.data.sites.patient_split import UNUSED, SplitError
+from cxr_study.data.sites.site_file import SiteFile, SiteFileError
+from cxr_study.data.sites.split_file import apply_split, read_split
+from surgical_aggregation.aggregation.class_names import twins, unfit
+
+
+@dataclass(frozen=True, eq=False)
+class SiteLabels:
+    """What a site knows about its images.
+
+    Attributes:
+        site: The site file.
+        read: Label table as read: all rows and classes of the data set, merges made.
+        table: Label table to train with: the site's rows, views and classes, policies applied, with
+            `split` (one of `split.SPLITS`, or unused) and `file` (absolute path, "" where there is
+            none) behind the classes.
+    """
+
+    site: SiteFile
+    read: pd.DataFrame
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class SiteImages:
+    """What a site trains and is tested with: usable images in a split.
+
+    Attributes:
+        table: Like `SiteLabels.table`, with a RangeIndex.
+        pixels: uint8 (m, size, size), memory-mapped.
+        rows: Row of `pixels` for each row of the table, shape (n,), int64.
+        prepared: All images, those that cannot be used included.
+    """
+
+    table: pd.DataFrame
+    pixels: np.ndarray
+    rows: np.ndarray
+    prepared: image_store.Prepared
+
+
+def read_labels(site: SiteFile) -> pd.DataFrame:
+    """Read a site's csv files and make the merges.
+
+    Returns:
+        Label table as read, all rows and all classes.
+
+    Raises:
+        TableError: A csv does not hold what the dataset promises.
+        MergeError: A merge is not possible, or not allowed.
+    """
+    table = readers.read(site.dataset, site.labels, site.metadata)
+    try:
+        return merges.apply(table, site.merges, site.dataset)
+    except ValueError as error:
+        raise SiteFileError(f"{site.path}: {error}") from None
+
+
+def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of the views the site uses; what is split.
+
+    Raises:
+        SiteFileError: None is left.
+    """
+    if site.views == "all":
+        return table
+    frontal = table[table["view"].isin(FRONTAL)].reset_index(drop=True)
+    if frontal.empty:
+        views = ", ".join(sorted({view or "unknown" for view in table["view"]}))
+        raise SiteFileError(
+            f"{site.path}: none of the {len(table)} images is known to be frontal; their views are "
+            f"{views}. Say 'views: all' to use them."
+        )
+    return frontal
+
+
+def load_labels(site: SiteFile) -> SiteLabels:
+    """Read a site's labels, choose its rows and classes, apply its policies and find its images.
+
+    Raises:
+        TableError: The labels or the split file do not hold what their format promises.
+        SplitError: The split does not fit the labels, or has a patient twice.
+        SiteFileError: A class, merge or policy does not fit the data set.
+        PolicyError: There are labels that nobody has decided about.
+        ImageError: Image files cannot be told apart.
+    """
+    read = read_labels(site)
+    if not site.split.is_file():
+        raise SiteFileError(
+            f"{site.path}: key 'split' needs a file that exists (looked for {site.split}). "
+            f"Make it: surgagg data split {site.path}"
+        )
+    rows = apply_split(read_split(site.split), select_views(site, read), site.site)
+    held = held_classes(site, classes(read))
+    table = rows[[*DESCRIPTORS, *held, "split"]].copy()
+    try:
+        table = label_policy.apply(table, site.policy)
+    except label_policy.PolicyError as error:
+        raise label_policy.PolicyError(
+            f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
+        ) from None
+    files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)
+    table["file"] = ["" if file is None else str(file) for file in files]
+    return SiteLabels(site, read, table)
+
+
+def prepare(
+    labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
+) -> tuple[pd.DataFrame, image_store.Prepared]:
+    """Decode the images of a site that never were; whatever is wrong with them is told, not raised.
+
+    Args:
+        labels: What `load_labels` returns.
+        size: Side of the images, pixels.
+        progress: Called as progress(done, total) while decoding.
+
+    Returns:
+        The rows of the table that are in a split, and their images.
+    """
+    table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
+    return table, image_store.prepare(
+        labels.site.images, table["image"], table["file"], size, progress=progress
+    )
+
+
+def load_images(
+    labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
+) -> SiteImages:
+    """Open a site's images, decoding those that never were.
+
+    Args:
+        labels: What `load_labels` returns.
+        size: Side of the images, pixels.
+        progress: Called as progress(done, total) while decoding.
+
+    Raises:
+        ImageError: More images are missing, unreadable, constant or duplicates than the site's
+            `bad_images` allows; names some and the file that lists all.
+    """
+    site = labels.site
+    table, prepared = prepare(labels, size, progress)
+    image_store.check_limit(prepared, site.bad_images, f"{site.path}: key 'bad_images'")
+    usable = np.flatnonzero(prepared.index["status"] == "ok")
+    return SiteImages(
+        table=table.iloc[usable].reset_index(drop=True),
+        pixels=prepared.pixels,
+        rows=prepared.index["row"].to_numpy()[usable],
+        prepared=prepared,
+    )
+
+
+def check_disjoint(sites: Iterable[SiteLabels]) -> None:
+    """Refuse sites that share a patient, as far as patients can be told apart.
+
+    Sites of data sets with different patient numbers have none in common.
+
+    Raises:
+        SplitError: Names the two sites and some of the patients.
+    """
+    for one, other in combinations(sites, 2):
+        whose = DATASETS[one.site.dataset].patients
+        if not whose or whose != DATASETS[other.site.dataset].patients:
+            continue
+        if whose == "table" and one.site.labels != other.site.labels:
+            continue
+        shared = sorted(set(one.table["patient"]) & set(other.table["patient"]))
+        if shared:
+            raise SplitError(
+                f"a patient belongs to one site; {len(shared)} are at both {one.site.path} and "
+                f"{other.site.path}, first {', '.join(shared[:3])}. Cut the patients into sites: "
+                "surgagg data sites"
+            )
+
+
+def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
+    """Names of the classes that a site labels.
+
+    Args:
+        site: The site file.
+        known: Class columns of its labels, merges made.
+
+    Raises:
+        SiteFileError: The site file names a class that the labels do not have, or a class has a
+            name that no server takes.
+    """
+    preset = DATASETS[site.dataset].default_classes or known
+    held = list(site.classes or [name for name in preset if name in known])
+    if site.classes is None:
+        held += [name for name in site.merges if name not in held]
+    distinct = [class_name(name, site.dataset) for name in site.distinct]
+    for key, names, of in (
+        ("classes", held, known),
+        ("uncertain", site.policy.by_class, held),
+        ("distinct", distinct, held),
+    ):
+        for name in names:
+            if name not in of:
+                raise SiteFileError(
+                    f"{site.path}: key '{key}': '{name}' is no class of this site; "
+                    f"{nearest(name, of)}."
+                )
+    for name in held:
+        if why := unfit(name):
+            raise SiteFileError(f"{site.path}: {why}. Rename the class.")
+    if pair := twins(held):
+        raise SiteFileError(
+            f"{site.path}: '{pair[0]}' and '{pair[1]}' are one class spelt twice. Merge them with "
+            "key 'merges', or leave one out with key 'classes'."
+        )
+    return tuple(held)

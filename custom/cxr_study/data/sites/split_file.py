@@ -1,0 +1,200 @@
+"""The split file: an assignment of patients, with how it was made and from what.
+
+A csv that people read, diff and may write by hand, behind a header in comments:
+
+    # scheme: 70/10/20 of the patients, stratified by any positive label
+    # seed: 0
+    # input: sha256:5f0c...  over image, patient and any positive label of every row
+    # counts:
+    #   train: {patients: 21564, images: 78263, positive patients: 11721}
+    #   ...
+    patient,split
+    1,train
+
+A file that cuts patients into sites has the column `site` between the two. Header and labels are
+compared whenever the file is used; a file without a header, as made by hand, is not.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from cxr_study.data.labels.csv_columns import open_csv, read_columns
+from cxr_study.data.sites.patient_split import SPLITS, UNUSED, SplitError, check, positive_patients
+
+
+@dataclass(frozen=True, eq=False)
+class SplitFile:
+    """What a split file says.
+
+    Attributes:
+        path: The file.
+        assignment: See `split`.
+        header: Keys scheme, seed, input and counts; empty where the file was made by hand.
+    """
+
+    path: Path
+    assignment: pd.DataFrame
+    header: dict[str, Any]
+
+
+def write_split(
+    assignment: pd.DataFrame, table: pd.DataFrame, csv: Path, *, scheme: str, seed: int | None
+) -> None:
+    """Write a split file.
+
+    Args:
+        assignment: See `split`.
+        table: The label table it was made from, as read.
+        csv: The file; its folder exists already.
+        scheme: How it was made, for people.
+        seed: It was made with; None where chance played no part.
+
+    Raises:
+        SplitError: A patient of the table has no split, or two.
+    """
+    check(table, assignment)
+    header = {
+        "scheme": scheme,
+        "seed": seed,
+        "input": fingerprint(table),
+        "counts": counts(assignment, table),
+    }
+    text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
+    comment = "".join(f"# {line}\n" for line in text.splitlines())
+    rows = assignment.to_csv(index=False, lineterminator="\n")
+    csv.write_text(comment + rows, encoding="utf-8")
+
+
+def read_split(csv: Path) -> SplitFile:
+    """Read a split file.
+
+    Raises:
+        TableError: A column is missing, or a split is none of `SPLITS` or unused; names file and
+            line.
+        SplitError: The header is not YAML.
+    """
+    columns = read_columns(csv, ["patient", "split"], comments=True)
+    header, names = _head(csv)
+    if "site" in names:
+        columns = read_columns(csv, ["patient", "site", "split"], comments=True)
+        columns.decode("site", _filled)
+    columns.decode("patient", _filled)
+    columns.decode("split", _known)
+    return SplitFile(csv, columns.cells.reset_index(drop=True), header)
+
+
+def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
+    """Check a split file against the labels and pick a site's rows.
+
+    Args:
+        split_file: What `read_split` returns.
+        table: Label table, as read.
+        site: Name of the site; without a column `site` in the file all rows are its.
+
+    Returns:
+        The site's rows with the column `split` behind the others, and a RangeIndex.
+
+    Raises:
+        SplitError: A patient has no split or two, the labels are not those the file was made
+            from, its counts do not fit its lines, or the site has no patient in it.
+    """
+    assignment = split_file.assignment
+    try:
+        check(table, assignment)
+        _check_header(split_file, table)
+    except SplitError as error:
+        raise SplitError(f"{split_file.path}: {error}") from None
+    if "site" in assignment:
+        known = sorted(set(assignment["site"]))
+        assignment = assignment[assignment["site"] == site]
+        if assignment.empty:
+            raise SplitError(
+                f"{split_file.path}: site '{site}' has no patient; its sites are "
+                f"{', '.join(known)}. The name of the site file is the site's."
+            )
+    rows = table.assign(split=table["patient"].map(assignment.set_index("patient")["split"]))
+    return rows[rows["split"].notna()].reset_index(drop=True)
+
+
+def fingerprint(table: pd.DataFrame) -> str:
+    """Hash what a split follows from: image, patient and any positive label of every row.
+
+    The order of the rows does not matter.
+    """
+    positive = table["patient"].map(positive_patients(table)).map({True: "1", False: "0"})
+    lines = sorted(table["image"] + "\t" + table["patient"] + "\t" + positive)
+    return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def counts(assignment: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
+    """Count patients, images and positive patients per split, or per site and split."""
+    positive = positive_patients(table)
+    rows = assignment[assignment["patient"].isin(positive.index)]
+    images = rows["patient"].map(table["patient"].value_counts())
+    rows = rows.assign(images=images, positive=rows["patient"].map(positive).astype(bool))
+    if "site" not in rows:
+        return _counts_by_split(rows)
+    return {str(site): _counts_by_split(group) for site, group in rows.groupby("site")}
+
+
+def _counts_by_split(rows: pd.DataFrame) -> dict[str, dict[str, int]]:
+    groups = {name: rows[rows["split"] == name] for name in (*SPLITS, UNUSED)}
+    return {
+        name: {
+            "patients": len(group),
+            "images": int(group["images"].sum()),
+            "positive patients": int(group["positive"].sum()),
+        }
+        for name, group in groups.items()
+        if len(group)
+    }
+
+
+def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
+    header = split_file.header
+    if "input" not in header:
+        return  # made by hand
+    if header["input"] != fingerprint(table):
+        raise SplitError(
+            "the labels are not those that this split was made from: an image, a patient or a "
+            "finding was added, removed or changed, or other views are used. Make the split anew "
+            "(surgagg data split), or, to keep it as it is, remove the lines that begin with '#'."
+        )
+    if header.get("counts") != counts(split_file.assignment, table):
+        raise SplitError(
+            "the counts in the header are not those of the lines: the file was edited. Make the "
+            "split anew (surgagg data split), or remove the lines that begin with '#'."
+        )
+
+
+def _head(csv: Path) -> tuple[dict[str, Any], list[str]]:
+    """The header in comments, and the names of the columns."""
+    comment = []
+    with open_csv(csv) as file:
+        for line in file:
+            if not line.startswith("#"):
+                break
+            comment.append(line[1:].removeprefix(" "))
+    try:
+        header = yaml.safe_load("".join(comment))
+    except yaml.YAMLError as error:
+        raise SplitError(f"{csv}: the header cannot be read as YAML: {error}") from error
+    return header if isinstance(header, dict) else {}, [name.strip() for name in line.split(",")]
+
+
+def _filled(text: str) -> str:
+    if not text:
+        raise ValueError("the cell is blank; every line needs a value here.")
+    return text
+
+
+def _known(text: str) -> str:
+    if text not in (*SPLITS, UNUSED):
+        raise ValueError(f"needs {', '.join(SPLITS)} or {UNUSED}; got '{text}'.")
+    return text

@@ -1,0 +1,1 @@
+"""How well models do on test splits: scores, intervals, tests."""

@@ -1,0 +1,107 @@
+"""Whether probabilities are as often right as they say: reliability bins and their errors.
+
+Every function takes one class, shape (images,), or several pooled, shape (images, classes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from surgical_aggregation.aggregation.metrics import Floats
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Predictions of about the same probability.
+
+    Attributes:
+        low: Lower end of the bin, itself not in it, except 0.
+        high: Upper end, in it.
+        predictions: How many there are with a label.
+        probability: Their mean; None without a prediction.
+        observed: Share of them that is positive; None without a prediction.
+    """
+
+    low: float
+    high: float
+    predictions: int
+    probability: float | None
+    observed: float | None
+
+
+def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tuple[Bin, ...]:
+    """Predictions sorted into bins of equal width.
+
+    Args:
+        labels: 1, 0 or NaN (not labelled: left out).
+        probabilities: In [0, 1], of the positive label, same shape.
+        number: Of bins.
+
+    Returns:
+        From 0 to 1.
+
+    Raises:
+        ValueError: A probability is not in [0, 1].
+    """
+    from sklearn.calibration import calibration_curve  # here, for every command imports this
+
+    known, predicted = _labelled(labels, probabilities)
+    edges = np.linspace(0, 1, number + 1)
+    predictions = np.bincount(np.searchsorted(edges[1:-1], predicted), minlength=number)
+    observed, mean = np.full((2, number), np.nan)
+    if known.size:
+        filled = predictions > 0
+        observed[filled], mean[filled] = calibration_curve(
+            known, predicted, n_bins=number, pos_label=1
+        )
+    return tuple(
+        Bin(
+            float(edges[i]),
+            float(edges[i + 1]),
+            int(count),
+            float(mean[i]) if count else None,
+            float(observed[i]) if count else None,
+        )
+        for i, count in enumerate(predictions)
+    )
+
+
+def calibration_error(bins: Sequence[Bin]) -> float | None:
+    """Expected calibration error: how far bins are off, each counting by its predictions.
+
+        sum(n_b * |observed_b - probability_b|) / sum(n_b)
+
+    Args:
+        bins: As `reliability` gives them.
+
+    Returns:
+        Between 0 and 1; None, "not defined", without a prediction.
+
+    Source:
+        Naeini, Cooper and Hauskrecht, Obtaining Well Calibrated Probabilities Using Bayesian
+        Binning, AAAI 2015.
+    """
+    predictions = sum(each.predictions for each in bins)
+    if not predictions:
+        return None
+    off = sum(
+        each.predictions * abs(each.observed - each.probability)
+        for each in bins
+        if each.observed is not None and each.probability is not None
+    )
+    return off / predictions
+
+
+def _labelled(labels: Floats, probabilities: Floats) -> tuple[Floats, Floats]:
+    """Labels and probabilities of what is labelled, one-dimensional, float64."""
+    labelled = ~np.isnan(labels)
+    predicted = probabilities[labelled].astype(np.float64)
+    wrong = ~((predicted >= 0) & (predicted <= 1))
+    if wrong.any():
+        raise ValueError(
+            f"probabilities need to be between 0 and 1; got {predicted[wrong][0]}. Are they scores?"
+        )
+    return labels[labelled].astype(np.float64), predicted

@@ -1,0 +1,1 @@
+"""FLARE jobs: templates, settings, folders, recipe."""

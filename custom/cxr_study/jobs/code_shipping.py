@@ -1,0 +1,50 @@
+"""How a job's code gets to the places that run it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+
+PACKAGES = ("surgical_aggregation", "cxr_study")
+"""The method and the study: what a job's configuration names, besides FLARE's own."""
+
+MARKER = Path(__file__).parent / "templates" / "README.txt"
+"""A job with a file in each app's custom/ may name classes of installed packages."""
+
+WAYS: Mapping[str, str] = MappingProxyType(
+    {
+        "installed": "the places have the packages, and each allows their classes",
+        "marked": "the places have the packages, and allow the submitter to bring code",
+        "carried": "the job brings the packages, and the places allow the submitter to",
+    }
+)
+"""Way -> what it needs."""
+
+
+def add(app: Path, way: str) -> None:
+    """Put into an app's custom/ what a way of shipping code needs there.
+
+    Args:
+        app: The app's folder.
+        way: One of `WAYS`: "installed" has no custom/, "marked" a file that says why it is there,
+            "carried" verbatim copies of the packages.
+    """
+    custom = app / "custom"
+    if way == "marked":
+        custom.mkdir()
+        shutil.copyfile(MARKER, custom / MARKER.name)
+    elif way == "carried":
+        for package in PACKAGES:
+            _copy(package, custom / package)
+
+
+def _copy(package: str, target: Path) -> None:
+    from surgical_aggregation.byoc_check import code_files
+
+    source = import_module(package).__file__
+    for name, file in code_files(Path(str(source)).parent).items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target / name)

@@ -1,0 +1,183 @@
+"""Copies of a job folder with other sites and other knobs; the folder itself stays as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.jobs import job_settings, setting_values
+from cxr_study.jobs.hocon import read_knobs, set_knobs
+from cxr_study.jobs.job_settings import JobError, Settings
+
+SERVER_APP = "app_server"
+CLIENT_APP = "app_client"
+SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
+CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
+
+
+def knobs(job: Path, site: str | None = None) -> dict[str, object]:
+    """Values of a job's knobs: the primitive settings at the top of its two configurations.
+
+    Args:
+        job: Job folder.
+        site: Whose knobs, where a site may have some of its own. Default None: those that the
+            sites share.
+
+    Raises:
+        JobError: The folder is no job of this project, or not for this site.
+    """
+    app = CLIENT_APP if site is None else _app(job, site)
+    return {**_knobs(job / SERVER_CONFIG), **_knobs(client_config(job, app))}
+
+
+def sites(job: Path) -> tuple[str, ...]:
+    """Names of the sites that a job is deployed to."""
+    return tuple(client_apps(job))
+
+
+def client_apps(job: Path) -> dict[str, str]:
+    """Site -> its app: "app_client", or "app_<site>" where it has knobs of its own."""
+    deployed = json.loads(_read(job / "meta.json"))["deploy_map"]
+    return {site: app for app in deployed if app != SERVER_APP for site in deployed[app]}
+
+
+def client_config(job: Path, app: str) -> Path:
+    """Path of the configuration of a client app."""
+    return job / app / "config/config_fed_client.conf"
+
+
+def encrypted(job: Path) -> bool:
+    """Whether a job's models are homomorphically encrypted."""
+    return "surgical_aggregation.encryption." in _read(job / SERVER_CONFIG)
+
+
+def check(
+    job: Path, *, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
+) -> None:
+    """Refuse what nobody could run: what `copy` refuses, and fewer sites than the job waits for.
+
+    Args:
+        job: Job folder.
+        sites: Names of the sites.
+        settings: Knob -> value, at the server and at every site.
+        per_site: Site -> knob -> value, at that site alone.
+
+    Raises:
+        JobError: See `copy`; or there are too few sites.
+        ValueError: A value is unknown or out of range; see `setting_values`.
+    """
+    _check(job, sites, settings, per_site)
+    needed = {**_knobs(job / SERVER_CONFIG), **settings}["min_clients"]
+    job_settings.check_number(sites, int(str(needed)))
+
+
+def copy(
+    job: Path,
+    target: Path,
+    *,
+    sites: Sequence[str],
+    settings: Settings,
+    per_site: Mapping[str, Settings] | None = None,
+) -> None:
+    """Copy a job with some knobs set, deployed to the given sites.
+
+    A site with knobs of its own gets an app of its own, so that no other site sees them.
+
+    Args:
+        job: Job folder. A site that has an app of its own there keeps it.
+        target: New folder; must not exist.
+        sites: Names of the sites.
+        settings: Knob -> value, at the server and at every site.
+        per_site: Site -> knob -> value, at that site alone. Default None: none.
+
+    Raises:
+        JobError: A knob is not the job's, or not one that sites may differ in; its value is of
+            another kind than the job's own; a site is none of `sites`, or no name; or the folder
+            exists.
+        ValueError: A value is unknown or out of range; see `setting_values`.
+    """
+    per_site = per_site or {}
+    _check(job, sites, settings, per_site)
+    if target.exists():
+        raise JobError(f"a job needs a new folder; {target} exists. Remove it, or give another.")
+    shutil.copytree(job, target)
+    own = {site: app for site, app in client_apps(job).items() if app != CLIENT_APP}
+    for site in per_site.keys() - own.keys():
+        own[site] = _own_app(site)
+        shutil.copytree(target / CLIENT_APP, target / own[site])
+    for site in own.keys() - set(sites):
+        shutil.rmtree(target / own.pop(site))
+    _rewrite(target / SERVER_CONFIG, settings)
+    _deploy(target, sites, own)
+    _rewrite(target / CLIENT_CONFIG, settings)
+    for site, app in own.items():
+        _rewrite(client_config(target, app), {**settings, **per_site.get(site, {})})
+
+
+def _deploy(target: Path, sites: Sequence[str], own: Mapping[str, str]) -> None:
+    """Say in a job's meta.json who gets which app, the shared one or their `own`, and who must be.
+
+    FLARE starts a job as soon as its meta's min_clients are there, and admits nobody later.
+    """
+    meta = json.loads(_read(target / "meta.json"))
+    meta["min_clients"] = _knobs(target / SERVER_CONFIG)["min_clients"]
+    deployed: dict[str, list[str]] = {SERVER_APP: meta["deploy_map"][SERVER_APP]}
+    for site in sites:
+        deployed.setdefault(own.get(site, CLIENT_APP), []).append(site)
+    meta["deploy_map"] = deployed
+    (target / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def _app(job: Path, site: str) -> str:
+    apps = client_apps(job)
+    if site not in apps:
+        raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
+    return apps[site]
+
+
+def _knobs(config: Path) -> Settings:
+    text = _read(config)
+    try:
+        return read_knobs(text)
+    except JobError as error:
+        raise JobError(f"{config}, {error}") from None
+
+
+def _rewrite(config: Path, settings: Settings) -> None:
+    config.write_text(set_knobs(_read(config), settings), encoding="utf-8")
+
+
+def _check(
+    job: Path, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
+) -> None:
+    """Refuse what is no copy of the job."""
+    job_settings.check_names(sites)
+    job_settings.check_kinds(settings, knobs(job), f"job {job.name!r}")
+    own = client_apps(job)
+    for site, values in per_site.items():
+        job_settings.check_own(site, values, sites)
+        if _own_app(site) in (SERVER_APP, CLIENT_APP):
+            raise JobError(
+                f"a site with knobs of its own needs another name than {site!r}: its app would "
+                "have the name of the others'. Rename the site."
+            )
+        job_settings.check_kinds(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+        setting_values.check({**knobs(job, site if site in own else None), **settings, **values})
+    setting_values.check({**knobs(job), **settings})
+
+
+def _own_app(site: str) -> str:
+    return f"app_{site}"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise JobError(
+            f"{path} does not exist; a job folder holds meta.json, {SERVER_CONFIG} and "
+            f"{CLIENT_CONFIG}. Give one of the folders in jobs/, from the project's root."
+        ) from None

@@ -1,0 +1,65 @@
+"""Ways to train that are compared with each other: a method with a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cxr_study.jobs import job_templates
+
+TITLES: Mapping[str, str] = {
+    "surgical": "Surgical aggregation",
+    "partial_loss": "FL with partial loss",
+    "vanilla": "Vanilla FL",
+    "personalised": "Personalised FL",
+    "individual": "Individual",
+    "centralised": "Centralised",
+    "centralised-partial": "Centralised, partial loss",
+    "complete": "Centralised, fully labelled",
+}
+"""Method -> what it is called in tables; FL: federated learning. "complete" has a whole data set
+in one place, with the labels of all its classes, where the others have it cut into sites: the
+papers' baseline of their ablations."""
+
+SOLO_STRATEGIES: Mapping[str, str] = {
+    "fedavg": "batch norm trained",
+    "fedbn+": "batch norm frozen",
+}
+"""What strategies mean where there is no federation."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A way to train: a line of the table.
+
+    Attributes:
+        method: Key of `TITLES`.
+        strategy: See `surgical_aggregation.aggregation.strategy`.
+        head_weighting: Of the server's aggregator.
+    """
+
+    method: str
+    strategy: str
+    head_weighting: str = "mean"
+
+    @property
+    def name(self) -> str:
+        """A short name, different for every row, that can be a file's."""
+        weighting = "" if self.head_weighting == "mean" else f"-{self.head_weighting}"
+        return f"{self.method}-{self.strategy}{weighting}"
+
+    @property
+    def federated(self) -> bool:
+        """Whether it is a FLARE job."""
+        return self.method in job_templates.METHODS
+
+    @property
+    def title(self) -> str:
+        """The method, for people."""
+        return TITLES[self.method]
+
+    @property
+    def variant(self) -> str:
+        """The strategy, for people."""
+        shown = self.strategy if self.federated else SOLO_STRATEGIES[self.strategy]
+        return shown if self.head_weighting == "mean" else f"{shown}, head by {self.head_weighting}"

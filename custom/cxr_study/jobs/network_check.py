@@ -1,0 +1,38 @@
+"""Whether an initial body is of the network of a job; needs no FLARE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class InitialBodyError(ValueError):
+    """An initial body is of another network than the job's."""
+
+
+def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
+    """Refuse an initial body of another network, before anything is trained.
+
+    Args:
+        file: Checkpoint; None: the embedded study's.
+        backbone: The job's; see `model.build`.
+        hidden: The job's; see `model.build`.
+
+    Raises:
+        InitialBodyError: The body is of another network, as far as its manifest says of which.
+        CheckpointError: The file is missing or no checkpoint.
+    """
+    facts: Mapping[str, Any] = {"backbone": "small_densenet"}
+    if file is not None:
+        from surgical_aggregation.checkpoints.checkpoint import load
+
+        facts = load(file).manifest
+    made_for = (facts.get("backbone", backbone), facts.get("hidden", 0))
+    if made_for != (backbone, hidden):
+        raise InitialBodyError(
+            f"the job's network is {backbone} with {hidden} hidden units; the initial body "
+            f"{file or 'of the embedded phantom study'} is of {made_for[0]} with {made_for[1]}. "
+            f"Make one: surgagg init initial.npz --backbone {backbone} --hidden {hidden}; and give "
+            "it with --initial-body."
+        )

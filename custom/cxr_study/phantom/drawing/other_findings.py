@@ -1,0 +1,95 @@
+"""Painters of the findings of pleura, ribs and mediastinum; each gives the density to add."""
+
+import numpy as np
+
+from cxr_study.phantom.drawing.canvas import (
+    bump,
+    edge,
+    per_picture,
+    pick,
+    smooth_noise,
+    uniform,
+)
+from cxr_study.phantom.drawing.chest import (
+    ABDOMEN_DENSITY,
+    HEART_DENSITY,
+    Chest,
+    lung_border,
+    posterior_ribs,
+)
+from cxr_study.phantom.drawing.placement import distance_from, shrunken_lung, sides, spot
+
+
+def fracture(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """Dark gaps and dense ends where the ribs are broken (the step in the ribs is in `deform`)."""
+    anatomy, n = chest.anatomy, len(chest)
+    across = np.abs(chest.x - per_picture(anatomy.break_at))
+    ends = edge(0.15 - across, 0.05) - 1.5 * bump(across, 0.02)
+    near = bump(chest.y - per_picture(anatomy.break_height), 0.12)
+    return ends * near * posterior_ribs(anatomy, chest.x, chest.y) * uniform(rng, n, 0.35, 0.65)
+
+
+def hernia(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """A round shadow behind the heart, air above a straight fluid level."""
+    n = len(chest)
+    x = uniform(rng, n, -0.06, 0.16)
+    radius = uniform(rng, n, 0.09, 0.16)
+    y = per_picture(chest.anatomy.right_base) - radius + uniform(rng, n, -0.03, 0.05)
+    distance = distance_from(chest, x, y, 1.15)
+    inside = edge(radius - distance, 0.03)
+    fluid = edge(chest.y - y - radius * uniform(rng, n, 0.0, 0.5), 0.03)
+    level = HEART_DENSITY + 0.1 - (1 - fluid) * uniform(rng, n, 0.4, 0.9)
+    wall = 0.3 * bump(distance - radius, 0.02)
+    return inside * (level - chest.density) + wall
+
+
+def pleural_effusion(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """Fluid with a meniscus that fills the costophrenic angle and rises along the wall."""
+    n, anatomy = len(chest), chest.anatomy
+    depth = 0.5 * np.power(uniform(rng, n, 0, 1), 2.5)
+    surface = per_picture(anatomy.right_base) + 0.07 - depth
+    surface = surface - uniform(rng, n, 0.12, 0.2) * np.power(chest.a / 0.62, 4)
+    fluid = edge(chest.y - surface, 0.06) * chest.thorax * sides(chest, rng, 0.3)
+    return fluid * np.maximum(0.95 * ABDOMEN_DENSITY - chest.density, 0)
+
+
+def pleural_other(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """Calcified plaques: very dense jagged patches, and a bright rind on dome and wall."""
+    n, anatomy = len(chest), chest.anatomy
+    jagged = 0.5 * smooth_noise(rng, n, chest.size, 24)
+    total = np.zeros_like(chest.density)
+    for shown in (np.ones((n, 1, 1), bool), pick(rng, n, 0.6)):
+        x, y = spot(chest, rng, 0.3, 0.8)
+        distance = distance_from(chest, x, y, 1.8) / uniform(rng, n, 0.045, 0.08)
+        total = np.maximum(total, edge(1 - distance + jagged, 0.5) * shown)
+    dome = bump(chest.y - chest.diaphragm + 0.02, 0.016) * edge(0.16 - np.abs(chest.a - 0.36), 0.1)
+    wall = bump(lung_border(anatomy, chest.y) - chest.a - 0.035, 0.014)
+    wall = wall * bump(chest.y - 0.1, 0.14)
+    rind = np.maximum(dome * pick(rng, n, 0.7), wall * pick(rng, n, 0.6)) * sides(chest, rng, 0.5)
+    return np.maximum(total, rind) * uniform(rng, n, 0.5, 1.1) * chest.thorax
+
+
+def pleural_thickening(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """A soft-tissue band along the apex or the lateral wall."""
+    n = len(chest)
+    gap = uniform(rng, n, 0.07, 0.14)
+    inner = shrunken_lung(chest, 1.4 * gap, gap)
+    band = edge(chest.a - inner + 0.02 * smooth_noise(rng, n, chest.size, 10), 0.03)
+    apex = per_picture(chest.anatomy.apex)
+    apical = edge(apex + uniform(rng, n, 0.25, 0.5) - chest.y, 0.15)
+    lateral = bump(chest.y - uniform(rng, n, -0.3, 0.1), 0.22)
+    band *= np.where(pick(rng, n, 0.65), apical, lateral)
+    return band * sides(chest, rng, 0.35) * uniform(rng, n, 0.45, 0.9) * chest.lung
+
+
+def pneumothorax(chest: Chest, rng: np.random.Generator) -> np.ndarray:
+    """Black rim without vessels, a thin pleural line, and a denser collapsed lung."""
+    n, pixel = len(chest), 2 / chest.size
+    gap, drop = uniform(rng, n, 0.04, 0.16), uniform(rng, n, 0.08, 0.3)
+    visceral = shrunken_lung(chest, drop, gap)
+    side = sides(chest, rng)
+    collapsed = edge(visceral - chest.a, 1.5 * pixel)
+    air = (1 - collapsed) * chest.lung * side
+    line = edge(0.045 - np.abs(chest.a - visceral + 0.02), 0.04) * chest.lung * side
+    removed = -chest.markings - uniform(rng, n, 0.06, 0.18)
+    return air * removed + 0.22 * line + 0.4 * gap * collapsed * chest.lung * side

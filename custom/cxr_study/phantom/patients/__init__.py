@@ -1,0 +1,1 @@
+"""The phantom's patients and their findings."""

@@ -1,0 +1,67 @@
+"""What the real data sets count, as the phantom imitates it.
+
+`label_counts.csv` holds the counts of the official files. Each site shows its findings as often as
+the data set it imitates, and the findings that this one does not label as often as CXR-LT 2023,
+which labels all 20. Of the uncertain labels, half are taken to be findings that are there.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, UNION_CLASSES
+
+# Per patient: NIH 112,120 images of 30,805 patients; frontal images of CheXpert 191,027 of 64,540
+# and of MIMIC-CXR-JPG 243,324 of 65,379.
+FRONTALS_PER_PATIENT = {"nih": 3.64, "chexpert": 2.96, "mimic": 3.72}
+# Per frontal image: CheXpert 32,387 laterals; of MIMIC's 377,110 images 15,769 do not say their
+# view and 243,324 are frontal.
+LATERALS_PER_FRONTAL = {"nih": 0.0, "chexpert": 0.17, "mimic": 0.485}
+WITHOUT_VIEW = 0.042  # share of MIMIC's images
+
+_LABELLED_BY = {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
+_TRUE_OF_UNCERTAIN = 0.5
+
+
+def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
+    """How often a site's images show each finding, and what its reports then say.
+
+    Args:
+        site: "nih", "chexpert" or "mimic".
+        rare_at_least: A rarer finding is made as frequent as this; 0 leaves the real shares.
+
+    Returns:
+        One row per class of `UNION_CLASSES` and the columns `present` (share of the images that
+        show it), and for classes that CheXpert's labeller knows `uncertain_if_present`,
+        `uncertain_if_absent` and `stated_if_absent` (share of the images without it whose report
+        calls it uncertain, or says that it is absent); NaN for the others.
+    """
+    counts = _counts()
+    shares = pd.DataFrame(index=list(UNION_CLASSES))
+    own = _shares(counts[_LABELLED_BY[site]])
+    shares["present"] = own["present"].reindex(UNION_CLASSES)
+    shares["present"] = shares["present"].fillna(_shares(counts["cxr-lt"])["present"])
+    shares["present"] = shares["present"].clip(lower=rare_at_least)
+    cells = _shares(counts["chexpert"]).drop(columns="present")
+    return shares.join(cells.loc[list(CHEXPERT_CLASSES)])
+
+
+def _shares(counts: pd.DataFrame) -> pd.DataFrame:
+    true = _TRUE_OF_UNCERTAIN * counts["uncertain"]
+    present, absent = counts["positive"] + true, counts["negative"] + counts["blank"] + true
+    return pd.DataFrame(
+        {
+            "present": present / (present + absent),
+            "uncertain_if_present": true / present,
+            "uncertain_if_absent": true / absent,
+            "stated_if_absent": counts["negative"] / absent,
+        }
+    )
+
+
+@cache
+def _counts() -> dict[str, pd.DataFrame]:
+    csv = Path(__file__).with_name("label_counts.csv")
+    counts = pd.read_csv(csv, comment="#")
+    return {str(name): part.set_index("class") for name, part in counts.groupby("dataset")}

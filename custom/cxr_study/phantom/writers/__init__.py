@@ -1,0 +1,1 @@
+"""The phantom on disk, in the official layouts."""

@@ -1,0 +1,1 @@
+"""Pages for people: of a run, of a study, of an audit."""

@@ -1,0 +1,129 @@
+"""What an audit says: headlines and rows, in words and numbers, without HTML."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cxr_study.common.wording import FEW_IMAGES, counted
+from cxr_study.data.census.across_sites import Across
+from cxr_study.data.census.census import OUTCOMES, STATES, Census
+from cxr_study.data.census.pixels import Moments, Rectangle
+from cxr_study.data.census.shareable_census import SharedCensus
+from cxr_study.data.census.suppression import Cells
+
+WITHHELD = "withheld"
+
+
+def number(value: int | None) -> str:
+    """Write a count: `1,234`, or `withheld`."""
+    return WITHHELD if value is None else f"{value:,}"
+
+
+def share(value: float | None, digits: int = 1) -> str:
+    """Write a share as a percentage: `12.3 %`, or `withheld`."""
+    return WITHHELD if value is None else f"{100 * value:.{digits}f} %"
+
+
+def ratio(part: int, whole: int) -> str:
+    """Write a part of a whole as a percentage, or a dash where there is no whole."""
+    return share(part / whole) if whole else "\N{EN DASH}"
+
+
+def positive_share(census: Census, class_name: str) -> float | None:
+    """Share of the labelled images that are positive; None where no image is labelled."""
+    labels = census.classes[class_name].labels
+    labelled = census.total.images - labels["not labelled"]
+    return labels["positive"] / labelled if labelled else None
+
+
+def headline(census: Census) -> str:
+    """A site in one sentence."""
+    patients = (
+        f"{counted(census.total.images, 'image')} of {counted(census.total.patients, 'patient')}"
+        if census.patients_known
+        else f"{counted(census.total.images, 'image')}, patients unknown"
+    )
+    classes = counted(len(census.classes), "class", "classes")
+    shares = {name: positive_share(census, name) for name in census.classes}
+    known = {name: value for name, value in shares.items() if value is not None}
+    text = f"{census.site}: {patients}, {classes}"
+    if not known:
+        return f"{text}; no image is labelled."
+    rarest, commonest = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    return (
+        f"{text}; positive from {share(known[rarest])} ({rarest}) to "
+        f"{share(known[commonest])} ({commonest})."
+    )
+
+
+def across_headline(sites: Sequence[SharedCensus]) -> str:
+    """All sites in one sentence."""
+    holders = {name: sum(name in site.classes for site in sites) for name in union(sites)}
+    everywhere = sum(number == len(sites) for number in holders.values())
+    alone = sum(number == 1 for number in holders.values())
+    images = counted(sum(site.images for site in sites), "image")
+    return (
+        f"{counted(len(sites), 'site')} with {images} label "
+        f"{counted(len(holders), 'class', 'classes')}: {everywhere or 'none'} at every site, "
+        f"{alone or 'none'} at one alone."
+    )
+
+
+def union(sites: Sequence[SharedCensus]) -> list[str]:
+    """Classes of any site, those of most sites first."""
+    holders = {name: [name in site.classes for site in sites] for s in sites for name in s.classes}
+    return sorted(holders, key=lambda name: (-sum(holders[name]), holders[name][::-1], name))
+
+
+def policy(census: Census) -> str:
+    """What blank labels count as, in a sentence; empty where there are none."""
+    if not any(entry.read["blank"].images for entry in census.classes.values()):
+        return "No label is blank."
+    return f"Blank labels count as {census.blank}."
+
+
+def states_in_use(census: Census) -> list[str]:
+    """Kinds of labels as read that some class has, besides positive and negative."""
+    entries = census.classes.values()
+    used = [s for s in STATES if any(entry.read[s].images for entry in entries)]
+    return [s for s in STATES if s in used or s in ("positive", "negative")]
+
+
+def outcomes_in_use(census: Census) -> list[str]:
+    """Kinds of labels after the policy that some class has, besides positive and negative."""
+    entries = census.classes.values()
+    used = [o for o in OUTCOMES if any(entry.labels[o] for entry in entries)]
+    return [o for o in OUTCOMES if o in used or o in ("positive", "negative")]
+
+
+def is_few(split: str, positives: int) -> bool:
+    """Whether so few positive images in a split deserve a mark."""
+    return positives == 0 or (split == "test" and positives < FEW_IMAGES)
+
+
+def local_ages(census: Census) -> dict[str, tuple[Cells, int]]:
+    """Images of a site by age, and all of them."""
+    cells: Cells = {age: tally.images for age, tally in census.age.items()}
+    return {census.site: (cells, census.total.images)}
+
+
+def shared_ages(sites: Sequence[SharedCensus]) -> dict[str, tuple[Cells, int]]:
+    """The same of each site, as far as shared."""
+    return {site.site: (site.age, site.images) for site in sites}
+
+
+def places(across: Across) -> dict[str, tuple[Moments, Sequence[Rectangle]]]:
+    """Moments of the sites that share them, and where their images lie as far as counted."""
+    return {
+        name: (moments, across.rectangles.get(name, ()))
+        for name, moments in across.features.items()
+    }
+
+
+def without_features(across: Across) -> list[str]:
+    """Names of the sites that share no moments."""
+    return [site.site for site in across.sites if site.site not in across.features]
+
+
+def paired(names: Sequence[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Names with the value of each."""
+    return list(zip(names, values, strict=True))

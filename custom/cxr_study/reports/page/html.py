@@ -1,0 +1,75 @@
+"""Makes and writes HTML pages that need nothing else: template, style, pictures and file."""
+
+import base64
+import io
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined, Template
+from PIL import Image
+
+from cxr_study.common import wording
+
+CRISP_PIXELS = 128
+"""Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
+
+LARGEST_PIXELS = 256
+"""Larger pictures are reduced to this size, to keep the file small."""
+
+
+def template(package: str, **filters: object) -> Template:
+    """Read the `template.html.j2` of a package.
+
+    What is put into it is escaped, and a value that it lacks is an error. Besides its filters it
+    finds `counted` and `listed`, see `wording`; `style`, see `style`; and `crisp`, `CRISP_PIXELS`.
+
+    Args:
+        package: Name of the package, such as `cxr_study.reports.run`.
+        filters: Name in the template -> function.
+    """
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"counted": wording.counted, "listed": wording.listed} | filters
+    source = resources.files(package).joinpath("template.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(source, globals={"crisp": CRISP_PIXELS, "style": style()})
+
+
+def style() -> str:
+    """The look of every page, as CSS: for the screen, narrow ones too, and for A4 paper."""
+    return resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+
+
+def picture(image: np.ndarray, site: str) -> str:
+    """Write a picture as a `data:` address of a PNG, reduced to `LARGEST_PIXELS`.
+
+    Args:
+        image: Grey values, shape (s, s), dtype uint8.
+        site: Whose picture it is, for the error.
+
+    Raises:
+        ValueError: The image has another shape or dtype.
+    """
+    if image.ndim != 2 or image.shape[0] != image.shape[1] or image.dtype != np.uint8:
+        raise ValueError(
+            f"a picture needs shape (s, s) and dtype uint8; got {image.shape}, "
+            f"{image.dtype} from site {site!r}. Convert it before the page is made."
+        )
+    reduced = Image.fromarray(image)
+    reduced.thumbnail((LARGEST_PIXELS, LARGEST_PIXELS))
+    buffer = io.BytesIO()
+    reduced.save(buffer, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part.
+
+    Args:
+        path: In a folder that exists.
+        text: Written as UTF-8.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

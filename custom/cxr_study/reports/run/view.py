@@ -1,0 +1,290 @@
+"""What a run report says: answers, notices and rows, in words and numbers, without HTML."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
+from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
+
+CHANCE = 0.5
+"""AUROC of a model that guesses."""
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """Classes without an AUROC at one site for one reason."""
+
+    site: str
+    models: tuple[Model, ...]
+    reason: str
+    classes: tuple[ClassAuroc, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of the run's wall time, in seconds."""
+
+    name: Literal["training", "validation", "rest"]
+    seconds: float
+
+
+def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
+    """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
+    if row is None or row.auroc is None:
+        return "not defined"
+    if row.low is None or row.high is None:
+        return f"{row.auroc:.{decimals}f}"
+    return f"{row.auroc:.{decimals}f} ({row.low:.{decimals}f}\u2013{row.high:.{decimals}f})"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
+    """Find a mean AUROC; None when the summary has no such row."""
+    wanted = (model, site, classes)
+    rows = (row for row in summary.means if (row.model, row.site, row.classes) == wanted)
+    return next(rows, None)
+
+
+def final_round(summary: Summary) -> int | None:
+    """Number of the last entry of `rounds` when nobody trained on it: the final model."""
+    if len(summary.rounds) < 2:
+        return None
+    last = summary.rounds[-1]
+    trained = any(site.train_seconds is not None for site in last.sites.values())
+    return None if trained else last.round
+
+
+def best_model(summary: Summary) -> str:
+    """Name the reported model by the round it started."""
+    if summary.best.round == 0:
+        return "the initial model (round 0)"
+    if summary.best.round == final_round(summary):
+        return f"the final model (round {summary.best.round})"
+    return f"the model of round {summary.best.round}"
+
+
+def headline(summary: Summary) -> str:
+    """The answer in one sentence: mean AUROC over a model's classes on each site's test split."""
+    if summary.personal:
+        return f"A model for every site: mean AUROC {_across_sites(summary, 'held')}"
+    classes = counted(len(summary.union), "class", "classes")
+    return f"One model for {classes}: mean AUROC {_across_sites(summary, 'all')}"
+
+
+def lacked_headline(summary: Summary) -> str:
+    """The same for the classes that a site does not label itself."""
+    if summary.personal:
+        return "A site's model has the site's classes only."
+    lacking = [site for site in summary.sites if set(summary.union) - _held(summary, site)]
+    if not lacking:
+        return "Every site labels every class, so there is no class to gain from the others."
+    rows = [mean(summary, "global", site, "lacked") for site in lacking]
+    measured = [row for row in rows if row is not None and row.auroc is not None]
+    if not measured:
+        return (
+            "How well the model predicts the classes a site does not label itself could not be "
+            "measured: the test splits have no labels of them."
+        )
+    text = f"On the classes a site does not label itself: {_across_sites(summary, 'lacked')}"
+    above = [row.site for row in measured if row.low is not None and row.low > CHANCE]
+    if len(above) == len(lacking):
+        where = {1: "", 2: " at both sites"}.get(len(above), f" at all {len(above)} sites")
+        return f"{text} The whole interval is above chance (0.5){where}."
+    return (
+        f"{text} The whole interval is above chance (0.5) at {len(above)} of {len(lacking)} sites."
+    )
+
+
+def notices(summary: Summary) -> list[Notice]:
+    """What limits the numbers, most important first."""
+    found = []
+    if summary.data == "phantom":
+        note = summary.note.removeprefix("phantom data: ")
+        text = f"The pictures are generated, not taken from patients. {_sentence(note)}"
+        found.append(Notice("Phantom data.", text.strip()))
+    elif summary.note:
+        found.append(Notice("Note.", _sentence(summary.note)))
+    rows = [row for row in summary.test if row.model == "global"]
+    defined = [row for row in rows if row.auroc is not None]
+    small = [row for row in defined if min(row.positives, row.negatives) < FEW_IMAGES]
+    if small:
+        found.append(Notice("Small test set: wide intervals.", _small(small, len(defined))))
+    if len(defined) < len(rows):
+        text = (
+            f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
+            "and are left out of the means; the report lists the reasons."
+        )
+        found.append(Notice("Not defined.", text))
+    if summary.refusals:
+        left_out = counted(len(summary.refusals), "result")
+        text = f"The server went on without {left_out}; the report lists the reasons."
+        found.append(Notice("Results left out.", text))
+    absent = {
+        site: [str(entry.round) for entry in summary.rounds if site not in entry.sites]
+        for site in summary.sites
+    }
+    for site, missed in absent.items():
+        if missed:
+            word = "round" if len(missed) == 1 else "rounds"
+            text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
+            found.append(Notice("Missing site.", text))
+    if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
+        text = "The last model is the best one, so more rounds may still improve it."
+        found.append(Notice("Not yet converged.", text))
+    return found
+
+
+def undefined(summary: Summary) -> list[Undefined]:
+    """Group the AUROCs that are not defined by site, models and reason.
+
+    Own models are left out where their site lacks the class: there they never have one.
+    """
+    models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
+    for row in summary.test:
+        if row.auroc is None and (row.model == "global" or row.held):
+            models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
+    groups: dict[tuple[str, tuple[Model, ...], str], list[ClassAuroc]] = {}
+    for (site, _, reason), rows in models.items():
+        key = (site, tuple(sorted({row.model for row in rows})), reason)
+        groups.setdefault(key, []).append(rows[0])
+    return [
+        Undefined(site, which, reason, tuple(sorted(rows, key=lambda row: row.class_name)))
+        for (site, which, reason), rows in sorted(groups.items())
+    ]
+
+
+def undefined_reason(row: ClassAuroc) -> str:
+    """Say why an AUROC is not defined."""
+    if row.positives == 0 and row.negatives == 0:
+        return "the test split has no label of it"
+    if row.positives == 0:
+        return "no positive image in the test split"
+    if row.negatives == 0:
+        return "no negative image in the test split"
+    return "the model has no such class"
+
+
+def taught_order(summary: Summary) -> list[str]:
+    """The union, classes that most sites taught first, then by who taught them."""
+
+    def key(name: str) -> tuple[int, tuple[str, ...], str]:
+        teachers = summary.taught_by.get(name, ())
+        return -len(teachers), teachers, name
+
+    return sorted(summary.union, key=key)
+
+
+def taught_counts(summary: Summary) -> str:
+    """Say how many classes were taught by how many sites."""
+    numbers = [len(summary.taught_by.get(name, ())) for name in summary.union]
+    parts = [
+        f"{counted(numbers.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
+        for sites in sorted(set(numbers), reverse=True)
+    ]
+    return f"Taught: {listed(parts)}." if parts else "The model has no class."
+
+
+def teachers(summary: Summary) -> list[str]:
+    """The sites of the run, then those of earlier runs that the global model still builds on."""
+    earlier = {site for names in summary.taught_by.values() for site in names}
+    return [*summary.sites, *sorted(earlier - set(summary.sites))]
+
+
+def slowest(summary: Summary) -> list[tuple[float, float]]:
+    """Training and validation seconds of the slowest site of each round.
+
+    Sites work side by side, so a round lasts as long as the one that takes longest.
+    """
+    times = []
+    for entry in summary.rounds:
+        sites = [(s.train_seconds or 0.0, s.validate_seconds or 0.0) for s in entry.sites.values()]
+        times.append(max(sites, key=sum, default=(0.0, 0.0)))
+    return times
+
+
+def shares(summary: Summary) -> list[Share]:
+    """Split the wall time into training, validation and the rest."""
+    times = slowest(summary)
+    training, validation = sum(t for t, _ in times), sum(v for _, v in times)
+    rest = max(0.0, summary.wall_seconds - training - validation)
+    return [Share("training", training), Share("validation", validation), Share("rest", rest)]
+
+
+def axis_start(summary: Summary) -> float:
+    """Left end of every AUROC axis: one for all sites, so that they can be compared."""
+    values = [CHANCE - 0.1]
+    rows: list[ClassAuroc | MeanAuroc] = [*summary.test, *summary.means]
+    for row in rows:
+        values += [value for value in (row.auroc, row.low) if value is not None]
+    return math.floor(min(values) * 10) / 10
+
+
+def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
+    """Place a value between `start` and `end`, as a CSS percentage."""
+    return f"{100 * min(1.0, max(0.0, (value - start) / (end - start))):.1f}%"
+
+
+def lacked_is_measured(summary: Summary) -> bool:
+    """Whether complete labels, kept for evaluation only, cover the classes a site lacks."""
+    return any(row.labels == "truth" and not row.held for row in summary.test)
+
+
+def _held(summary: Summary, site: str) -> set[str]:
+    return set(summary.sites[site].classes)
+
+
+def _across_sites(summary: Summary, classes: Group) -> str:
+    """Each site's mean for up to three sites, else their range; ends with a full stop.
+
+    Says over how many classes a mean is taken where that is not the whole group.
+    """
+    rows = [mean(summary, "global", site, classes) for site in summary.sites]
+    measured = [row for row in rows if row is not None and row.auroc is not None]
+    if not measured:
+        return "not defined at any site."
+    if len(measured) <= 3:
+        return listed([f"{interval(row)}{_partly([row])} at {row.site}" for row in measured]) + "."
+    values = [row.auroc for row in measured if row.auroc is not None]
+    spread = f"{min(values):.2f} to {max(values):.2f} (median {statistics.median(values):.2f})"
+    return f"{spread}{_partly(measured)} at {len(measured)} sites."
+
+
+def _partly(rows: Sequence[MeanAuroc]) -> str:
+    """Say how many classes the means cover, or nothing when they cover all."""
+    if all(row.defined == row.of for row in rows):
+        return ""
+    fewest, most = min(row.defined for row in rows), max(row.defined for row in rows)
+    if len(rows) == 1:
+        return f" for {fewest} of {counted(rows[0].of, 'class', 'classes')}"
+    return f" for {fewest} to {most} classes"
+
+
+def _small(small: Sequence[ClassAuroc], defined: int) -> str:
+    """Describe how wide the intervals of small test splits are."""
+    text = (
+        f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
+        "images. Their intervals are wide: read them as a range, not as a value."
+    )
+    wide = [row for row in small if row.low is not None and row.high is not None]
+    if not wide:
+        return text
+    row = max(wide, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
+    images = f"{counted(row.positives, 'positive')}, {counted(row.negatives, 'negative')}"
+    return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."
+
+
+def _sentence(text: str) -> str:
+    """Capitalise a note and end it with a full stop."""
+    return text and text[0].upper() + text[1:].rstrip(".") + "."

@@ -1,0 +1,101 @@
+"""The head of a study's page: which data, how much of it, which network, how long, which code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation import test_set
+from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.run_folder import TEST_SETS, Result
+
+PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
+
+
+def described(data: StudyData) -> str:
+    """On which data, in a few words."""
+    if data.images is None:
+        return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
+    return f"phantom, {data.images:,} images of each data set"
+
+
+def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
+    """Name -> value, for the head of the page.
+
+    Args:
+        results: Of the study.
+        data: On which data.
+    """
+    runs = results.finished
+    what = runs[0].what
+    seeds = sorted({run.seed for run in runs})
+    rounds = sorted({run.rounds for run in runs})
+    patience = what["knobs"]["patience"]
+    network = what["network"]
+    made = list(results.results.values())
+    return (
+        ("Data", described(data)),
+        ("Tested on", _tested(results)),
+        ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
+        ("Recipe", _recipe(data)),
+        ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
+        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {patience or 'none'}"),
+        ("Seeds", listed(list(map(str, seeds)))),
+        ("Runs", _runs(results)),
+        ("Wall time", _wall_time(made)),
+        ("Code", f"surgical-aggregation {_distinct(made, 'code')}"),
+    )
+
+
+def made_with(results: StudyResults) -> str:
+    """The packages that decide what a run gives, with their versions."""
+    packages = results.finished[0].what["packages"]
+    return listed([f"{name} {version}" for name, version in packages.items()])
+
+
+def _wall_time(results: Sequence[Result]) -> str:
+    """How long runs took side by side; the time in which none was made does not count."""
+    taken = ended = 0.0
+    for result in sorted(results, key=lambda result: result.began):
+        end = result.began + result.seconds
+        taken += max(0.0, end - max(ended, result.began))
+        ended = max(ended, end)
+    alone = fmean(result.seconds for result in results)
+    return (
+        f"{taken / 60:.0f} min on {_distinct(results, 'cores')} cores; "
+        f"{_distinct(results, 'device')}; {alone:.0f} s a run"
+    )
+
+
+def _distinct(results: Sequence[Result], name: str) -> str:
+    """What the results have there, each once."""
+    return listed([str(value) for value in sorted({getattr(result, name) for result in results})])
+
+
+def _recipe(data: StudyData) -> str:
+    """The preset, and the knobs that win over it."""
+    knobs = ", ".join(f"{name} {value}" for name, value in data.knobs.items())
+    return "; ".join(filter(None, [data.preset or "the jobs' own knobs", knobs]))
+
+
+def _runs(results: StudyResults) -> str:
+    planned = {run.key for run in results.runs}
+    poc = sum(bool(run.what.get("poc")) for run in results.finished)
+    told = f"{len(results.results)} of {len(planned)} finished"
+    return f"{told}, {poc} of them in a POC" if poc else told
+
+
+def _tested(results: StudyResults) -> str:
+    """Images and patients of each test set; those of the first seed, where seeds differ."""
+    found: dict[str, str] = {}
+    for result in results.results.values():
+        for name, key in result.tests.items():
+            if name not in found:
+                table = test_set.read(key, results.folder / TEST_SETS)
+                images = counted(len(table), "image")
+                patients = counted(table["patient"].nunique(), "patient")
+                found[name] = f"{TESTS[name]}: {images} of {patients}"
+    return "; ".join(found.values())

@@ -1,0 +1,104 @@
+"""Whether the models' probabilities are as often right as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+
+from cxr_study.common.wording import FEW_IMAGES
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_set
+from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
+from cxr_study.jobs.methods import TITLES, Row
+from cxr_study.reports.page.svg import MUTED
+from cxr_study.reports.study.figures.looks import LOOK, lined, marked, rows, svg
+from cxr_study.reports.study.figures.panels import label_below, panels
+from cxr_study.reports.study.figures.values import models_tested
+from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
+from cxr_study.studies.runner import predictions
+
+_TICKS = [0, 0.5, 1], ["0", "0.5", "1"]
+_LEGEND: dict[str, Any] = {
+    "loc": "lower right",
+    "edgecolor": "none",
+    "fontsize": 7,
+    "title_fontsize": 7,
+    "alignment": "right",
+    "handlelength": 1.6,
+    "handletextpad": 0.4,
+    "labelspacing": 0.2,
+    "borderpad": 0.1,
+    "borderaxespad": 0.2,
+}
+
+
+def reliability_diagram(results: StudyResults, setting: str, test: str, name: str) -> str | None:
+    """Draw which share is positive of the predictions of about the same probability.
+
+    A panel per method, with a line per strategy and its expected calibration error (ECE). The
+    predictions of all classes of a model are pooled, and those of all seeds and models that count;
+    see `values.models_tested`. Bins are ten of equal width; one with fewer than `words.FEW_IMAGES`
+    predictions has no marker.
+
+    Args:
+        results: Of the study.
+        setting: Its name.
+        test: Name of the test set.
+        name: Of the element; see `page.svg.svg`.
+
+    Returns:
+        None where no run of the setting is finished that was tested there.
+    """
+    bins = {row: _pooled(results, setting, row, test) for row in rows(results)}
+    methods = list(dict.fromkeys(row.method for row, found in bins.items() if found))
+    if not methods:
+        return None
+    with mpl.rc_context(LOOK):
+        titles = [TITLES[method].replace(", ", ",\n") for method in methods]
+        figure, every = panels(titles, (), height=1.6)
+        for axes, method in zip(every, methods, strict=True):
+            axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
+            for row, found in bins.items():
+                if row.method == method and found:
+                    _line(axes, row, found)
+            axes.legend(title="pooled ECE", **_LEGEND)
+            axes.set(xlim=(0, 1), ylim=(0, 1))
+            axes.set_xticks(*_TICKS)
+            axes.set_yticks(*_TICKS)
+        label_below(figure, f"probability on {TESTS[test]}")
+        every[0].set_ylabel("share positive")
+        return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {setting}")
+
+
+def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:
+    seen = [each for each in bins if each.predictions >= FEW_IMAGES]
+    axes.plot(
+        np.array([each.probability for each in seen], float),
+        np.array([each.observed for each in seen], float),
+        label=f"{row.strategy} {calibration_error(bins):.3f}",
+        **marked(row) | lined(row),
+    )
+
+
+def _pooled(results: StudyResults, setting: str, row: Row, test: str) -> tuple[Bin, ...] | None:
+    """Bins of all that a row predicts; None where that is nothing."""
+    labels, probabilities = [np.zeros(0)], [np.zeros(0)]
+    for run in results.finished:
+        result = results.results[run.key]
+        if (run.setting, run.row) != (setting, row) or test not in result.tests:
+            continue
+        table = test_set.read(result.tests[test], results.folder / TEST_SETS)
+        held = class_columns(table)
+        for model in models_tested(result.classes, test):
+            predicted = predictions.read(results.folder / RUNS / run.key, model, test)
+            for number, name in enumerate(result.classes[model]):
+                if name in held:
+                    labels.append(table[name].to_numpy(float))
+                    probabilities.append(predicted[:, number].astype(float))
+    bins = reliability(np.concatenate(labels), np.concatenate(probabilities))
+    return bins if any(each.predictions for each in bins) else None

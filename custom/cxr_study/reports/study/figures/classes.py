@@ -1,0 +1,100 @@
+"""What every method reaches class by class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.svg import INK, MUTED, short
+from cxr_study.reports.study.figures.looks import LOOK, marked, rows, svg
+from cxr_study.reports.study.figures.panels import panels
+from cxr_study.reports.study.figures.values import models_tested
+from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+
+_ALL, _SOME = "Labelled by all sites", "Labelled by some sites only"
+_EITHER = "One or the other, depending on the seed"
+_APART = 0.042  # inches from row to row within a class, at most
+_LEAST, _MOST = 0.24, 0.46  # inches of a class
+
+
+def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str | None:
+    """Draw the AUROC of each class on a test set: a line per class, a point per row.
+
+    Points are means over seeds, below each other in the order of the legend; one is missing where
+    the model lacks the class. Shared classes, which all sites label, come first; then the others,
+    and what is shared with some seeds only. Of a group the first row's best class is on top. Where
+    sites have models of their own, see `values.models_tested`.
+
+    Args:
+        results: Of the study.
+        setting: Its name.
+        test: Name of the test set.
+        name: Of the element; see `page.svg.svg`.
+
+    Returns:
+        None where no AUROC is defined there.
+    """
+    scores = results.scores
+    chosen = scores[(scores["setting"] == setting) & (scores["test"] == test)]
+    if chosen["auroc"].isna().all():
+        return None
+    values = pd.DataFrame({row: _mean(chosen, row, test) for row in rows(results)})
+    values = values.dropna(axis=1, how="all")
+    shown = list(values)
+    values = values.sort_values(shown[0], ascending=False)
+    headings, places = _lines(values, chosen.groupby("class")["shared"].mean())
+    lines = len(headings) + len(places)
+    apart = min(_APART, _MOST / (len(shown) + 2))
+    tall = max(_LEAST, apart * (len(shown) + 2))
+    with mpl.rc_context(LOOK):
+        figure, (axes,) = panels([""], shown, height=tall * lines)
+        figure.subplots_adjust(left=0.33)
+        axes.set_ylim(lines - 0.5, -0.5)
+        for number, row in enumerate(shown):
+            shift = apart / tall * (number - (len(shown) - 1) / 2)
+            of_row = values.loc[list(places), row]
+            axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
+        for heading, place in headings.items():
+            _beside(axes, -0.48, place, heading, color=INK, fontweight="bold")
+        for number, (class_name, place) in enumerate(places.items()):
+            if number % 2 == 0:
+                axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
+            if values.loc[class_name].isna().all():
+                _beside(axes, 0.01, place, "not defined", color=MUTED, fontstyle="italic")
+        axes.grid(axis="y", visible=False)
+        axes.set_yticks(list(places.values()), [short(class_name) for class_name in places])
+        axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=8)
+        axes.set_xlabel(f"AUROC on {TESTS[test]}")
+        return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {setting}")
+
+
+def _mean(scores: pd.DataFrame, row: Row, test: str) -> pd.Series:
+    """AUROC of every class: mean over seeds and models that count."""
+    of_row = scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
+    counted = of_row[of_row["model"].isin(models_tested(set(of_row["model"]), test))]
+    return counted.groupby("class")["auroc"].mean()
+
+
+def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dict[str, int]]:
+    """Line of each heading, and of each class below it; `shared` in which share of the seeds."""
+    headings: dict[str, int] = {}
+    places: dict[str, int] = {}
+    kinds = {name: {1.0: _ALL, 0.0: _SOME}.get(shared[name], _EITHER) for name in values.index}
+    for heading in (_ALL, _SOME, _EITHER):
+        members = [name for name, kind in kinds.items() if kind == heading]
+        if members:
+            headings[heading] = len(headings) + len(places)
+            first = len(headings) + len(places)
+            places |= {name: first + number for number, name in enumerate(members)}
+    return headings, places
+
+
+def _beside(axes: Axes, x: float, place: float, text: str, **style: Any) -> None:
+    """Write text at a line's height, `x` in axes widths."""
+    transform = axes.get_yaxis_transform()
+    axes.text(x, place, text, va="center", fontsize=8, transform=transform, **style)

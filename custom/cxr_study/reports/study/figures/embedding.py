@@ -1,0 +1,134 @@
+"""What the images look like to a global model: its features in a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.markers import MarkerStyle
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
+
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_set
+from cxr_study.reports.page.svg import OWN, WIDTH
+from cxr_study.reports.study.figures.looks import LOOK, evenly, svg
+from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
+from cxr_study.studies.runner import predictions
+
+MOST = 420
+"""Images of all test sets together, at most; spread evenly over each."""
+
+FEWEST = 10
+"""With fewer images there is nothing to see."""
+
+# Markers of few corners keep the element small.
+_TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
+_PRESENT, _ABSENT = (OWN, "^"), ("#B9C3CC", "s")
+_SIZE = 0.019  # of a marker, in widths of a panel
+_SIDE = 0.49  # of a panel, in widths of the figure
+_HEIGHT = 3.2
+
+Looks = Mapping[str, tuple[str, str]]
+"""What a point is -> colour and marker."""
+
+
+def embedding(results: StudyResults, setting: str, name: str) -> str | None:
+    """Draw a t-SNE map of test images, by the features of a surgical aggregation's global model.
+
+    Twice: coloured by test set, and by the class that most of the images are positive for. Images
+    that are not labelled for that one are left out of the second panel. The model is that of the
+    first seed, with batch norm frozen where there is such a one.
+
+    Args:
+        results: Of the study.
+        setting: Its name.
+        name: Of the element; see `page.svg.svg`.
+
+    Returns:
+        None where no such model is at hand, or there are fewer than `FEWEST` images.
+
+    Source:
+        van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
+        from the principal components, with a fixed seed.
+    """
+    run = _run(results, setting)
+    if run is None:
+        return None
+    images, features = _images(results, run)
+    if len(images) < FEWEST:
+        return None
+    map_ = TSNE(init="pca", perplexity=min(30, len(images) / 4), random_state=0)
+    with threadpool_limits(1):  # sums in one order: two pages show the same map
+        places = map_.fit_transform(features)
+    by_test = {TESTS[test]: _TESTS[test] for test in images["test"].unique()}
+    chosen = str(images.drop(columns="test").eq(1).sum().idxmax())
+    kinds = {0.0: f"no {chosen}", 1.0: chosen}
+    by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))
+    with mpl.rc_context(LOOK | {"axes.grid": False}):
+        figure = Figure((WIDTH, _HEIGHT))
+        _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
+        _map(figure, 1 - _SIDE, places, images[chosen].map(kinds), by_class)
+        return svg(figure, name, f"Map of test images by the features of {run.name}")
+
+
+def _run(results: StudyResults, setting: str) -> Run | None:
+    """The run whose model sees the images."""
+    chosen = [
+        run
+        for run in results.finished
+        if run.setting == setting
+        and run.row.method == "surgical"
+        and "global" in results.results[run.key].classes
+    ]
+    return min(chosen, key=lambda run: (run.row.strategy != "fedbn+", run.seed), default=None)
+
+
+def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
+    """Labels and test set of the images, a row for each, and their features."""
+    tests = results.results[run.key].tests
+    tables, features = [], []
+    for test, key in tests.items():
+        table = test_set.read(key, results.folder / TEST_SETS)
+        found = predictions.read_features(results.folder / RUNS / run.key, "global", test)
+        kept = evenly(len(found), MOST // len(tests))
+        rows = predictions.featured_rows(len(table))[kept]
+        tables.append(table.loc[rows, class_columns(table)].assign(test=test))
+        features.append(found[kept])
+    return pd.concat(tables, ignore_index=True), np.concatenate(features)
+
+
+def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None:
+    """A square panel with all points of a kind as one path."""
+    axes = figure.add_axes((left, 0.0, _SIDE, _SIDE * WIDTH / _HEIGHT), xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    span = 1.06 * np.ptp(places, axis=0).max()
+    axes.set(xlim=middle[0] + np.array([-0.5, 0.5]) * span)
+    axes.set(ylim=middle[1] + np.array([-0.5, 0.5]) * span)
+    handles = []
+    for kind, (colour, marker) in looks.items():
+        style = MarkerStyle(marker)
+        corners = style.get_path().transformed(
+            style.get_transform() + Affine2D().scale(_SIZE * span)
+        )
+        points = [
+            Affine2D().translate(x, y).transform_path(corners) for x, y in places[kinds == kind]
+        ]
+        if points:
+            axes.add_patch(PathPatch(Path.make_compound_path(*points), color=colour, linewidth=0))
+        handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=kind))
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(-0.03, 1.0), ncols=3, frameon=False,
+        borderaxespad=0.1, handletextpad=0.2, columnspacing=1.0,
+    )  # fmt: skip

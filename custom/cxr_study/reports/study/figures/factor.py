@@ -1,0 +1,124 @@
+"""How AUROC depends on what a study varies, as the papers' Figure 6 shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.svg import short
+from cxr_study.reports.study.figures.looks import (
+    LOOK,
+    intervals,
+    lined,
+    marked,
+    rows,
+    settings,
+    svg,
+)
+from cxr_study.reports.study.figures.panels import label_below, panels
+from cxr_study.reports.study.figures.values import in_setting
+from cxr_study.reports.study.tables.cells import Ours
+from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+
+_LONG = 4  # characters of a setting's name that fit under the axis; longer ones are turned
+_LETTER = 0.032  # inches that each takes then
+_LEAST = 0.02  # of AUROC, from end to end of the axis
+_APART = 0.5  # of the way from setting to setting, for the markers of all rows
+
+
+def auroc_by_setting(results: StudyResults, name: str) -> str | None:
+    """Draw the mean AUROC over all classes in every setting: a panel per test set, a line per row.
+
+    Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, where
+    there are two seeds or more, cut off where they go far beyond all means. "complete", whose
+    training does not depend on the setting, is a horizontal dashed line. Where sites have models of
+    their own, see `values.models_tested`.
+
+    Args:
+        results: Of the study.
+        name: Of the element; see `page.svg.svg`.
+
+    Returns:
+        None with fewer than two settings, or where no mean is defined.
+    """
+    places = settings(results)
+    found = {
+        (test, row): [in_setting(results, row, test, place) for place in places]
+        for test in results.study.tests
+        for row in rows(results)
+    }
+    found = {key: line for key, line in found.items() if any(ours.seeds for ours in line)}
+    if len(places) < 2 or not found:
+        return None
+    tests = list(dict.fromkeys(test for test, _ in found))
+    shown = [row for row in rows(results) if row in {row for _, row in found}]
+    shifts = _shifts([row for row in shown if row.method != "complete"])
+    longest, below = max(map(len, places)), 0.42
+    turned: dict[str, Any] = {}
+    if longest > _LONG:
+        below += _LETTER * longest
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    titles = [TESTS[test] for test in tests]
+    with mpl.rc_context(LOOK):
+        figure, every = panels(titles, shown, height=2.2, below=below)
+        panel_of = dict(zip(tests, every, strict=True))
+        for (test, row), line in found.items():
+            if row in shifts:
+                _draw(panel_of[test], row, shifts[row], line)
+            else:
+                _level(panel_of[test], row, line)
+        every[0].set_ylim(*_ends([ours for line in found.values() for ours in line]))
+        for axes in every:
+            axes.set_xlim(-0.5, len(places) - 0.5)
+            axes.set_xticks(range(len(places)), map(short, places), **turned)
+            axes.grid(axis="x", visible=False)
+            axes.yaxis.set_major_locator(MaxNLocator(6))
+        every[0].set_ylabel("mean AUROC, all classes")
+        label_below(figure, results.study.factor)
+        return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
+
+
+def _shifts(beside: Sequence[Row]) -> dict[Row, float]:
+    """How far each row is moved along the axis."""
+    step = min(0.08, _APART / max(1, len(beside) - 1))
+    return {row: step * (place - (len(beside) - 1) / 2) for place, row in enumerate(beside)}
+
+
+def _ends(cells: Sequence[Ours]) -> tuple[float, float]:
+    """Ends of the axis: with all means, and with intervals up to as far beyond as those reach."""
+    means = [ours.value for ours in cells if ours.value is not None]
+    low = min([ours.low for ours in cells if ours.low is not None], default=1.0)
+    high = max([ours.high for ours in cells if ours.high is not None], default=0.0)
+    lowest, highest = min(means), max(means)
+    room = max(highest - lowest, _LEAST)
+    low = min(lowest, max(low, lowest - room))
+    high = max(highest, min(high, highest + room))
+    margin = max(high - low, _LEAST) / 20
+    return low - margin, min(high + margin, 1.0)
+
+
+def _level(axes: Axes, row: Row, line: Sequence[Ours]) -> None:
+    """The mean of all settings, which are the same runs."""
+    level = float(np.mean([ours.value for ours in line if ours.value is not None]))
+    axes.axhline(level, **lined(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
+    axes.plot([1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marked(row))
+
+
+def _draw(axes: Axes, row: Row, shift: float, line: Sequence[Ours]) -> None:
+    """Means, joined, with their intervals."""
+    places = np.arange(len(line)) + shift
+    means = [np.nan if ours.value is None else ours.value for ours in line]
+    axes.plot(places, means, **marked(row) | lined(row))
+    ends = {
+        place: (ours.low, ours.high)
+        for place, ours in zip(places.tolist(), line, strict=True)
+        if ours.low is not None and ours.high is not None
+    }
+    intervals(axes, row, ends)

@@ -1,0 +1,114 @@
+"""The page of a study, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pandas as pd
+
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.html import template
+from cxr_study.reports.study import facts, findings
+from cxr_study.reports.study.figures.bars import bars
+from cxr_study.reports.study.figures.calibration import reliability_diagram
+from cxr_study.reports.study.figures.classes import class_dots
+from cxr_study.reports.study.figures.convergence import convergence
+from cxr_study.reports.study.figures.drift import drift
+from cxr_study.reports.study.figures.embedding import MOST, embedding
+from cxr_study.reports.study.figures.factor import auroc_by_setting
+from cxr_study.reports.study.figures.looks import settings
+from cxr_study.reports.study.notices import notices, without_subgroups
+from cxr_study.reports.study.tables import captions, lines
+from cxr_study.reports.study.tables.layouts import averages
+from cxr_study.reports.study.tables.tables import Table
+from cxr_study.studies.analysis import class_tests, subgroups
+from cxr_study.studies.analysis.analysis import Analysis
+from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
+from cxr_study.studies.papers.published_results import OWN
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.runner.one_run import GLOBAL
+
+
+def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Sequence[str]) -> str:
+    """Write the page, which needs nothing else.
+
+    Args:
+        analysis: Of the study.
+        data: On which data.
+        tables: Laid out as the papers'.
+        files: Names of those beside it.
+    """
+    results = analysis.results
+    shown = settings(results)
+    last = shown[-1]
+    by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
+    tests = [test for test in results.study.tests if test in set(results.scores["test"])]
+    return template(__package__).render(
+        study=results.study,
+        facts=facts.facts(results, data),
+        notices=list(notices(results, data)),
+        judged=analysis.judged,
+        told=partial(findings.told, results=results),
+        by_setting=auroc_by_setting(results, "by-setting"),
+        bars=list(_bars(analysis, shown)),
+        tables=tables,
+        caption=captions.caption,
+        notes=captions.notes,
+        over_settings=_over_settings(analysis),
+        over_classes=lines.tested(analysis.tests, CLASSES),
+        by_patient=lines.by_patient(analysis.by_patient.differences),
+        delong=class_tests.WARNING,
+        dots=[
+            (setting, [class_dots(results, setting, test, f"dots-{i}-{test}") for test in tests])
+            for i, setting in enumerate(shown)
+        ],
+        kinds=lines.by_class_kind(results),
+        fewest=subgroups.FEWEST,
+        groups=lines.in_subgroups(by_subgroup),
+        without_subgroups=list(without_subgroups(by_subgroup)),
+        reliability=[
+            reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
+        ],
+        last=last,
+        most=MOST,
+        metrics=lines.measured(results),
+        convergence=convergence(results, "convergence"),
+        drift=drift(results, "drift"),
+        embedding=embedding(results, last, "embedding"),
+        files=files,
+        made_with=facts.made_with(results),
+    )
+
+
+def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Heading and chart: of the average over settings, or of each where there is none."""
+    results, tests = analysis.results, analysis.tests
+    if averages(results.study):
+        yield "", bars(results, shown, _marks(tests, SETTINGS, ""), "averages")
+        return
+    for number, setting in enumerate(shown):
+        marks = _marks(tests, CLASSES, setting)
+        heading = f"{results.study.factor}: {setting}"
+        yield heading, bars(results, [setting], marks, f"bars-{number}")
+
+
+def _marks(tests: pd.DataFrame, pairing: str, setting: str) -> dict[tuple[Row, str], str]:
+    """(row, test set) -> how it differs from surgical aggregation there."""
+    chosen = tests[
+        (tests["pairing"] == pairing) & (tests["setting"] == setting) & (tests["group"] == "all")
+    ]
+    return {
+        (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
+        for _, line in chosen.iterrows()
+        if line["model"] in (GLOBAL, OWN, line["test"])
+    }
+
+
+def _over_settings(analysis: Analysis) -> lines.Lines | None:
+    """The tests over settings; None where settings are not alike, or too few to test."""
+    tests = analysis.tests
+    tested = tests.loc[tests["pairing"] == SETTINGS, "p"].notna().any()
+    if not tested or not averages(analysis.results.study):
+        return None
+    return lines.tested(tests, SETTINGS)

@@ -1,0 +1,102 @@
+"""What is said around a table: on which data ours is, where the papers' figures stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cxr_study.common.wording import listed
+from cxr_study.jobs.methods import TITLES
+from cxr_study.reports.study.tables.cells import UNDEFINED
+from cxr_study.reports.study.tables.tables import TESTS, Table
+from cxr_study.studies.papers.published_results import OWN, SOURCES
+
+GROUPS: Mapping[str, str] = {
+    "all": "{}",
+    "shared": "{}, shared classes",
+    "unique": "{}, unique classes",
+    "nih": "{}, classes of NIH",
+    "chexpert": "{}, classes of CheXpert",
+}
+"""Group of classes -> what a test set is called with them; see `means.GROUPS`."""
+
+
+def classes(test: str, group: str) -> str:
+    """What a test set is called with a group of classes, or with those of a site."""
+    return GROUPS.get(group, f"{{}}, classes of {group}").format(TESTS[test])
+
+
+def caption(table: Table) -> str:
+    """Title, what the figures are, data and seeds of ours, and sources of the published ones."""
+    bce = any(column.metric == "bce" for column in table.columns)
+    seeds = _range([cell.ours.runs for cell in table.cells if cell.ours.runs])
+    parts = [
+        f"{table.title}.",
+        f"Mean AUROC ± SD over classes{', and mean BCE' if bce else ''}.",
+        f"Ours: {table.data}, {seeds} {'seed' if seeds == '1' else 'seeds'}.",
+    ]
+    sources = dict.fromkeys(cell.published.citation for cell in table.cells if cell.published)
+    if sources:
+        parts.append(f"Published: {listed(tuple(sources))}.")
+    return " ".join(parts)
+
+
+def notes(table: Table) -> tuple[str, ...]:
+    """What has to be known besides, as far as it concerns the table."""
+    cells = table.cells
+    complete = any(line.row.method == "complete" for line in table.lines)
+    apart = f", {TITLES['complete'].lower()} apart" if complete else ""
+    columns = list(zip(*(line.cells for line in table.lines), strict=True))
+    marks = [[cell.mark for cell in column] for column in columns if column[0].metric == "auroc"]
+    marked = any(map(any, marks))
+    said = {
+        _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
+        f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
+        f"{UNDEFINED}: not defined, for the model lacks a class.": any(
+            cell.shown == UNDEFINED for cell in cells
+        ),
+        "Average: over the settings, its SD too.": any(len(c.settings) > 1 for c in table.columns),
+        "Rows without a global model: each site's own on its own test set; on that of no site, the "
+        "mean over the sites whose models have all its classes.": any(
+            line.model == OWN for line in table.lines
+        ),
+        "Published without a federation: of one model, whichever batch norm ours has.": any(
+            cell.published and not cell.published.place.row.strategy for cell in cells
+        ),
+        "No difference: the published mean is over another number of classes.": any(
+            cell.ours.value is not None and cell.theirs is not None and cell.difference is None
+            for cell in cells
+        ),
+        "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
+        "classes in a setting and over settings in the average, with Holm's correction: * p < "
+        "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,
+        "No mark in a column: not tested.": marked and not all(map(any, marks)),
+        **dict.fromkeys(_mixed(table), True),
+    }
+    return tuple(text for text, holds in said.items() if holds)
+
+
+def _numbers_of_classes(table: Table) -> str:
+    numbers: dict[str, list[int]] = {}
+    for cell in table.cells:
+        if cell.ours.seeds:
+            name = classes(cell.place.test, cell.place.group)
+            numbers.setdefault(name, []).append(cell.ours.classes)
+    told = [f"{_range(found)} ({name})" for name, found in numbers.items()]
+    return f"Number of classes: {listed(told)}."
+
+
+def _mixed(table: Table) -> Iterator[str]:
+    """Which paper has which column, for each line with figures of several."""
+    for line in table.lines:
+        places: dict[str, list[str]] = {}
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            if cell.published is not None:
+                places.setdefault(SOURCES[cell.published.source], []).append(column.heading)
+        if len(places) > 1:
+            told = [f"{source} ({listed(headings)})" for source, headings in places.items()]
+            yield f"Published of {line.heading}: {'; '.join(told)}."
+
+
+def _range(numbers: Sequence[int]) -> str:
+    few, many = min(numbers), max(numbers)
+    return str(many) if few == many else f"{few} to {many}"

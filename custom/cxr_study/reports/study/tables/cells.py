@@ -1,0 +1,165 @@
+"""The cells of a study's tables: what our runs reach, and what the papers report of the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from cxr_study.evaluation.paired_tests import mark
+from cxr_study.evaluation.seed_intervals import interval
+from cxr_study.studies.papers.published_results import AVERAGE, OWN, Place, Published
+
+Metric = Literal["auroc", "bce"]
+
+UNDEFINED = "\N{EN DASH}"
+"""Stands where a mean is not defined."""
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A mean over classes, of finished runs.
+
+    Attributes:
+        runs: Seeds that are finished.
+        seeds: Those of them that define it; the rest of the figures are theirs.
+        value: Mean over seeds; None without one.
+        sd: Of AUROC: over classes, or over settings where the mean is over them, too; mean over
+            seeds. None of BCE, and of a single class.
+        low: Lower end of the 95 % t interval over seeds; None with fewer than two.
+        high: Upper end, likewise.
+        classes: Over how many classes; the fewest, where settings or seeds differ.
+    """
+
+    runs: int
+    seeds: int
+    value: float | None
+    sd: float | None
+    low: float | None
+    high: float | None
+    classes: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell.
+
+    Attributes:
+        place: What it is of.
+        metric: Of both ours and theirs.
+        ours: What our runs reach.
+        published: What the papers report; None: nothing.
+        p: Of a test against surgical aggregation; None: none was made.
+        best: Whether no other of the column is better, as shown.
+    """
+
+    place: Place
+    metric: Metric
+    ours: Ours
+    published: Published | None
+    p: float | None = None
+    best: bool = False
+
+    @property
+    def theirs(self) -> float | None:
+        """Published value; None: there is none."""
+        return None if self.published is None else getattr(self.published, self.metric)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus theirs; None where one is not there, or over another number of classes."""
+        ours, theirs = self.ours.value, self.theirs
+        if ours is None or theirs is None or self.published is None:
+            return None
+        return ours - theirs if self.published.classes == self.ours.classes else None
+
+    @property
+    def shown(self) -> str:
+        """Ours, for people: mean ± SD; `UNDEFINED`, or "" where no run is finished."""
+        if self.ours.value is None:
+            return UNDEFINED if self.ours.runs else ""
+        return _spread(self.ours.value, self.ours.sd, 3)
+
+    @property
+    def interval_shown(self) -> str:
+        """Interval over seeds, for people; "" where there is none."""
+        if self.ours.low is None:
+            return ""
+        return f"{self.ours.low:.3f} to {self.ours.high:.3f}"
+
+    @property
+    def published_shown(self) -> str:
+        """Theirs, for people, with SD or interval where printed; "" where there is none."""
+        if self.published is None or self.theirs is None:
+            return ""
+        if self.metric == "bce":
+            return f"{self.theirs:.2f}"
+        if self.published.low is not None:
+            ends = f"{self.published.low:.2f} to {self.published.high:.2f}"
+            return f"{self.theirs:.2f} ({ends})"
+        return _spread(self.theirs, self.published.sd, 2)
+
+    @property
+    def difference_shown(self) -> str:
+        """Ours minus theirs, for people, to their two decimals; "" where not comparable."""
+        if self.difference is None:
+            return ""
+        return f"{round(self.difference, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+
+    @property
+    def mark(self) -> str:
+        """Of significance; see `comparisons.mark`."""
+        return mark(self.p)
+
+
+def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequence[str]) -> Ours:
+    """What our runs reach.
+
+    A site's own model is measured on its own test set; on one that is no site's in a setting it is
+    the mean over the sites whose models have all its classes.
+
+    Args:
+        means: See `means.by_run`; further groups of classes may be in it.
+        place: What is asked for.
+        metric: Of it.
+        settings: Names; the mean is over all of them, of the seeds for which they all are defined.
+    """
+    chosen = means[
+        (means["method"] == place.row.method)
+        & (means["strategy"] == place.row.strategy)
+        & (means["test"] == place.test)
+        & (means["group"] == place.group)
+        & means["setting"].isin(settings)
+    ]
+    if place.model == OWN:
+        own = chosen["model"] == place.test
+        chosen = chosen[own | ~own.groupby(chosen["setting"]).transform("any")]
+    else:
+        chosen = chosen[chosen["model"] == place.model]
+    sd = f"{metric}_sd"
+    counted = chosen["classes"].where(chosen[metric].notna())
+    # A mean over models leaves out those that do not define it.
+    each = chosen.assign(classes=counted).groupby(["seed", "setting"])[[metric, sd, "classes"]]
+    by_setting = each.mean().reset_index().groupby("seed")
+    finished = by_setting["setting"].nunique() == len(settings)
+    complete = by_setting[metric].count() == len(settings)
+    values = by_setting[metric].mean()[complete]
+    spreads = by_setting[metric].std() if place.setting == AVERAGE else by_setting[sd].mean()
+    spread = spreads[complete].mean() if metric == "auroc" else float("nan")
+    found = interval(values.tolist())
+    return Ours(
+        runs=int(finished.sum()),
+        seeds=int(complete.sum()),
+        value=None if found is None else found.mean,
+        sd=None if pd.isna(spread) else float(spread),
+        low=None if found is None else found.low,
+        high=None if found is None else found.high,
+        classes=0 if found is None else int(by_setting["classes"].min()[complete].min()),
+    )
+
+
+def _spread(value: float, sd: float | None, decimals: int) -> str:
+    shown = f"{value:.{decimals}f}"
+    return shown if sd is None else f"{shown} ± {sd:.{decimals}f}"

@@ -1,0 +1,100 @@
+"""A table as LaTeX, for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+from itertools import accumulate, pairwise
+
+from jinja2 import Environment, StrictUndefined
+
+from cxr_study.reports.study.tables.captions import caption, notes
+from cxr_study.reports.study.tables.tables import Line, Table
+
+_ESCAPES = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "$": r"\$",
+        "&": r"\&",
+        "#": r"\#",
+        "%": r"\%",
+        "_": r"\_",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\ensuremath{<}",
+        ">": r"\ensuremath{>}",
+        "|": r"\ensuremath{|}",
+        "±": r"\ensuremath{\pm}",
+        "\N{MINUS SIGN}": r"\ensuremath{-}",
+        "\N{EN DASH}": "--",
+        '"': "''",
+    }
+)
+
+
+HEAD = "% Needs the packages booktabs and graphicx.\n\n"
+"""Of a file with such tables."""
+
+
+def latex(table: Table, study: str) -> str:
+    """Write a table as a `table` environment, in which published values stand below ours.
+
+    It needs the packages booktabs and graphicx, which makes it smaller where it is too wide; in a
+    `landscape` of the package pdflscape a wide one stays readable. The label is `tab:` and the
+    names of study and table.
+
+    Args:
+        table: Which.
+        study: Name of its study.
+    """
+    environment = Environment(
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+        finalize=escape,
+    )
+    source = resources.files(__package__).joinpath("table.tex.j2").read_text(encoding="utf-8")
+    ends = list(accumulate((number for _, number in table.spans), initial=2))
+    return environment.from_string(source).render(
+        table=table,
+        label=re.sub("[^A-Za-z0-9-]", "-", f"{study}-{table.name}"),
+        caption=caption(table),
+        notes=" ".join(notes(table)),
+        rules=[
+            (before + 1, end)
+            for (over, _), (before, end) in zip(table.spans, pairwise(ends), strict=True)
+            if over
+        ],
+        below=_below,
+    )
+
+
+def escape(value: object) -> str:
+    """Write a value as LaTeX text, whatever is in it, on one line."""
+    return " ".join(str(value).split()).translate(_ESCAPES)
+
+
+def _below(line: Line) -> Iterator[tuple[str, list[str]]]:
+    """What stands below a line's figures: heading and texts, where there is one."""
+    intervals = [cell.interval_shown for cell in line.cells]
+    published = [
+        f"{cell.published_shown} [{cell.difference_shown}]"
+        if cell.difference_shown
+        else cell.published_shown
+        for cell in line.cells
+    ]
+    for heading, texts in (
+        ("95 % interval over seeds", intervals),
+        ("published [difference]", published),
+    ):
+        if any(texts):
+            yield heading, texts

@@ -1,0 +1,79 @@
+"""Writes the report of a study: a page for people, tables for a paper, and all numbers as csv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.html import replace
+from cxr_study.reports.study.facts import described
+from cxr_study.reports.study.page import page
+from cxr_study.reports.study.tables.latex import HEAD, latex
+from cxr_study.reports.study.tables.study_tables import tables
+from cxr_study.reports.study.tables.table_csv import csv
+from cxr_study.reports.study.tables.tables import PValues
+from cxr_study.studies.analysis import claims, summary
+from cxr_study.studies.analysis.analysis import analyse
+from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.papers.published_results import AVERAGE, Place
+from cxr_study.studies.plan.data_file import StudyData
+from surgical_aggregation.site.training import tensorflow_setup
+
+PAGE_FILE = "report.html"
+LATEX_FILE = "tables.tex"
+TABLES_FILE = "tables.csv"
+
+
+def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
+    """Write it all, each file in one step.
+
+    Args:
+        results: Of the study.
+        data: On which data.
+        folder: For the files; made where it is not there.
+
+    Returns:
+        Path of the page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    analysis = analyse(results, tensorflow_setup.cores())
+    laid_out = tables(results, described(data), _p_values(analysis.tests))
+    frames = {
+        "runs.csv": summary.runs(results),
+        "scores.csv": results.scores,
+        "means.csv": results.means,
+        "seeds.csv": results.seeds,
+        "tests.csv": analysis.tests,
+        "patients.csv": analysis.by_patient.means,
+        "patient_differences.csv": analysis.by_patient.differences,
+        "class_tests.csv": analysis.by_class.merge(analysis.by_patient.classes, how="left"),
+        "subgroups.csv": analysis.by_subgroup,
+        "claims.csv": claims.table(analysis.judged),
+    }
+    for name, frame in frames.items():
+        replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    replace(folder / TABLES_FILE, csv(laid_out))
+    environments = [latex(table, results.study.name) for table in laid_out]
+    replace(folder / LATEX_FILE, HEAD + "\n".join(environments))
+    replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
+    return folder / PAGE_FILE
+
+
+def _p_values(tests: pd.DataFrame) -> PValues:
+    """Adjusted p of the tables' cells: over classes in a setting, over settings in the average."""
+    if tests.empty:
+        return {}
+    chosen = tests[tests["pairing"].isin([SETTINGS, CLASSES]) & tests["holm"].notna()]
+    return {
+        Place(
+            line["setting"] or AVERAGE,
+            Row(line["method"], line["strategy"]),
+            line["model"],
+            line["test"],
+            line["group"],
+        ): float(line["holm"])
+        for _, line in chosen.iterrows()
+    }

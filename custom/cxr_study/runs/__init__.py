@@ -1,0 +1,1 @@
+"""One run: in FLARE's simulator, or without a federation."""

@@ -1,0 +1,151 @@
+"""What is compared with federated training: a site alone, and all sites' data in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.job_settings import JobError, Settings
+from surgical_aggregation.site.training.training_options import TrainingOptions
+
+if TYPE_CHECKING:
+    from cxr_study.training.chest_xray_site import ChestXraySite
+
+METHODS = MappingProxyType(
+    {"individual": "surgical", "centralised": "vanilla", "centralised-partial": "partial_loss"}
+)
+"""Method -> the federated method whose job has the same labels, and whose recipe is used."""
+
+KNOBS = (
+    "backbone", "image_size", "hidden", "union", "strategy", "batch_size", "augmentation", "epochs",
+    "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip", "class_weighting",
+    "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience",
+)  # fmt: skip
+"""Knobs of a job that mean something without a federation."""
+
+
+@dataclass(frozen=True)
+class SoloRun:
+    """A training without a federation.
+
+    Attributes:
+        method: One of `METHODS`.
+        sites: Names of the sites whose data are used; one with "individual".
+        knobs: Knob -> value; see `knobs`.
+        out: Folder for what `solo_training.train_alone` writes.
+        site_files: Folder of <site>.yaml; None: the embedded phantom study.
+        initial_body: Checkpoint to start from; None: the embedded study's.
+    """
+
+    method: str
+    sites: tuple[str, ...]
+    knobs: Mapping[str, Any]
+    out: Path
+    site_files: Path | None = None
+    initial_body: Path | None = None
+
+
+def knobs(method: str, settings: Settings) -> dict[str, Any]:
+    """Knobs of a method: those of the federated job, with some set otherwise.
+
+    Args:
+        method: One of `METHODS`.
+        settings: Knob -> value.
+
+    Raises:
+        JobError: There is no such method or knob, a value is of another kind than the job's own,
+            or the strategy needs a federation.
+    """
+    if method not in METHODS:
+        raise JobError(
+            f"without a federation there is no method {method!r}; "
+            f"{nearest(method, tuple(METHODS))}."
+        )
+    with TemporaryDirectory() as folder:
+        template, job = Path(folder) / METHODS[method], Path(folder) / "job"
+        job_templates.write(METHODS[method], template)
+        own: dict[str, Any] = {
+            name: value for name, value in job_folder.knobs(template).items() if name in KNOBS
+        }
+        for name in settings:
+            if name not in own:
+                raise JobError(
+                    f"{method} training has no knob {name!r}; {nearest(name, tuple(own))}."
+                )
+        job_folder.copy(template, job, sites=["site"], settings=settings)  # refuses other kinds
+    if settings.get("strategy") == "fedbn":
+        raise JobError(
+            "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
+            "only in what a site does not send. Use fedavg."
+        )
+    kinds = {name: type(value) for name, value in own.items()}
+    return own | {name: kinds[name](value) for name, value in settings.items()}
+
+
+def train(
+    run: SoloRun,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    at_least: int = 0,
+) -> None:
+    """Train, in this process; see `solo_training.train_alone`.
+
+    Sets TensorFlow up, so it must come before the process's first TensorFlow operation, or after
+    another run with as many threads.
+
+    Args:
+        run: What to train.
+        progress: Called as progress(rounds made, rounds).
+        at_least: Rounds before which not to stop early. Default 0.
+
+    Raises:
+        ValueError: A site, its data, the initial checkpoint or a knob is unusable.
+    """
+    from cxr_study.phantom.cached_phantom import (
+        embedded_initial_body,  # those who only check need no FLARE
+    )
+    from cxr_study.training.baseline import train_alone
+    from cxr_study.training.pooled_site import PooledSite
+    from surgical_aggregation.checkpoints.checkpoint import load
+    from surgical_aggregation.site.training import tensorflow_setup
+
+    values = dict(run.knobs)
+    threads = values["threads"] or tensorflow_setup.cores()
+    tensorflow_setup.configure(threads, values["seed"], values["mixed_precision"])
+    sites = {name: _site(run, name) for name in run.sites}
+    options = [field.name for field in dataclasses.fields(TrainingOptions) if field.name in values]
+    train_alone(
+        PooledSite(tuple(sites.values())),
+        TrainingOptions(**{name: values[name] for name in options}),
+        load(run.initial_body or embedded_initial_body()),
+        measured_at=sites,
+        rounds=values["num_rounds"],
+        patience=values["patience"],
+        at_least=at_least,
+        out=run.out,
+        facts={"method": run.method, "strategy": values["strategy"]},
+        progress=progress,
+    )
+
+
+def _site(run: SoloRun, name: str) -> ChestXraySite:
+    from cxr_study.training.chest_xray_site import ChestXraySite
+
+    network: Mapping[str, Any] = {
+        key: run.knobs[key] for key in ("backbone", "image_size", "hidden", "batch_size", "seed")
+    }
+    return ChestXraySite(
+        name,
+        None if run.site_files is None else str(run.site_files),
+        augmentation=run.knobs["augmentation"],
+        other_classes=job_templates.METHODS[METHODS[run.method]].other_classes,
+        union=run.knobs.get("union", ""),
+        **network,
+    )

@@ -1,0 +1,143 @@
+"""Where a finished run has left what a report is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cxr_study.jobs import job_folder
+from cxr_study.runs.run_check import RunFolderError
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
+
+RUN_FILE = "run.json"
+"""In a run's folder: what one needs to know later beside the job."""
+
+RESULTS = "results"
+"""In the folder of a run on a deployed system: what was downloaded, by job."""
+
+SERVER = "workspace"
+"""In a downloaded job: the server's folder of it."""
+
+SITES = "sites"
+"""In the folder of a run in a POC: every site's own files, which it would not send."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a report is made of.
+
+    Attributes:
+        job: Job folder that was run.
+        servers: The server's folders of the jobs that made the run; see `results`.
+        site_files: Folder of <site>.yaml; None: the embedded phantom study.
+        states: Site -> folder of its files of the run, where they are at hand: in it are models of
+            the site's own, if the strategy leaves it one.
+        alone: Site -> file of the best model that it trained alone, for comparison; or none.
+        elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
+    """
+
+    job: Path
+    servers: tuple[Path, ...]
+    site_files: Path | None
+    states: Mapping[str, Path]
+    alone: Mapping[str, Path]
+    elsewhere: bool = False
+
+
+def write_facts(
+    folder: Path, site_files: Path | None, jobs: Sequence[str] = (), *, elsewhere: bool = False
+) -> None:
+    """Write what `finished_run` needs to know of a run.
+
+    Args:
+        folder: The run's.
+        site_files: Folder of <site>.yaml; None: the embedded phantom study's.
+        jobs: Ids of the jobs that made it on a deployed system, oldest first; none: it ran in
+            FLARE's simulator.
+        elsewhere: Whether the sites' data is elsewhere. Default False.
+    """
+    facts: dict[str, object] = {"site_files": site_files and str(site_files.absolute())}
+    if jobs:
+        facts |= {"jobs": list(jobs), "elsewhere": elsewhere}
+    (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+
+
+def read_site_files(folder: Path) -> Path | None:
+    """Folder of the site files of a run; None: the phantom study's.
+
+    Raises:
+        RunFolderError: The folder is no run's.
+    """
+    path = _facts(folder)["site_files"]
+    return None if path is None else Path(path)
+
+
+def finished_run(folder: Path) -> FinishedRun:
+    """The run that a folder holds, in FLARE's simulator or on a deployed system.
+
+    Raises:
+        RunFolderError: The folder is no run's.
+        ResultsError: A site that ran alone has left no model.
+    """
+    job = folder / "job"
+    site_files = read_site_files(folder)
+    sites = job_folder.sites(job)
+    if jobs := _facts(folder).get("jobs"):
+        servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
+        states = {site: folder / SITES / site for site in sites}
+        return FinishedRun(job, servers, site_files, states, {}, _facts(folder)["elsewhere"])
+    workspace = folder / "workspace"
+    states = {site: checkpoint_folder(workspace, site) for site in sites}
+    alone = {
+        site: _alone(folder / "own" / site, site)
+        for site in sites
+        if (folder / "own" / site).is_dir()
+    }
+    return FinishedRun(job, (server_folder(workspace),), site_files, states, alone)
+
+
+def downloaded_run(
+    folder: Path,
+    site_files: Path | None,
+    *,
+    states: Mapping[str, Path] | None = None,
+    elsewhere: bool = False,
+) -> FinishedRun:
+    """The run of one job that was downloaded from a deployed system.
+
+    Args:
+        folder: What was downloaded.
+        site_files: Folder of <site>.yaml; None: the embedded phantom study's.
+        states: Site -> folder of its files of the job. Default None: they are not at hand.
+        elsewhere: Whether the sites' data is elsewhere. Default False.
+
+    Raises:
+        RunFolderError: The folder is no downloaded job.
+    """
+    jobs = [path.parent for path in folder.glob("job/*/meta.json")]
+    if len(jobs) != 1 or not (folder / SERVER).is_dir():
+        raise RunFolderError(
+            f"the folder of a run, or of a downloaded job, is needed; {folder} is neither."
+        )
+    return FinishedRun(
+        jobs[0], (folder / SERVER,), site_files, states or {}, {}, elsewhere=elsewhere
+    )
+
+
+def _alone(workspace: Path, site: str) -> Path:
+    from cxr_study.runs import results  # needs FLARE
+
+    personal = results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
+    return personal.get(site) or results.best_checkpoint(server_folder(workspace))
+
+
+def _facts(folder: Path) -> dict:
+    path = folder / RUN_FILE
+    if not path.is_file():
+        raise RunFolderError(
+            f"the folder of an earlier `surgagg run` is needed; {folder} holds no {RUN_FILE}."
+        )
+    facts: dict = json.loads(path.read_text(encoding="utf-8"))
+    return facts

@@ -1,0 +1,81 @@
+"""A federated row's job in FLARE's simulator: its folder, and the models that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cxr_study.jobs import job_templates
+from cxr_study.jobs.job_settings import Settings
+from cxr_study.jobs.methods import Row
+from cxr_study.runs.simulator_folders import checkpoint_folder
+from surgical_aggregation.aggregation import strategy
+from surgical_aggregation.server.models.persistor import BEST_FILE, LAST_FILE
+from surgical_aggregation.site.site_state import BEST_FILE as SITE_BEST_FILE
+from surgical_aggregation.site.site_state import LAST_FILE as SITE_LAST_FILE
+
+Models = Mapping[str, Path]
+"""Site -> checkpoint of the model that is measured there."""
+
+
+def configure(
+    row: Row,
+    folder: Path,
+    *,
+    sites: Sequence[str],
+    union: Sequence[str],
+    settings: Settings,
+    preset: str | None = None,
+) -> None:
+    """Write the job's folder. All sites take part in every round, with one thread each.
+
+    Args:
+        row: How to train; a federated one.
+        folder: New folder.
+        sites: Names of the sites.
+        union: Classes of all of them.
+        settings: Knob -> value; they win, the row's strategy apart.
+        preset: See `presets`. Default: none.
+
+    Raises:
+        JobError: A knob that the job does not have, or a value of another kind.
+        ValueError: A value is unknown or out of range.
+    """
+    method = job_templates.METHODS[row.method]
+    own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
+    if method.union_head:
+        own["union"] = ",".join(union)
+    if method.own_columns:
+        own["head_weighting"] = row.head_weighting
+        own["report_counts"] = row.head_weighting == "positives"
+    job_templates.configure(
+        row.method,
+        folder,
+        sites=sites,
+        strategy=row.strategy,
+        preset=preset,
+        settings={**own, **settings},
+        per_site={},
+    )
+
+
+def is_personal(row: Row) -> bool:
+    """Whether every site ends with a model of its own."""
+    head = job_templates.METHODS[row.method].personal_head
+    return strategy.has_personal(row.strategy, personal_head=head)
+
+
+def models(row: Row, workspace: Path, sites: Sequence[str], *, best: bool) -> Models:
+    """The best or the last models of a run in the simulator: the global one, or each site's own.
+
+    Args:
+        row: How it was trained.
+        workspace: FLARE's.
+        sites: Names of the sites.
+        best: Whether the best, not the last.
+    """
+    if not is_personal(row):
+        model = checkpoint_folder(workspace) / (BEST_FILE if best else LAST_FILE)
+        return dict.fromkeys(sites, model)
+    file = SITE_BEST_FILE if best else SITE_LAST_FILE
+    return {site: checkpoint_folder(workspace, site) / file for site in sites}

@@ -1,0 +1,55 @@
+"""Everything that is computed of a study's results before it is reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from cxr_study.common.progress import bar
+from cxr_study.studies.analysis import claims
+from cxr_study.studies.analysis.claims import Judged
+from cxr_study.studies.analysis.class_tests import class_tests
+from cxr_study.studies.analysis.patient_intervals import PatientIntervals, patient_intervals
+from cxr_study.studies.analysis.significance import significance
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.subgroups import subgroups
+from cxr_study.studies.papers import CLAIMS
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Results with what follows from them.
+
+    Attributes:
+        results: Of the study.
+        tests: Surgical aggregation against the other rows; see `significance`.
+        by_patient: Intervals over the test patients; see `patient_intervals`.
+        by_class: DeLong's tests; see `class_tests`.
+        by_subgroup: Of sex, age and view; see `subgroups`.
+        judged: What the papers claim; see `claims`.
+    """
+
+    results: StudyResults
+    tests: pd.DataFrame
+    by_patient: PatientIntervals
+    by_class: pd.DataFrame
+    by_subgroup: pd.DataFrame
+    judged: tuple[Judged, ...]
+
+
+def analyse(results: StudyResults, processes: int) -> Analysis:
+    """Compute it all.
+
+    Args:
+        results: Of the study.
+        processes: How many compute at the same time.
+    """
+    with bar("resampling patients") as report:
+        by_patient = patient_intervals(results, processes=processes, report=report)
+    with bar("testing classes") as report:
+        by_class = class_tests(results, processes=processes, report=report)
+    with bar("measuring subgroups") as report:
+        by_subgroup = subgroups(results, processes=processes, report=report)
+    judged = claims.judge(CLAIMS, results)
+    return Analysis(results, significance(results), by_patient, by_class, by_subgroup, judged)

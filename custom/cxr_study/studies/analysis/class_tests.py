@@ -1,0 +1,139 @@
+"""Whether surgical aggregation ranks a class better or worse than another row, by DeLong's test.
+
+A data frame with one line for each setting, other row, seed, test set and class of the test set:
+
+    setting, method, strategy, seed    of the other row's run
+    test, class
+    images, patients                   with a label of the class
+    positives                          among the images
+    surgical, other                    AUROCs
+    difference, low, high              surgical minus other, with its 95 % interval
+    z, p                               see `delong.DelongTest`
+    tests, holm, mark                  size of the line's family, p adjusted for it, and its mark
+
+Models are as `reference.counts_on` has them. NaN is not defined: a model lacks the class, or the
+test set has fewer than two positives or two negatives.
+
+A family is what has setting, row, seed and test set in common: the classes. Seeds are not pooled:
+their models are tested on images that are partly or all the same, so that neither can their p
+values be combined as those of independent tests, nor is a median of them a p value. What can be
+said is in how many of the seeds a difference is significant, and on which side; see `over_seeds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.common.parallel import shared_out
+from cxr_study.common.progress import Report
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_set
+from cxr_study.evaluation.delong import delong_test
+from cxr_study.studies.analysis.reference import counts_on, reference
+from cxr_study.studies.analysis.significance import ADJUSTED, adjusted
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
+from cxr_study.studies.runner import predictions
+
+WARNING = (
+    "DeLong's test takes images for independent. Where patients have several, they are not: its p "
+    "values are too small and its intervals too narrow. Those by patient account for it."
+)
+"""To be said wherever a line has more images than patients."""
+
+Kept = tuple[str, Result]
+"""A finished run: its key, and what is kept of it."""
+
+FAMILY = ["setting", "method", "strategy", "seed", "test"]
+"""Columns that lines of a family have in common."""
+
+_FIGURES = {"surgical": "first", "other": "second"} | {
+    figure: figure for figure in ("difference", "low", "high", "z", "p")
+}  # column -> of a `DelongTest`
+
+_COLUMNS = [*FAMILY, "class", "images", "patients", "positives", *_FIGURES, *ADJUSTED]
+
+
+def class_tests(
+    results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
+) -> pd.DataFrame:
+    """Test surgical aggregation against every other row, class by class; see above.
+
+    Args:
+        results: Of the study.
+        processes: How many test at the same time.
+        report: Called after each pair of runs.
+
+    Returns:
+        Without a line where the study has nothing to compare.
+    """
+    row = reference(results.runs)
+    ours = {(run.setting, run.seed): run for run in results.finished if run.row == row}
+    pairs = [
+        (ours[run.setting, run.seed], run)
+        for run in results.finished
+        if run.row != row and (run.setting, run.seed) in ours
+    ]
+    kept = results.results
+    jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
+    found = shared_out(_tested, jobs, processes=processes, report=report)
+    lines = [
+        {
+            "setting": run.setting,
+            "method": run.row.method,
+            "strategy": run.row.strategy,
+            "seed": run.seed,
+            **line,
+        }
+        for (_, run), tested in zip(pairs, found, strict=True)
+        for line in tested
+    ]
+    frame = pd.DataFrame(lines, columns=_COLUMNS).astype(dict.fromkeys(_FIGURES, float))
+    return adjusted(frame, FAMILY)
+
+
+def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
+    """Two runs on the test sets that they have in common, class by class."""
+    lines = []
+    for test, table_key in surgical[1].tests.items():
+        if other[1].tests.get(test) != table_key:
+            continue
+        first, second = _scores(folder, surgical, test), _scores(folder, other, test)
+        if first is None or second is None:
+            continue
+        table = test_set.read(table_key, folder / TEST_SETS)
+        for name in class_columns(table):
+            labels = table[name].to_numpy(float)
+            lacking = np.full(len(labels), np.nan)
+            found = delong_test(labels, first.get(name, lacking), second.get(name, lacking))
+            figures = {
+                column: None if found is None else getattr(found, figure)
+                for column, figure in _FIGURES.items()
+            }
+            known = ~np.isnan(labels)
+            lines.append(
+                {
+                    "test": test,
+                    "class": name,
+                    "images": int(known.sum()),
+                    "patients": int(table.loc[known, "patient"].nunique()),
+                    "positives": int((labels == 1).sum()),
+                    **figures,
+                }
+            )
+    return lines
+
+
+def _scores(folder: Path, run: Kept, test: str) -> Mapping[str, np.ndarray] | None:
+    """Class -> probabilities of the model that counts on a test set; None: none does."""
+    key, result = run
+    model = counts_on(result.classes, test)
+    if model is None:
+        return None
+    predicted = predictions.read(folder / RUNS / key, model, test)
+    return dict(zip(result.classes[model], predicted.T, strict=True))

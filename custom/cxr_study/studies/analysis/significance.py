@@ -1,0 +1,154 @@
+"""Whether surgical aggregation differs from the other rows of a study, by paired tests.
+
+A data frame with one line for each kind of pairing, test set, group of classes and other row:
+
+    pairing                 what the pairs are: "settings", "runs" or "classes"
+    setting                 whose classes are paired; "" where settings are
+    test, group             test set, and classes of `means.GROUPS`
+    method, strategy        of the other row
+    model                   of it, as tables have it: see `reference.as_tables`
+    pairs, left_out         how many were compared, and how many not, for one side is not defined
+    by                      the test that decided; "" where none could
+    difference, low, high   mean of surgical minus other over the pairs, with its 95 % t interval
+    statistic, p            of the test that decided; see `comparisons.compare_pairs`
+    normality, t, t_p       p of Shapiro-Wilk, and the paired t-test whichever decided
+    tests, holm, mark       size of the line's family, p adjusted for it, and its mark
+
+Pairs are of runs that are both finished. Of a model that lacks a class of the group nothing is
+defined; of several models of sites, the mean over those that define it is compared. Means over
+seeds take those seeds in that both sides are defined for. Without a pair there is no line.
+
+"settings" are the papers' ablations: a pair is a setting, its value the mean AUROC, averaged over
+seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
+p is smaller than it should be. "classes" is the papers' study of real sites: within a setting a
+pair is a class, its value the AUROC, averaged over seeds. Settings and classes are taken for
+independent, as in the papers.
+
+A family is what has pairing, test set and group in common: all other rows and, of "classes", all
+settings. Within it p is adjusted by Holm's procedure.
+
+Source:
+    Kulkarni et al., ML4H 2024, section 2.6; families and seeds are this project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.evaluation.paired_tests import compare_pairs, holm, mark
+from cxr_study.studies.analysis.means import GROUPS, RUN
+from cxr_study.studies.analysis.reference import as_tables, reference
+from cxr_study.studies.analysis.study_results import StudyResults
+
+SETTINGS, RUNS, CLASSES = "settings", "runs", "classes"
+"""Kinds of pairing."""
+
+ADJUSTED = ["tests", "holm", "mark"]
+"""Columns of `adjusted`."""
+
+FAMILY = ["pairing", "test", "group"]
+"""Columns that lines of a family have in common."""
+
+_LINE = ["test", "group", "method", "strategy", "model"]
+
+_FIGURES = ["difference", "low", "high", "statistic", "p", "normality", "t", "t_p"]
+
+_COLUMNS = ["pairing", "setting", *_LINE, "pairs", "left_out", "by", *_FIGURES, *ADJUSTED]
+
+
+def significance(results: StudyResults) -> pd.DataFrame:
+    """Test surgical aggregation against every other row; see above.
+
+    Returns:
+        Without a line where the study has nothing to compare.
+    """
+    scores = results.scores
+    by_class = pd.concat(
+        [_defined(scores[chosen(scores)]).assign(group=name) for name, chosen in GROUPS.items()],
+        ignore_index=True,
+    )
+    means = _opposed(results.means, results, [])
+    lines = [
+        *_lines(SETTINGS, means, _LINE, ["setting"]),
+        *_lines(RUNS, means, _LINE, ["setting", "seed"]),
+        *_lines(CLASSES, _opposed(by_class, results, ["class"]), ["setting", *_LINE], ["class"]),
+    ]
+    frame = pd.DataFrame(lines, columns=_COLUMNS).astype(dict.fromkeys(_FIGURES, float))
+    return adjusted(frame, FAMILY)
+
+
+def _defined(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of a group, without an AUROC where the model lacks one of its classes."""
+    whole = scores.groupby(RUN)["predicted"].transform("all")
+    return scores.assign(auroc=scores["auroc"].where(whole))
+
+
+def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.DataFrame:
+    """Lines of other rows beside the reference's: AUROC `other` and `surgical`, both or neither."""
+    row = reference(results.runs)
+    if row is None:
+        return pd.DataFrame()
+    models = as_tables(lines).groupby([*RUN, "group", *unit], sort=False)
+    lines = models[["auroc"]].mean().reset_index()
+    ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
+    same = ["setting", "seed", "test", "group", *unit]
+    opposed = lines[~ours].merge(lines.loc[ours, [*same, "auroc"]], on=same, suffixes=("", "_ours"))
+    opposed = opposed.rename(columns={"auroc": "other", "auroc_ours": "surgical"})
+    defined = opposed["other"].notna() & opposed["surgical"].notna()
+    opposed.loc[~defined, ["other", "surgical"]] = np.nan
+    return opposed
+
+
+def _lines(
+    pairing: str, opposed: pd.DataFrame, line: Sequence[str], pair: list[str]
+) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    if opposed.empty:
+        return lines
+    for keys, rows in opposed.groupby(list(line), sort=False):
+        pairs = rows.groupby(pair, sort=False)[["surgical", "other"]].mean()
+        found = compare_pairs(pairs["surgical"].tolist(), pairs["other"].tolist())
+        if found.difference is None:
+            continue
+        lines.append(
+            {"pairing": pairing, "setting": ""}
+            | dict(zip(line, keys, strict=True))
+            | {
+                "pairs": found.pairs,
+                "left_out": found.left_out,
+                "by": found.test or "",
+                "difference": found.difference.mean,
+                "low": found.difference.low,
+                "high": found.difference.high,
+                "statistic": found.statistic,
+                "p": found.p,
+                "normality": found.normality,
+                "t": found.t,
+                "t_p": found.t_p,
+            }
+        )
+    return lines
+
+
+def adjusted(lines: pd.DataFrame, family: list[str]) -> pd.DataFrame:
+    """Lines of tests with their columns `ADJUSTED`; see above.
+
+    Args:
+        lines: With a column p, NaN where a test could not decide.
+        family: Columns that lines of a family have in common.
+    """
+    families = lines.groupby(family)["p"]
+    lines = lines.assign(tests=families.transform("count"), holm=families.transform(_holm))
+    return lines.assign(mark=[mark(_known(p)) for p in lines["holm"]])
+
+
+def _holm(p_values: pd.Series) -> np.ndarray:
+    return np.array(holm([_known(p) for p in p_values]), float)
+
+
+def _known(p: float) -> float | None:
+    return None if np.isnan(p) else p

@@ -1,0 +1,77 @@
+"""What the runs of a study say about two of its rows, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.analysis.reference import counts_on
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.papers.claimed_numbers import KINDS, Comparison
+from cxr_study.studies.plan.study_file import Setting
+
+
+class StudyEvidence:
+    """Compares rows of a study.
+
+    Args:
+        results: Of the study.
+    """
+
+    def __init__(self, results: StudyResults):
+        self.study = results.study
+        self.results = results.results
+        self.runs = {(run.setting, run.row, run.seed): run for run in results.runs}
+        self.planned = {(setting, row) for setting, row, _ in self.runs}
+        self.seeds = sorted({seed for _, _, seed in self.runs})
+        self.tests = set(results.means["test"])
+        keys = ["setting", "method", "strategy", "seed", "test", "group"]
+        self.reached: dict[Any, dict[str, float]] = {
+            values: dict(zip(models["model"], models["auroc"], strict=True))
+            for values, models in results.means.groupby(keys)
+        }
+
+    def settings(self, which: Comparison) -> list[Setting]:
+        """The settings of a comparison that were to be run with all its rows, on its test set."""
+        return [
+            setting
+            for setting in self.study.settings
+            if which.test in self.tests
+            and setting.name in (which.settings or (setting.name,))
+            and all((setting.name, row) in self.planned for row in which.rows)
+        ]
+
+    def numbers(self, which: Comparison, settings: Sequence[Setting]) -> dict[int, float]:
+        """Seed -> the number of a comparison, where all settings define it."""
+        numbers = {
+            seed: KINDS[which.kind](partial(self._auroc, which, seed), which, settings)
+            for seed in self.seeds
+        }
+        return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
+
+    def same(self, which: Comparison, settings: Sequence[Setting], seeds: Iterable[int]) -> bool:
+        """Whether both rows of a comparison have ended with the same models in finished runs."""
+        digests = [
+            [
+                self.results[self.runs[setting.name, row, seed].key].digests
+                for setting in settings
+                for seed in seeds
+            ]
+            for row in (which.better, which.worse)
+        ]
+        return digests[0] == digests[1]
+
+    def _auroc(self, which: Comparison, seed: int, row: Row, setting: Setting, group: str) -> float:
+        key = (setting.name, row.method, row.strategy, seed, which.test, group)
+        models = self.reached.get(key, {})
+        if which.model is not None and row == which.worse:
+            return models.get(which.model, np.nan)
+        if counts := counts_on(models, which.test):
+            return models[counts]
+        defined = [value for value in models.values() if not np.isnan(value)]
+        return fmean(defined) if defined else np.nan

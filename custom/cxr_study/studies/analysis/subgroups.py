@@ -1,0 +1,172 @@
+"""How well models do for women and men, for the young and the old, and on each view.
+
+A data frame with one line for each finished run, test set and subgroup:
+
+    setting, method, strategy, seed, model, test
+    kind, subgroup                "sex", "age" or "view", and which
+    images, patients              of the subgroup
+    unknown                       images of the test set that are left out, for it is not known of
+                                  them which subgroup they are of
+    of                            how many classes the test set has
+    classes, auroc, auroc_sd      how many of them the subgroup defines, with mean and sample SD of
+                                  their AUROCs
+    few                           how many of these have fewer than 10 positives, or negatives
+    compared, compared_auroc      how many classes have 10 positives and 10 negatives in every
+                                  subgroup of the kind, and the mean over them
+
+A class without positives or without negatives in a subgroup is not defined there and left out of
+its mean. One with fewer than 10 stays, but its AUROC says little, which `few` tells. Since
+subgroups define other classes, their means are not of the same: what compares them is
+`compared_auroc`, which is over the same classes in all of them, and none of them rests on a few.
+
+Models are as `reference.counts_on` has them; NaN is not defined, also where a model lacks a class
+of the test set. Where a test set says nothing of a kind there is no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.common.parallel import shared_out
+from cxr_study.common.progress import Report
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.evaluation import test_set
+from cxr_study.studies.analysis.means import RUN, over_values
+from cxr_study.studies.analysis.reference import counts_on
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
+from cxr_study.studies.runner import predictions
+from surgical_aggregation.aggregation.metrics import auroc
+
+FEWEST = 10
+"""Positives, and negatives, of a class with which its AUROC says something."""
+
+AGES = ("0-39", "40-59", "60-79", "80+")
+"""Bands of years."""
+
+_KEYS = [*RUN, "kind", "subgroup"]
+
+_COLUMNS = [
+    *_KEYS, "images", "patients", "unknown", "of", "classes", "auroc", "auroc_sd", "few",
+    "compared", "compared_auroc",
+]  # fmt: skip
+
+_FROM = (40, 60, 80)  # years, where the bands after the first begin
+
+
+def _age_bands(table: pd.DataFrame) -> pd.Series:
+    bands = pd.Series(np.array(AGES)[np.digitize(table["age"], _FROM)], table.index)
+    return bands.where(table["age"].notna(), "")
+
+
+KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "sex": lambda table: table["sex"],
+    "age": _age_bands,
+    "view": lambda table: table["view"],
+}
+"""Kind -> the subgroup of each image of a label table; "" where it is not known."""
+
+
+def subgroups(
+    results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
+) -> pd.DataFrame:
+    """Measure every finished run in every subgroup; see above.
+
+    Args:
+        results: Of the study.
+        processes: How many measure at the same time.
+        report: Called after each run.
+    """
+    kept = results.results
+    jobs = [(results.folder, key, result) for key, result in kept.items()]
+    found = shared_out(_measured, jobs, processes=processes, report=report)
+    by_key = dict(zip(kept, found, strict=True))
+    lines = [
+        {
+            "setting": run.setting,
+            "method": run.row.method,
+            "strategy": run.row.strategy,
+            "seed": run.seed,
+            **line,
+        }
+        for run in results.finished
+        for line in by_key[run.key]
+    ]
+    return pd.DataFrame(lines, columns=_COLUMNS)
+
+
+def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds.
+
+    Args:
+        lines: As `subgroups` gives them.
+
+    Returns:
+        Columns setting, method, strategy, model, test, kind, subgroup; seeds (how many define the
+        mean); images, patients, classes, few and compared (means over seeds); auroc and
+        compared_auroc (likewise, with their 95 % t intervals, `<column>_low` and `<column>_high`).
+    """
+    keys = [name for name in _KEYS if name != "seed"]
+    means = []
+    for values, seeds in lines.groupby(keys, sort=False):
+        mean = dict(zip(keys, values, strict=True)) | {"seeds": int(seeds["auroc"].count())}
+        mean |= seeds[["images", "patients", "classes", "few", "compared"]].mean().to_dict()
+        for column in ("auroc", "compared_auroc"):
+            mean |= over_values(column, seeds[column])
+        means.append(mean)
+    return pd.DataFrame(means)
+
+
+def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
+    """A run in every subgroup of its test sets."""
+    lines = []
+    for test, table_key in result.tests.items():
+        model = counts_on(result.classes, test)
+        if model is None:
+            continue
+        table = test_set.read(table_key, folder / TEST_SETS)
+        held, own = class_columns(table), list(result.classes[model])
+        scores = pd.DataFrame(predictions.read(folder / RUNS / key, model, test), columns=own)
+        whole = scores.reindex(columns=held).to_numpy(float)
+        for kind, subgroup_of in KINDS.items():
+            lines += [
+                {"model": model, "test": test, "kind": kind, **line}
+                for line in _kind(table, held, whole, subgroup_of(table))
+            ]
+    return lines
+
+
+def _kind(
+    table: pd.DataFrame, classes: list[str], scores: np.ndarray, subgroup: pd.Series
+) -> Iterator[dict[str, Any]]:
+    """A model in the subgroups of a kind; scores are NaN where it lacks a class."""
+    labels, lacks = table[classes].to_numpy(float), np.isnan(scores).any()
+    members = {name: (subgroup == name).to_numpy() for name in sorted(set(subgroup) - {""})}
+    fewest = {name: _fewest(labels[rows]) for name, rows in members.items()}
+    compared = np.all([few >= FEWEST for few in fewest.values()], axis=0)
+    for name, rows in members.items():
+        areas = np.full(len(classes), np.nan) if lacks else auroc(labels[rows], scores[rows])
+        defined = pd.Series(areas).dropna()
+        yield {
+            "subgroup": name,
+            "images": int(rows.sum()),
+            "patients": int(table.loc[rows, "patient"].nunique()),
+            "unknown": int((subgroup == "").sum()),
+            "of": len(classes),
+            "classes": len(defined),
+            "auroc": defined.mean(),
+            "auroc_sd": defined.std(),
+            "few": int((fewest[name][defined.index] < FEWEST).sum()),
+            "compared": int(compared.sum()),
+            "compared_auroc": pd.Series(areas[compared]).mean(),
+        }
+
+
+def _fewest(labels: np.ndarray) -> np.ndarray:
+    """Positives or negatives of each class, whichever are fewer."""
+    return np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))

@@ -1,0 +1,126 @@
+"""The data file: on which data a study runs, and with which recipe.
+
+A YAML file, with phantoms that are drawn for it:
+
+    data: phantom
+    images: 2000                      # of each data set
+    knobs: {batch_size: 16}           # of all trainings; see the jobs for what there is
+
+or with real data; paths are relative to the file:
+
+    data:
+      nih: /data/nih                  # folder of the official download
+      chexpert: sites/stanford.yaml   # or a site file of the whole data set
+    initial_body: initial.npz         # made by `surgagg init`
+    preset: paper                     # knobs that belong together; `knobs` win
+
+A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
+csv, too: it labels the classes of both NIH and CheXpert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from cxr_study.common.yaml_files import Keys, read_keys
+from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.jobs.presets import PRESETS
+from cxr_study.studies.plan import shipped
+
+DATA_SETS: Mapping[str, str] = MappingProxyType(
+    {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
+)
+"""Data set, as studies name it -> key of `readers.DATASETS`, for an official download."""
+
+_PHANTOM = "phantom"
+
+
+class DataFileError(ValueError):
+    """A data file does not say what it should."""
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """What a data file says, with absolute paths.
+
+    Attributes:
+        path: Of the file.
+        images: Of each data set of the phantom; None where the data are real.
+        sources: Data set -> folder of its official download, or site file of all of it; empty for
+            the phantom.
+        initial_body: Checkpoint to start from; None: the embedded study's.
+        preset: See `presets`; None: none.
+        knobs: Knob -> value; win over the preset's. Whether a job has them is not looked at.
+    """
+
+    path: Path
+    images: int | None
+    sources: Mapping[str, Path]
+    initial_body: Path | None
+    preset: str | None
+    knobs: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.path.stem
+
+    def has(self, data_set: str) -> bool:
+        """Whether it has a data set; of the phantom all are drawn."""
+        return self.images is not None or data_set in self.sources
+
+
+def read_data(source: str | Path) -> StudyData:
+    """Read and check a data file.
+
+    Args:
+        source: Path of the file, or the name of a shipped one.
+
+    Raises:
+        DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
+            it should be, or data are not where it says; names the file and the key.
+    """
+    path = shipped.find(source, "data", "data file", DataFileError)
+    keys = read_keys(path, "data file", DataFileError)
+    real = keys.values.get("data") != _PHANTOM
+    required = ("data", "initial_body") if real else ("data", "images")
+    keys.check(("data", "images", "initial_body", "preset", "knobs"), required)
+    if real:
+        keys.refuse(("images",), "where the data are real: all of them are used")
+    return StudyData(
+        path=keys.path,
+        images=None if real else keys.number("images", 1),
+        sources=_sources(keys) if real else {},
+        initial_body=_file(keys, "initial_body") if keys.has("initial_body") else None,
+        preset=keys.choice("preset", tuple(PRESETS)) if keys.has("preset") else None,
+        knobs=keys.below("knobs", "lines 'knob: value'").values if keys.has("knobs") else {},
+    )
+
+
+def _sources(keys: Keys) -> dict[str, Path]:
+    data = keys.below("data", f"{_PHANTOM}, or lines 'data set: folder or site file'")
+    data.check(tuple(DATA_SETS), ())
+    if not data.values:
+        raise keys.need("data", "one data set or more")
+    sources = {name: data.target(name) for name in data.values}
+    for name, source in sources.items():
+        try:
+            if source.suffix == ".yaml":
+                read_site_file(source)
+            else:
+                official_files(DATA_SETS[name], source)
+        except ValueError as error:
+            raise keys.error(f"{data.path}: {data.place}key '{name}': {error}") from error
+    return sources
+
+
+def _file(keys: Keys, key: str) -> Path:
+    target = keys.target(key)
+    if not target.is_file():
+        raise keys.need(key, f"a file that exists (looked for {target})")
+    return target

@@ -1,0 +1,154 @@
+"""The runs of a study: every setting with every method, strategy and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from itertools import chain
+from pathlib import Path
+
+from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of
+from cxr_study.jobs.methods import Row
+from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.studies.plan import run_settings
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.data_sets import DataSet
+from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
+from cxr_study.studies.plan.selection import Selection, StudyError, trainings
+from cxr_study.studies.plan.setting import Setting
+from cxr_study.studies.plan.setting_files import SettingFiles
+from cxr_study.studies.plan.study_file import Study
+from surgical_aggregation.checkpoints.checkpoint import digest, load
+
+FORMAT = 1
+"""Of runs; raise it when the same settings no longer give the same run."""
+
+_PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
+
+
+def runs(
+    study: Study,
+    data: StudyData,
+    found: Mapping[str, DataSet],
+    folder: Path,
+    selection: Selection,
+    project: Path | None = None,
+) -> list[Run]:
+    """All runs of a study, seed by seed; their site files are written.
+
+    Args:
+        study: What is varied.
+        data: On which data; see `check.check`.
+        found: Name -> data set, of those that are needed and perhaps more.
+        folder: For site files and test sets.
+        selection: Of settings, methods and seeds.
+        project: FLARE's project file: federated runs are made in a POC. Default None: in FLARE's
+            simulator.
+
+    Raises:
+        StudyError: What is selected is unknown or nothing, or a data set cannot be cut so.
+        ValueError: The initial body is unusable.
+    """
+    tests = tuple(name for name in study.tests if name in found)
+    planner = _Planner(data, found, tests, folder, project)
+    planned = []
+    for seed, setting, row in trainings(study, selection):
+        try:
+            planned.append(planner.run(setting, row, seed))
+        except ClassSetError as error:
+            raise StudyError(f"study {study.name}, setting {setting.name!r}: {error}") from error
+    return planned
+
+
+class _Planner:
+    """Says what runs are, and writes the site files that they need.
+
+    Args:
+        data: On which data.
+        found: Name -> data set.
+        tests: Names of those to test on.
+        folder: For site files and test sets.
+        project: See `runs`.
+    """
+
+    def __init__(
+        self,
+        data: StudyData,
+        found: Mapping[str, DataSet],
+        tests: tuple[str, ...],
+        folder: Path,
+        project: Path | None,
+    ):
+        self.data = data
+        self.found = found
+        self.tests = tests
+        self.folder = folder
+        self.project = project if project is None else project.absolute()
+        self.files = SettingFiles(found, folder / SITES)
+        self.initial_body = data.initial_body or embedded_initial_body()
+        self._body_digest = digest(load(self.initial_body).variables)
+
+    def run(self, setting: Setting, row: Row, seed: int) -> Run:
+        """The run of a setting with a row and a seed."""
+        held, folder = self._sites(setting, row, seed)
+        union = sorted(set(chain.from_iterable(held.values())))
+        tests = {name: self._tested(name, setting, held, seed) for name in self.tests}
+        # What would be tracked is in the run's record, and its folder is removed with the run's.
+        settings = {**self.data.knobs, "seed": seed, "tracking": "none"}
+        project = self.project if row.federated else None
+        what = {
+            "format": FORMAT,
+            "packages": {name: version(name) for name in _PACKAGES},
+            "row": asdict(row),
+            "preset": self.data.preset,
+            "settings": settings,
+            "knobs": run_settings.knobs(row, tuple(held), union, self.data.preset, settings),
+            "network": run_settings.network(self.data),
+            "sites": {site: list(classes) for site, classes in held.items()},
+            "union": union,
+            "site_files": folder.name,
+            "tests": {name: path.parent.name for name, path in tests.items()},
+            "initial_body": self._body_digest,
+        }
+        if project is not None:
+            what["poc"] = True
+        where = {
+            "site_files": str(folder.absolute()),
+            "sites": list(held),
+            "tests": {name: str(path.absolute()) for name, path in tests.items()},
+            "test_sets": str((self.folder / TEST_SETS).absolute()),
+            "initial_body": str(self.initial_body.absolute()),
+            "project": None if project is None else str(project),
+        }
+        return Run(setting.name, row, seed, what, where)
+
+    def _sites(
+        self, setting: Setting, row: Row, seed: int
+    ) -> tuple[dict[str, tuple[str, ...]], Path]:
+        """Site -> classes, and the folder of the site files."""
+        if isinstance(setting.sites, tuple):
+            held = {name: self.found[name].classes for name in setting.sites}
+            if setting.classes == "shared":
+                shared = set.intersection(*map(set, held.values()))
+                held = dict.fromkeys(held, tuple(sorted(shared)))
+            return held, self.files.wholes(held, seed=seed)
+        name = str(setting.cut)
+        classes = self.found[name].classes
+        if row.method == "complete":
+            return {name: classes}, self.files.wholes({name: classes}, seed=seed)
+        sets = class_sets_of(classes, setting.sites, shared=setting.shared, seed=seed)
+        folder = self.files.parts(name, sets, seed=seed, share=setting.used)
+        return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
+
+    def _tested(
+        self, name: str, setting: Setting, held: Mapping[str, Sequence[str]], seed: int
+    ) -> Path:
+        """Site file whose test split a data set is tested on."""
+        if name not in setting.data_sets:
+            return self.files.test_only(name) / f"{name}.yaml"
+        classes = {site: held[site] for site in held if site in self.found}
+        if not classes:
+            classes = {name: self.found[name].classes}
+        return self.files.wholes(classes, seed=seed) / f"{name}.yaml"

@@ -1,0 +1,51 @@
+"""One run of a study: what it is, for people, for its process and for its key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.plan.site_folders import key_of
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One training with its tests.
+
+    Attributes:
+        setting: Name of its setting.
+        row: How it trains.
+        seed: Of splits, cut, initial heads, order and augmentation.
+        what: Everything that matters for what comes out, JSON-serialisable.
+        where: Where its files are: site_files, sites, tests, test_sets, initial_body, and of a run
+            in a POC FLARE's project file (else None).
+    """
+
+    setting: str
+    row: Row
+    seed: int
+    what: Mapping[str, Any]
+    where: Mapping[str, Any]
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of `what`: runs with the same key are one and need to be made once only."""
+        return key_of(self.what)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.setting}, {self.row.name}, seed {self.seed}"
+
+    @property
+    def rounds(self) -> int:
+        """How many it makes at most."""
+        return int(self.what["knobs"]["num_rounds"])
+
+    @property
+    def processes(self) -> int:
+        """How many train at the same time: one for each site of a federation."""
+        return len(self.where["sites"]) if self.row.federated else 1

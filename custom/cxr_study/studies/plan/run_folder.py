@@ -1,0 +1,87 @@
+"""What a run of a study leaves in its folder, which is named by the run's key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cxr_study.reports.page.html import replace
+
+RUNS = "runs"
+"""In the folder of studies: the folders of runs."""
+
+TEST_SETS = "test_sets"
+"""In the folder of studies: see `test_set`."""
+
+DATA = "data"
+"""In the folder of studies: site files of whole data sets; see `data_sets`."""
+
+SITES = "sites"
+"""In the folder of studies: site files of the settings; see `setting_files`."""
+
+FOLDERS = (RUNS, TEST_SETS, DATA, SITES)
+"""In the folder of studies: what is no study's report."""
+
+SPEC_FILE = "run.json"
+LOG_FILE = "log.txt"
+WORK = "work"
+"""FLARE's workspaces and the like; removed when the run is finished."""
+RESULT_FILE = "result.json"
+PREDICTIONS_FILE = "predictions.npz"
+FEATURES_FILE = "features.npz"
+MODELS = "models"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        began: When the process that finished it began, seconds since 1970 (UTC).
+        seconds: Wall time of that process.
+        cores: Of the machine.
+        device: What it was computed on: "CPU", or the name of the GPU.
+        code: Version of the package, with the commit where it runs from a git checkout.
+        rounds: How many were made.
+        best_round: Of the model that is tested; the largest, where every site has its own.
+        losses: Mean over sites of the validation BCE of the model that each round started from, and
+            of the final one; None where it is not defined.
+        column_similarity: For each round, class -> how alike the columns were that its holders
+            sent; see `column_similarity`. Empty without a federation.
+        tests: Test set -> key of its table; see `test_set`.
+        classes: Model ("global", or the site whose own it is) -> its classes.
+        digests: Model -> digest of its variables.
+    """
+
+    began: float
+    seconds: float
+    cores: int
+    device: str
+    code: str
+    rounds: int
+    best_round: int
+    losses: tuple[float | None, ...]
+    column_similarity: tuple[Mapping[str, float], ...]
+    tests: Mapping[str, str]
+    classes: Mapping[str, Sequence[str]]
+    digests: Mapping[str, str]
+
+
+def write_result(result: Result, folder: Path) -> None:
+    """Write a result in one step: from then on the run is finished."""
+    text = json.dumps(asdict(result), indent=1, allow_nan=False, ensure_ascii=False)
+    replace(folder / RESULT_FILE, text + "\n")
+
+
+def read_result(folder: Path) -> Result | None:
+    """The result in a run's folder; None where the run is not finished."""
+    path = folder / RESULT_FILE
+    if not path.is_file():
+        return None
+    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name in ("losses", "column_similarity"):
+        values[name] = tuple(values[name])
+    return Result(**values)

@@ -1,0 +1,95 @@
+"""A setting of a study: the sites of some of its trainings, as the study file says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cxr_study.common.yaml_files import Keys
+from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of, published_sites
+from cxr_study.data.readers import DATASETS
+from cxr_study.studies.plan.data_file import DATA_SETS
+
+CLASSES = ("all", "shared")
+"""Which classes sites that are data sets have: all of their own, or those that every one has."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The sites of some of a study's trainings.
+
+    Attributes:
+        name: For people, on axes and in tables.
+        cut: Data set that is cut into sites; None where data sets are sites.
+        sites: Number of sites it is cut into, or the data sets.
+        shared: Number of classes at every site; None: as published, or nothing is cut. See
+            `class_sets.class_sets_of`.
+        share: Of the data set's training patients at each site; None for all of them together.
+        classes: One of `CLASSES`; "all" where a data set is cut.
+    """
+
+    name: str
+    cut: str | None
+    sites: int | tuple[str, ...]
+    shared: int | None = None
+    share: Fraction | None = None
+    classes: str = "all"
+
+    @property
+    def used(self) -> Fraction:
+        """Share of a site's own training patients that is used, for `site_cut.write_sites`."""
+        if self.share is None or not isinstance(self.sites, int):
+            return Fraction(1)
+        return self.share * self.sites
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """Names of those that its sites train on."""
+        return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
+
+
+def read_setting(keys: Keys) -> Setting:
+    """Read and check a setting.
+
+    Args:
+        keys: Of the setting, in a study file.
+
+    Raises:
+        ValueError: `keys.error`: a key is missing, unknown or not what it should be, or the data
+            set has too few classes for such sites.
+    """
+    keys.check(("name", "cut", "sites", "shared", "share", "classes"), ("name", "sites"))
+    name = keys.text("name")
+    if not keys.has("cut"):
+        keys.refuse(("shared", "share"), "where no data set is cut")
+        sites = keys.texts("sites", tuple(DATA_SETS))
+        if len(sites) < 2:
+            raise keys.need("sites", "two data sets or more, or a number beside 'cut'")
+        classes = keys.choice("classes", CLASSES) if keys.has("classes") else "all"
+        return Setting(name, None, sites, classes=classes)
+    keys.refuse(("classes",), "where a data set is cut; the number of shared ones is 'shared'")
+    cut, number = keys.choice("cut", tuple(DATA_SETS)), keys.number("sites", 2)
+    shared = keys.number("shared", 0) if keys.has("shared") else None
+    if shared is None and (cut != "nih" or number not in published_sites()):
+        raise keys.error(
+            f"{keys.path}: {keys.place}needs key 'shared': no class sets are published for "
+            f"{number} sites of {cut}."
+        )
+    known = DATASETS[DATA_SETS[cut]].classes
+    if shared is not None and known is not None:  # None: the file of the labels decides
+        try:
+            class_sets_of(known, number, shared=shared, seed=0)
+        except ClassSetError as error:
+            raise keys.error(f"{keys.path}: {keys.place}{error}") from error
+    share = _share(keys, number) if keys.has("share") else None
+    return Setting(name, cut, number, shared, share)
+
+
+def _share(keys: Keys, sites: int) -> Fraction:
+    try:
+        share = Fraction(str(keys.values["share"]))
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share * sites <= 1:
+        raise keys.need("share", f"a share above 0, at most 1/{sites} at each of {sites} sites")
+    return share

@@ -1,0 +1,131 @@
+"""A federated run of a study in FLARE's simulator, which goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cxr_study.jobs import job_folder
+from cxr_study.runs import method_job, results
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import LostSiteError, simulate
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
+from cxr_study.runs.training_process import Tell
+from cxr_study.studies.runner.training import Trained, Training
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.checkpoints.continuation import missing_rounds
+from surgical_aggregation.server.models.persistor import LAST_FILE
+from surgical_aggregation.site.site_state import has_state
+
+_ATTEMPTS = 3
+"""A run that lost a site's process, to a full memory say, goes on from its last round."""
+
+
+def train(training: Training, tell: Tell) -> Trained:
+    """Train to the end, from where an interruption has left it.
+
+    Args:
+        training: What to train; a federated row.
+        tell: How far it is.
+
+    Raises:
+        SimulationError: The job failed.
+        ValueError: A knob, a site file or the initial body is unusable.
+    """
+    shutil.rmtree(_job(training), ignore_errors=True)
+    method_job.configure(
+        training.row,
+        _job(training),
+        sites=training.sites,
+        union=training.union,
+        settings=training.settings,
+        preset=training.preset,
+    )
+    parts = _parts(training)
+    for attempt in range(_ATTEMPTS):
+        number = len(parts)
+        # What is there has left no model to go on from.
+        shutil.rmtree(_part(training, number), ignore_errors=True)
+        try:
+            _simulate(training, number, parts, tell)
+        except LostSiteError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            parts = _parts(training)
+        else:
+            break
+    workspaces = [*parts, _part(training, number)]
+    servers = [server_folder(workspace) for workspace in workspaces]
+    personal = method_job.is_personal(training.row)
+    return Trained(
+        method_job.models(training.row, workspaces[-1], training.sites, best=True),
+        _rounds_made(workspaces[-1]),
+        tuple(each.mean_validation_bce for each in results.rounds(*servers, personal=personal)),
+        similarities(servers),
+    )
+
+
+def _job(training: Training) -> Path:
+    return training.folder / "job"
+
+
+def _part(training: Training, number: int) -> Path:
+    """FLARE's workspace up to an interruption, or from one on."""
+    return training.folder / f"part-{number}"
+
+
+def _parts(training: Training) -> list[Path]:
+    """Workspaces of the parts that have left a model after some round, oldest first."""
+    parts: list[Path] = []
+    while (checkpoint_folder(_part(training, len(parts))) / LAST_FILE).is_file():
+        if not _rounds_made(_part(training, len(parts))):
+            break
+        parts.append(_part(training, len(parts)))
+    return parts
+
+
+def _rounds_made(workspace: Path) -> int:
+    manifest = load(checkpoint_folder(workspace) / LAST_FILE).manifest
+    return int(manifest.get("round", 0))
+
+
+def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell) -> None:
+    """Make the rounds that the parts have not made, in a part of its own."""
+    job, start, made = _job(training), training.initial_body, 0
+    states: dict[str, Path] = {}
+    if parts:
+        before = parts[-1]
+        start = checkpoint_folder(before) / LAST_FILE
+        manifest = load(start).manifest
+        made = int(manifest["round"])
+        job = training.folder / f"job-{number}"
+        shutil.rmtree(job, ignore_errors=True)
+        job_folder.copy(
+            _job(training),
+            job,
+            sites=training.sites,
+            settings={"num_rounds": missing_rounds(manifest)},
+        )
+        own = {site: checkpoint_folder(before, site) for site in training.sites}
+        states = {site: folder for site, folder in own.items() if has_state(folder)}
+    simulate(
+        job,
+        _part(training, number),
+        training.sites,
+        environment={
+            "CXR_SITES": str(training.site_files.absolute()),
+            "CXR_INITIAL_BODY": str(start.absolute()),
+        },
+        states=states,
+        watch=lambda events: tell(made + sum(event["event"] == "round" for event in events)),
+    )
+
+
+def similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:
+    """Of each round; one that was made again is the later part's."""
+    events: dict[int, dict[str, Any]] = {}
+    for server in servers:
+        events.update((e["round"], e) for e in read_events(server) if e["event"] == "round")
+    return tuple(events[number]["column_similarity"] for number in sorted(events))

@@ -1,0 +1,148 @@
+"""One run of a study, in a process of its own: train, predict the test sets, keep the result.
+
+Usage: python -m cxr_study.studies.runner.one_run <folder of the run>
+
+What to do is in the folder's run.json, see `run.Run`; what it says and when it ends, see
+`training_process`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from cxr_study.deployment.deployed_run import DeployedRunError
+from cxr_study.evaluation import test_set
+from cxr_study.evaluation.test_scores import Network
+from cxr_study.jobs.job_settings import Settings
+from cxr_study.jobs.methods import Row
+from cxr_study.runs import training_process
+from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.training_process import Tell
+from cxr_study.studies.plan.run_folder import (
+    MODELS,
+    SPEC_FILE,
+    WORK,
+    Result,
+    read_result,
+    write_result,
+)
+from cxr_study.studies.runner import (
+    baseline_runs,
+    federated_run,
+    poc_training,
+    predictions,
+    provenance,
+)
+from cxr_study.studies.runner.training import Trained, Training
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
+from surgical_aggregation.site.training import tensorflow_setup
+
+GLOBAL = "global"
+"""What the model is called that all sites have in common."""
+
+
+def run(folder: Path, tell: Tell) -> None:
+    """Do a run, unless it is finished, from where an interruption has left it.
+
+    Args:
+        folder: Its folder, with its run.json.
+        tell: How far it is.
+
+    Raises:
+        SimulationError: A job failed in the simulator.
+        DeployedRunError: A job failed in a POC.
+        ValueError: Something that was given is unusable, or a model predicts nothing.
+    """
+    with FileLock(folder / ".lock"):  # another study may have it, too
+        if read_result(folder) is not None:
+            return
+        began, code = time.time(), provenance.code()  # which may change meanwhile
+        spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
+        training = _training(spec, folder)
+        trained = _train(training, spec["where"]["project"], tell)
+        result = _test(training, trained, spec, folder, began, code)
+        write_result(result, folder)
+        shutil.rmtree(folder / WORK, ignore_errors=True)
+
+
+def _train(training: Training, project: str | None, tell: Tell) -> Trained:
+    if not training.row.federated:
+        return baseline_runs.train(training, tell)
+    if project is None:
+        return federated_run.train(training, tell)
+    return poc_training.train(training, Path(project), tell)
+
+
+def _training(spec: Mapping[str, Any], folder: Path) -> Training:
+    settings: Settings = spec["what"]["settings"]
+    where = spec["where"]
+    return Training(
+        row=Row(**spec["what"]["row"]),
+        sites=tuple(where["sites"]),
+        union=tuple(spec["what"]["union"]),
+        site_files=Path(where["site_files"]),
+        initial_body=Path(where["initial_body"]),
+        preset=spec["what"]["preset"],
+        settings=settings,
+        folder=folder / WORK,
+    )
+
+
+def _test(
+    training: Training,
+    trained: Trained,
+    spec: Mapping[str, Any],
+    folder: Path,
+    began: float,
+    code: str,
+) -> Result:
+    network = Network(**spec["what"]["network"])
+    tensorflow_setup.configure(1, 0)
+    models = _models(trained)
+    tests, predicted = {}, {}
+    for name, site_file in spec["where"]["tests"].items():
+        test = test_set.load(Path(site_file), training.union, network.image_size)
+        tests[name] = test_set.keep(test.table, Path(spec["where"]["test_sets"]))
+        for model, checkpoint in models.items():
+            predicted[model, name] = predictions.predict(checkpoint, network, test)
+    predictions.write(predicted, folder)
+    for model, checkpoint in models.items():
+        save(checkpoint, folder / MODELS / f"{model}.npz")
+    first = next(iter(tests))
+    return Result(
+        began=began,
+        seconds=time.time() - began,
+        cores=tensorflow_setup.cores(),
+        device=provenance.device(),
+        code=code,
+        rounds=trained.rounds,
+        best_round=max(model.manifest["round"] for model in models.values()),
+        losses=trained.losses,
+        column_similarity=trained.column_similarity,
+        tests=tests,
+        classes={model: list(map(str, predicted[model, first].probabilities)) for model in models},
+        digests={model: digest(checkpoint.variables) for model, checkpoint in models.items()},
+    )
+
+
+def _models(trained: Trained) -> dict[str, Checkpoint]:
+    """Each site's own, or the one that they have in common."""
+    paths = set(trained.models.values())
+    if len(paths) == 1:
+        return {GLOBAL: load(paths.pop())}
+    return {site: load(path) for site, path in trained.models.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(
+        training_process.main(partial(run, Path(sys.argv[1])), (SimulationError, DeployedRunError))
+    )

@@ -1,0 +1,95 @@
+"""A federated run of a study in a POC of its own: real services, TLS and an admin's session."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+from rich.console import Console
+
+from cxr_study.deployment import poc_run
+from cxr_study.deployment.poc_run import PocRun
+from cxr_study.runs import finished_run, method_job, results
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.training_process import Tell
+from cxr_study.studies.runner.federated_run import similarities
+from cxr_study.studies.runner.training import Trained, Training
+
+_POLL = 1.0
+"""Seconds between two looks at a run's record."""
+
+
+def train(training: Training, project: Path, tell: Tell) -> Trained:
+    """Train to the end; what an interruption has left is removed. One POC at a time.
+
+    Args:
+        training: What to train; a federated row.
+        project: FLARE's project file, which has the sites.
+        tell: How far it is.
+
+    Raises:
+        PocError: The POC cannot be prepared or started.
+        DeployedRunError: The job failed.
+        ValueError: A knob, a site file or the initial body is unusable.
+    """
+    folder, job = training.folder / "run", training.folder / "job"
+    poc = PocRun(job, folder, training.sites, project, training.site_files, {})
+    with FileLock(training.folder.parents[1] / ".poc.lock"):
+        poc.system.stop()
+        shutil.rmtree(training.folder, ignore_errors=True)
+        method_job.configure(
+            training.row,
+            job,
+            sites=training.sites,
+            union=training.union,
+            settings={**training.settings, "initial_body": str(training.initial_body.absolute())},
+            preset=training.preset,
+        )
+        with _watched(poc, tell):
+            poc_run.run(poc, Console(file=sys.stderr), lambda: None)
+    finished = finished_run.finished_run(folder)
+    personal = method_job.is_personal(training.row)
+    best = (
+        results.personal_checkpoints(finished.states)
+        if personal
+        else dict.fromkeys(training.sites, results.best_checkpoint(finished.servers[-1]))
+    )
+    rounds = results.rounds(*finished.servers, personal=personal)
+    return Trained(
+        best,
+        results.rounds_run(*finished.servers),
+        tuple(each.mean_validation_bce for each in rounds),
+        similarities(finished.servers),
+    )
+
+
+@contextmanager
+def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
+    """Say how many rounds a POC's newest job has made, while the body of a `with` block runs."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_POLL):
+            records = _records(poc.folder)
+            tell(max((_rounds(record.parent) for record in records), default=0))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _records(folder: Path) -> list[Path]:
+    return list(folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl"))
+
+
+def _rounds(server: Path) -> int:
+    return sum(event["event"] == "round" for event in read_events(server))

@@ -1,0 +1,50 @@
+"""What a run of a study trains, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cxr_study.jobs.job_settings import Settings
+from cxr_study.jobs.methods import Row
+from cxr_study.runs.method_job import Models
+
+
+@dataclass(frozen=True)
+class Training:
+    """What to train.
+
+    Attributes:
+        row: How.
+        sites: Names of the sites.
+        union: Classes of all of them.
+        site_files: Folder of <site>.yaml.
+        initial_body: Checkpoint to start from.
+        preset: See `presets`; None: none.
+        settings: Knob -> value.
+        folder: For jobs, workspaces and models; an interrupted training goes on by what is there.
+    """
+
+    row: Row
+    sites: tuple[str, ...]
+    union: tuple[str, ...]
+    site_files: Path
+    initial_body: Path
+    preset: str | None
+    settings: Settings
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came out; for `rounds`, `losses` and `column_similarity` see `run_folder.Result`.
+
+    Attributes:
+        models: Site -> checkpoint of its best model, or of the best global one.
+    """
+
+    models: Models
+    rounds: int
+    losses: tuple[float | None, ...]
+    column_similarity: tuple[Mapping[str, float], ...] = ()

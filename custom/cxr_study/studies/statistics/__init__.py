@@ -1,1 +1,0 @@
-"""The statistics of a study: intervals, tests, corrections for many tests, calibration."""

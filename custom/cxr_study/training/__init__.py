@@ -1,0 +1,1 @@
+"""The network, its batches, and training without a federation."""

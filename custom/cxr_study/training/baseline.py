@@ -1,0 +1,160 @@
+"""Training without a federation, as its rounds would be: measured, selected and stopped alike."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.head import columns
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER, check_start
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire import variables as wire
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    import tensorflow as tf
+
+    from surgical_aggregation.site.training.trainer import LocalTraining
+
+
+class SoloTrainingError(ValueError):
+    """A training led to nothing."""
+
+
+def train_alone(
+    site: Site,
+    options: TrainingOptions,
+    initial: Checkpoint,
+    *,
+    measured_at: Mapping[str, Site],
+    rounds: int,
+    patience: int = 0,
+    at_least: int = 0,
+    out: Path,
+    facts: Mapping[str, object],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> None:
+    """Train a site's model by itself, round by round as in a federation of one.
+
+    The model of round r is the one that round r starts from. It is measured on validation splits;
+    the best is the one with the smallest mean over sites of the validation loss, the final one
+    included. The model of round 0 counts only where no column had to be warmed up, for a federation
+    has no such model. When the best model is `patience` rounds older, round r is the last.
+
+    Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
+    line of rounds.jsonl: {"round", "mean_validation_bce", "sites": {name: loss},
+    "validate_seconds", "train_seconds"}, null where there is none.
+
+    Args:
+        site: Whose data to train with, e.g. a `PooledSite`.
+        options: How to train; a round is `options.epochs` passes.
+        initial: Checkpoint to start from: a body, and columns of any classes.
+        measured_at: Name -> site on whose validation split models are measured; each has the
+            classes of `site`.
+        rounds: How many at most.
+        patience: Rounds without a better model after which to stop. Default 0: never.
+        at_least: Rounds before which not to stop. Default 0.
+        out: Folder; made where it is not there.
+        facts: For the manifests, beside what those of a federated run hold.
+        progress: Called as progress(rounds made, rounds).
+
+    Raises:
+        SoloTrainingError: No model could be measured.
+        SiteError: The initial checkpoint does not fit the site's network.
+        StrategyError: Nor the strategy; see `strategy.check_start`.
+    """
+    from surgical_aggregation.site.training.trainer import LocalTraining
+
+    training = LocalTraining(site, options)
+    warmed_up = _start(training, initial)
+    splits = {name: measured_at[name].data("validation") for name in sorted(measured_at)}
+    out.mkdir(parents=True, exist_ok=True)
+    best: dict[str, Any] = {}
+    round_, last = 0, rounds
+    with (out / ROUNDS_FILE).open("w", encoding="utf-8") as record:
+        while round_ <= last:
+            began = time.monotonic()
+            losses = _losses(training, splits)
+            loss = fmean(losses.values())
+            if loss < best.get("value", math.inf) and not (warmed_up and round_ == 0):
+                best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
+            measured = time.monotonic()
+            manifest = _manifest(initial, training.classes, list(splits), round_)
+            manifest |= {**facts, "best": best} if best else facts
+            model = Checkpoint(_variables(training), manifest)
+            if best.get("round") == round_:
+                save(model, out / BEST_FILE)
+            save(model, out / LAST_FILE)
+            saved = time.monotonic()
+            if round_ < last:
+                training.train()
+            line = {
+                "round": round_,
+                "mean_validation_bce": _or_none(loss),
+                "sites": {name: _or_none(value) for name, value in losses.items()},
+                "validate_seconds": measured - began,
+                "train_seconds": time.monotonic() - saved if round_ < last else None,
+            }
+            record.write(json.dumps(line) + "\n")
+            record.flush()
+            if round_ < last:
+                progress(round_ + 1, rounds)
+            if round_ >= at_least and patience and best and round_ - best["round"] >= patience:
+                last = min(last, round_ + 1)
+            round_ += 1
+    if not best:
+        raise SoloTrainingError(
+            f"no model of {round_} rounds has a validation loss that can be compared; see "
+            f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
+        )
+
+
+def _start(training: LocalTraining, initial: Checkpoint) -> bool:
+    """Take over the initial model; whether columns had to be warmed up."""
+    body, held = wire.split(initial.variables)
+    check_start(training.options.strategy, training.model.kinds, body)
+    training.receive(body, {name: held[name] for name in training.classes if name in held})
+    unknown = training.unknown(held)
+    if unknown:
+        training.warm_up(unknown)
+    return bool(unknown)
+
+
+def _losses(training: LocalTraining, splits: Mapping[str, tf.data.Dataset]) -> dict[str, float]:
+    """Site -> validation loss; NaN where it is not defined."""
+    measured = {
+        name: training.model.evaluate(data, training.classes) for name, data in splits.items()
+    }
+    return {name: values.get("bce", math.nan) for name, values in measured.items()}
+
+
+def _variables(training: LocalTraining) -> dict[str, Array]:
+    variables = training.variables().items()
+    body = {path: value for path, value in variables if not path.startswith(f"{HEAD_LAYER}/")}
+    return wire.join(body, columns(training.head()))
+
+
+def _manifest(
+    initial: Checkpoint, classes: tuple[str, ...], sites: list[str], round_: int
+) -> dict[str, Any]:
+    """What is known of the model of a round, as of a federated run's."""
+    before = initial.manifest.get("classes", {})
+    taught = {
+        name: {"sites": sites, "last_round": round_ - 1} if round_ else before[name]
+        for name in classes
+        if round_ or name in before
+    }
+    facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
+    return {**facts, "classes": taught, "round": round_}
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,186 @@
+"""A hospital of the chest X-ray study: what its site file says, as a `Site`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cxr_study.common import progress
+from cxr_study.data.images.labelled_images import LabelledImages
+from cxr_study.data.labels.label_table import classes as class_columns
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.data.sites.site_data import SiteImages, SiteLabels, load_images, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.phantom.cached_phantom import embedded_study
+from cxr_study.training.augmentation_ranges import amplitudes
+from surgical_aggregation.site.contract.site import Site, SiteError, Split
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    import keras
+    import tensorflow as tf
+
+OTHER_CLASSES = {"absent": 0.0, "unknown": np.nan}
+"""Label of a class of the union that a site does not label itself."""
+
+
+class ChestXraySite(Site):
+    """Classes, model and data of one hospital.
+
+    Args:
+        site: Name of the site; its site file is <sites>/<site>.yaml.
+        sites: Folder of site files, at the site. Default None: the one that the site's policy names
+            with 'site_files'; without a policy the embedded phantom study, made on first use, whose
+            sites are "nih" and "chexpert".
+        backbone: See `model.build`; the same at every site. Default "small_densenet".
+        image_size: Side of the input, pixels; the same at every site. Default 64.
+        hidden: See `model.build`; the same at every site. Default 0.
+        batch_size: Default 64 (the papers).
+        augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`. Default
+            "radiology".
+        other_classes: What becomes of the union's classes that the site does not label. "omit"
+            (default): the head has the site's own classes only (surgical aggregation, personalised
+            heads). Else it has a unit for each class of the union, and those that the site does
+            not label count as negative, "absent" (vanilla), or are left out of loss and metrics,
+            "unknown" (partial loss).
+        union: Classes of the union, by comma. Default "": those of NIH and CheXpert.
+        seed: Of shuffling and augmentation, 0 or more. Default 0.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        sites: str | None = None,
+        backbone: str = "small_densenet",
+        image_size: int = 64,
+        hidden: int = 0,
+        batch_size: int = 64,
+        augmentation: str = "radiology",
+        other_classes: str = "omit",
+        union: str = "",
+        seed: int = 0,
+    ):
+        super().__init__()
+        self.site = site
+        self.sites = sites
+        self.backbone = backbone
+        self.image_size = image_size
+        self.hidden = hidden
+        self.batch_size = batch_size
+        self.augmentation = augmentation
+        self.other_classes = other_classes
+        self.union = union
+        self.seed = seed
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes of the site file, or of the union."""
+        held = tuple(class_columns(self.labels.table))
+        if self.other_classes == "omit":
+            return held
+        if self.other_classes not in OTHER_CLASSES:
+            raise SiteError(
+                f"other_classes must be one of {('omit', *OTHER_CLASSES)}; got "
+                f"{self.other_classes!r}."
+            )
+        union = _names(self.union) if self.union else UNION_CLASSES
+        strange = [name for name in held if name not in union]
+        if strange:
+            whose = "that the job names" if self.union else "of NIH and CheXpert"
+            raise SiteError(
+                f"{self._file}: a union head predicts the {len(union)} classes {whose}; the site "
+                f"also labels {', '.join(strange)}. Name the classes to use with the key "
+                "'classes', or all sites' classes with the job's knob 'union'."
+            )
+        return union
+
+    def model(self) -> keras.Model:
+        """The network, with a unit for each class."""
+        from cxr_study.training.network import build
+
+        return build(
+            self.backbone, len(self.classes), image_size=self.image_size, hidden=self.hidden
+        )
+
+    def labelled_images(self, split: Split) -> LabelledImages:
+        """Images of a split, decoded once and kept, with the labels of `classes`.
+
+        Raises:
+            SiteError: The split is empty.
+        """
+        table = self._images.table
+        chosen = np.flatnonzero(table["split"] == split)
+        if not chosen.size:
+            raise SiteError(
+                f"{self._file}: the {split} split needs at least one image; it has none. "
+                f"Make the split file anew: surgagg data split {self._file}"
+            )
+        labels = table.iloc[chosen].reindex(
+            columns=list(self.classes), fill_value=OTHER_CLASSES.get(self.other_classes)
+        )
+        return LabelledImages(
+            self._images.pixels, self._images.rows[chosen], labels.to_numpy(np.float32)
+        )
+
+    @cached_property
+    def training_labels(self) -> NDArray[np.float32]:
+        """Labels of the training split, of which no batch has to be made; see `Site`."""
+        return self.labelled_images("train").labels
+
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
+        """Batches of a split; see `Site.data`."""
+        return self.batches(self.labelled_images(split), training=training, first_pass=first_pass)
+
+    def batches(
+        self, images: LabelledImages, *, training: bool, first_pass: int
+    ) -> tf.data.Dataset:
+        """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
+        from cxr_study.training.input_pipeline import dataset
+
+        amplitudes(self.augmentation)  # also where nothing is augmented: refuse before training
+        return dataset(
+            images.pixels,
+            images.labels,
+            rows=images.rows,
+            batch_size=self.batch_size,
+            shuffle_seed=self.seed if training else None,
+            augmentation=self.augmentation if training else "none",
+            seed=self.seed,
+            first_pass=first_pass,
+        )
+
+    @cached_property
+    def _file(self) -> Path:
+        """Path of the site file, which exists."""
+        given = self.sites or self.policy.site_files
+        folder = Path(given) if given else embedded_study().sites
+        file = folder / f"{self.site}.yaml"
+        if not file.is_file():
+            names = sorted(path.stem for path in folder.glob("*.yaml"))
+            where = f"{folder} has" if given else "no folder is given; the phantom study has"
+            raise SiteError(
+                f"site file {file} does not exist; {where} sites {names}. Give the folder of your "
+                "site files: --site-files (the knob 'sites'), the variable CXR_SITES where the "
+                "client starts, or 'site_files' in the site's local/privacy.json."
+            )
+        return file
+
+    @cached_property
+    def labels(self) -> SiteLabels:
+        """What the site file and the files it names say about the site's images."""
+        return load_labels(read_site_file(self._file))
+
+    @cached_property
+    def _images(self) -> SiteImages:
+        with progress.bar(f"{self.site}: decoding images") as report:
+            return load_images(self.labels, self.image_size, progress=report)
+
+
+def _names(union: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in union.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise SiteError(f"union needs different class names, by comma; got {union!r}.")
+    return names

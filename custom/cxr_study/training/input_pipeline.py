@@ -1,0 +1,124 @@
+"""Feed grey images and labels to Keras: shuffled, augmented, normalised, batch by batch."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import tensorflow as tf
+
+from cxr_study.data.images.image_rows import ImageRows
+from cxr_study.training.augmentation import augment
+from cxr_study.training.augmentation_ranges import Amplitudes, amplitudes
+
+_MEAN = (0.485, 0.456, 0.406)  # of ImageNet, red green blue
+_SD = (0.229, 0.224, 0.225)
+
+
+def dataset(
+    images: np.ndarray | ImageRows,
+    labels: np.ndarray,
+    *,
+    batch_size: int,
+    rows: np.ndarray | None = None,
+    shuffle_seed: int | None = None,
+    augmentation: str = "none",
+    seed: int = 0,
+    first_pass: int = 0,
+) -> tf.data.Dataset:
+    """Build the dataset of one split.
+
+    Pixels are scaled to [0, 1], repeated over three channels and normalised with the mean and
+    standard deviation of ImageNet, as in the papers. Pixels stay uint8 until their batch is made.
+
+    The order and the augmentation of a pass follow from the seeds and the number of the pass alone,
+    bit for bit. The first iteration over the dataset is pass `first_pass`, the second the next, and
+    so on, also where one was broken off; so training goes on where another process stopped.
+
+    Args:
+        images: uint8, shape (n, side, side), or (m, side, side) with `rows`; may be memory-mapped.
+        labels: float32, shape (n, classes); NaN goes through unchanged.
+        batch_size: Images per batch; the last batch may be smaller.
+        rows: Row of `images` for each row of `labels`, shape (n,), so that a few of many images
+            need not be copied; omitted, image i belongs to row i of the labels.
+        shuffle_seed: Every pass in a new order that follows from this seed, 0 or more; None keeps
+            the order.
+        augmentation: One of `augmentation.AUGMENTATIONS`, anew in every pass. Default "none".
+        seed: Seed of the augmentation, 0 or more.
+        first_pass: Number of the first iteration's pass.
+
+    Returns:
+        Batches of (float32 (b, side, side, 3), float32 (b, classes)).
+
+    Raises:
+        ValueError: Images and labels differ in number, the images are not uint8 squares, `rows`
+            points outside of them, or the augmentation is unknown.
+    """
+    labels = np.asarray(labels, dtype=np.float32)
+    rows = np.arange(len(images)) if rows is None else np.asarray(rows)
+    _check(images, labels, rows)
+    most = amplitudes(augmentation)
+    side, classes = images.shape[1], labels.shape[1]
+
+    def gather(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return images[rows[chosen]], labels[chosen]
+
+    def batch(chosen: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        pixels, truth = tf.numpy_function(gather, [chosen], (tf.uint8, tf.float32), stateful=False)
+        pixels = tf.ensure_shape(pixels, (None, side, side))
+        if most != Amplitudes():
+            pixels = augment(pixels, noise, most)
+        return _normalise(pixels), tf.ensure_shape(truth, (None, classes))
+
+    chosen = _passes(len(rows), batch_size, shuffle_seed, seed, first_pass)
+    return chosen.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _passes(
+    images: int, batch_size: int, shuffle_seed: int | None, seed: int, first_pass: int
+) -> tf.data.Dataset:
+    """Which images make up each batch of a pass, and the two integers that seed its noise."""
+    passes = count(first_pass)
+    batches = -(-images // batch_size)
+
+    def draw(_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        number = next(passes)
+        order = np.arange(images)
+        if shuffle_seed is not None:
+            order = np.random.default_rng([shuffle_seed, number]).permutation(images)
+        noise = np.random.default_rng([seed, number, 1]).integers(2**63, size=(batches, 2))
+        return order, noise
+
+    def a_pass(element: tf.Tensor) -> tf.data.Dataset:
+        # Called once per iteration. TensorFlow, told that it has a state, would run all that comes
+        # after it in one thread; it cannot take it for a constant, for it has an argument.
+        order, noise = tf.numpy_function(draw, [element], (tf.int64, tf.int64), stateful=False)
+        slices = tf.data.Dataset.from_tensor_slices
+        order, noise = tf.ensure_shape(order, (images,)), tf.ensure_shape(noise, (batches, 2))
+        return tf.data.Dataset.zip((slices(order).batch(batch_size), slices(noise)))
+
+    known = tf.data.experimental.assert_cardinality(batches)
+    return tf.data.Dataset.range(1).flat_map(a_pass).apply(known)
+
+
+def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray) -> None:
+    if images.dtype != np.uint8 or len(images.shape) != 3 or images.shape[1] != images.shape[2]:
+        raise ValueError(
+            f"images need to be uint8 (n, side, side); got {images.dtype} {images.shape}."
+        )
+    if len(rows) and not 0 <= np.min(rows) <= np.max(rows) < len(images):
+        raise ValueError(
+            f"rows need to be from 0 to {len(images) - 1}, one image each; got {np.min(rows)} to "
+            f"{np.max(rows)}."
+        )
+    if labels.ndim != 2 or len(labels) != len(rows):
+        raise ValueError(
+            f"labels need shape ({len(rows)}, classes), one row per image; got {labels.shape}."
+        )
+
+
+def _normalise(pixels: tf.Tensor) -> tf.Tensor:
+    """Turn uint8 (b, side, side) into float32 (b, side, side, 3)."""
+    # There are 256 results; to look them up is several times faster than to compute each pixel's.
+    levels = (tf.range(256, dtype=tf.float32)[:, None] / 255 - _MEAN) / _SD
+    return tf.gather(levels, tf.cast(pixels, tf.int32))

@@ -1,0 +1,101 @@
+"""The network: a DenseNet body and the dense head, one sigmoid unit per class."""
+
+from __future__ import annotations
+
+import keras
+from keras import layers
+
+from cxr_study.training.backbones import BACKBONES
+
+
+class ModelError(ValueError):
+    """A network cannot be built as asked."""
+
+
+def build(
+    backbone: str,
+    classes: int,
+    *,
+    image_size: int,
+    hidden: int = 0,
+    weights: str | None = None,
+) -> keras.Model:
+    """Build the network.
+
+    Args:
+        backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), a
+            DenseNet of 0.1 million for CPUs and small images, or one of 1,500, which starts
+            at once and learns little: to see whether a job runs.
+        classes: Units of the head.
+        image_size: Side of the square input of three channels, pixels.
+        hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, as in the papers'
+            released code (256 there); default 0, none, as in the papers' text.
+        weights: Of the body: None (random), "imagenet" (DenseNet121 only; downloaded by Keras), or
+            the path of a Keras weights file of the backbone without its top.
+
+    Returns:
+        Uncompiled model; inputs float32 (batch, size, size, 3) normalised to ImageNet statistics,
+        outputs float32 probabilities (batch, classes), last layer called "head".
+
+    Raises:
+        ModelError: The backbone is unknown, or the weights cannot be had.
+    """
+    if backbone not in BACKBONES:
+        raise ModelError(f"backbone must be one of {BACKBONES}; got {backbone!r}.")
+    shape = (image_size, image_size, 3)
+    try:
+        if backbone == "densenet121":
+            body = keras.applications.DenseNet121(
+                include_top=False, weights=weights, input_shape=shape, pooling="avg"
+            )
+        else:
+            body = _small_densenet(shape, **_SIZES[backbone])
+            if weights is not None:
+                body.load_weights(weights)
+    except Exception as error:  # Keras raises bare exceptions of many kinds here
+        raise ModelError(
+            f"{backbone} at {image_size} pixels with weights {weights!r} cannot be built: {error} "
+            "Give the path of weights that Keras saved from this backbone without its top; where "
+            "this machine cannot download, fetch them elsewhere."
+        ) from error
+    features = body.output
+    if hidden:
+        features = layers.Dense(hidden, activation="relu", name="hidden")(features)
+        features = layers.Dropout(0.3, name="hidden_dropout")(features)
+    # float32 in mixed precision too: in float16 a rare class's probability would round to 0.
+    head = layers.Dense(classes, activation="sigmoid", dtype="float32", name="head")
+    return keras.Model(body.inputs, head(features), name=backbone)
+
+
+_SIZES = {
+    "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
+    "tiny_densenet": {"stem": 8, "growth": 8, "depth": 1, "blocks": 1},
+}
+
+
+def _small_densenet(
+    shape: tuple[int, int, int], *, stem: int, growth: int, depth: int, blocks: int
+) -> keras.Model:
+    """DenseNet's wiring (Huang et al., CVPR 2017) without bottlenecks, small enough for a CPU."""
+    inputs = keras.Input(shape)
+    x = layers.Conv2D(stem, 5, strides=2, padding="same", use_bias=False, name="stem_conv")(inputs)
+    x = layers.BatchNormalization(name="stem_bn")(x)
+    x = layers.ReLU(name="stem_relu")(x)
+    x = layers.MaxPooling2D(2, name="stem_pool")(x)
+    for block in range(1, blocks + 1):
+        for layer in range(1, depth + 1):
+            name = f"block{block}_layer{layer}"
+            y = layers.BatchNormalization(name=f"{name}_bn")(x)
+            y = layers.ReLU(name=f"{name}_relu")(y)
+            y = layers.Conv2D(growth, 3, padding="same", use_bias=False, name=f"{name}_conv")(y)
+            x = layers.Concatenate(name=f"{name}_concat")([x, y])
+        if block < blocks:
+            x = layers.BatchNormalization(name=f"transition{block}_bn")(x)
+            x = layers.ReLU(name=f"transition{block}_relu")(x)
+            half = x.shape[-1] // 2
+            x = layers.Conv2D(half, 1, use_bias=False, name=f"transition{block}_conv")(x)
+            x = layers.AveragePooling2D(2, name=f"transition{block}_pool")(x)
+    x = layers.BatchNormalization(name="final_bn")(x)
+    x = layers.ReLU(name="final_relu")(x)
+    x = layers.GlobalAveragePooling2D(name="final_pool")(x)
+    return keras.Model(inputs, x)

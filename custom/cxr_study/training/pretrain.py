@@ -1,0 +1,71 @@
+"""Pre-trains the small DenseNet on source pictures: the embedded stand-in for ImageNet."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from cxr_study.common import progress
+from cxr_study.phantom.pretraining_images import SOURCE_CATEGORIES, source_images
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+
+IMAGES = 4000
+EPOCHS = 6
+
+
+def pretrained_body(
+    *, images: int = IMAGES, epochs: int = EPOCHS, size: int = 64, seed: int = 0
+) -> Checkpoint:
+    """Train a small DenseNet to tell the categories of source pictures apart; keep its body.
+
+    Args:
+        images: Number of source pictures.
+        epochs: Passes over them.
+        size: Side of the pictures, pixels.
+        seed: Of pictures, initial weights and order.
+
+    Returns:
+        Checkpoint of the body; the manifest says how it was made and how well it did on pictures
+        that it had not seen.
+    """
+    import keras
+
+    from cxr_study.training.input_pipeline import dataset
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
+
+    pictures, categories = source_images(images + images // 10, seed=seed, size=size)
+    wanted = np.eye(len(SOURCE_CATEGORIES), dtype=np.float32)[categories]
+    train = dataset(pictures[:images], wanted[:images], batch_size=64, shuffle_seed=seed)
+    unseen = dataset(pictures[images:], wanted[images:], batch_size=64)
+    model = build("small_densenet", len(SOURCE_CATEGORIES), image_size=size)
+    softmax = keras.Model(
+        model.inputs,
+        keras.layers.Dense(len(SOURCE_CATEGORIES), activation="softmax")(
+            model.get_layer("head").input
+        ),
+    )
+    softmax.compile(
+        keras.optimizers.Adam(2e-3), loss="categorical_crossentropy", metrics=["accuracy"]
+    )
+    with progress.bar("pre-training epochs") as report:
+        count = keras.callbacks.LambdaCallback(on_epoch_end=lambda e, logs: report(e + 1, epochs))
+        softmax.fit(train, epochs=epochs, shuffle=False, verbose=0, callbacks=[count])
+    accuracy = float(softmax.evaluate(unseen, verbose=0, return_dict=True)["accuracy"])
+    return initial_body(
+        model,
+        backbone="small_densenet",
+        image_size=size,
+        weights="source pictures",
+        source_accuracy=accuracy,
+        seed=seed,
+    )
+
+
+if __name__ == "__main__":
+    from surgical_aggregation.site.training.tensorflow_setup import configure, cores
+
+    configure(threads=cores(), seed=0)
+    save(pretrained_body(), Path(sys.argv[1]))

@@ -1,0 +1,102 @@
+import json
+import shutil
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from cxr_study.cli import main as cli
+from cxr_study.cli.report import make_report
+from cxr_study.reports.run import console as summary_console
+from cxr_study.reports.run import finished_report
+from cxr_study.runs.finished_run import downloaded_run, write_facts
+from cxr_study.runs.results import ResultsError
+from tiny_job import JOBS
+
+
+@pytest.fixture
+def downloaded(tmp_path):
+    """Makes a downloaded job with what its sites measured."""
+
+    def make(job="surgical", results=True):
+        folder = tmp_path / "1234"
+        shutil.copytree(JOBS / job, folder / "job" / job)
+        (folder / "workspace/cross_site_val").mkdir(parents=True)
+        if results:
+            measured = {"nih": {"SRV_best": {"auroc/Edema": 0.75, "bce/Edema": 0.5}}}
+            path = folder / "workspace/cross_site_val/cross_val_results.json"
+            path.write_text(json.dumps(measured))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """The runs that were reported in full, with the folder of the report."""
+    runs = []
+
+    def report(run, folder, *, title, console):
+        runs.append((run, folder))
+        return "summary", folder / "report.html"
+
+    monkeypatch.setattr(finished_report, "report", report)
+    monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print(summary))
+    return runs
+
+
+def printed(run, folder):
+    console = Console(file=StringIO(), width=100)
+    make_report(run, folder, "title", console)()
+    return console.file.getvalue()
+
+
+class TestMakeReport:
+    def test_with_the_sites_data_it_is_the_full_one(self, downloaded, full, tmp_path):
+        said = printed(downloaded_run(downloaded(), None), tmp_path / "report")
+        assert full[0][1] == tmp_path / "report"
+        assert "summary" in said and str(tmp_path / "1234/workspace/models") in said
+
+    def test_without_it_is_what_the_sites_measured(self, downloaded, full, tmp_path):
+        run = downloaded_run(downloaded(), None, elsewhere=True)
+        assert "0.750" in printed(run, tmp_path / "report")
+        assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
+        assert full == []
+
+    def test_of_an_encrypted_model_it_is_what_the_sites_measured(self, downloaded, full, tmp_path):
+        assert "0.750" in printed(downloaded_run(downloaded("surgical_he"), None), tmp_path)
+        assert full == []
+
+    def test_of_a_job_that_measures_no_model_it_is_the_place(self, downloaded, full, tmp_path):
+        folder = downloaded("census", results=False)
+        assert printed(downloaded_run(folder, None), tmp_path).split() == [
+            "results", str(folder / "workspace"),
+        ]  # fmt: skip
+
+    def test_a_run_without_results_is_refused(self, downloaded, full, tmp_path):
+        with pytest.raises(ResultsError, match="holds no result of a test split"):
+            printed(downloaded_run(downloaded(results=False), None, elsewhere=True), tmp_path)
+
+
+class TestCommand:
+    def call(self, *arguments):
+        called = CliRunner().invoke(cli.app, ["report", *map(str, arguments)])
+        assert called.exit_code == 0, called.output
+        return called.output
+
+    def test_a_runs_folder_says_itself_what_it_holds(self, full, tmp_path):
+        shutil.copytree(JOBS / "surgical", tmp_path / "job")
+        write_facts(tmp_path, tmp_path / "files", ["1"])
+        self.call(tmp_path)
+        run, folder = full[0]
+        assert run.site_files == tmp_path / "files" and folder == tmp_path / "report"
+
+    def test_of_a_download_it_is_said_where_the_data_is(self, downloaded, full, tmp_path):
+        folder = downloaded()
+        self.call(folder)
+        assert full == []
+        self.call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
+        self.call(folder, "--phantom")
+        assert [run.site_files for run, _ in full] == [tmp_path, None]
+        assert [out for _, out in full] == [tmp_path / "out", folder / "report"]

@@ -1,0 +1,103 @@
+import json
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from cxr_study.cli import main as cli
+from cxr_study.cli import submit
+from cxr_study.data.sites.site_file import SiteFileError
+from cxr_study.deployment import deployed_run, flare_session
+from cxr_study.deployment.flare_session import SessionError
+from cxr_study.jobs import job_folder
+from tiny_job import JOBS
+
+
+@pytest.fixture
+def submitted(monkeypatch):
+    """What was run, by which kit; a kit called "bad" is not let in."""
+    runs = []
+
+    class Session:
+        def __init__(self, kit, patience, on_wait):
+            self.kit = kit
+            self.patience = patience
+            on_wait(patience)
+
+        def __enter__(self):
+            if self.kit.name == "bad":
+                raise SessionError("it is not let in.")
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    def run(deployed, session, steps):
+        runs.append((deployed, session.kit, session.patience))
+        return (deployed.folder / "1/workspace", deployed.folder / "2/workspace")
+
+    def report(run, folder, title, to):
+        runs.append((run, folder))
+        return lambda: None
+
+    monkeypatch.setattr(flare_session, "FlareSession", Session)
+    monkeypatch.setattr(deployed_run, "run", run)
+    monkeypatch.setattr(submit, "make_report", report)
+    return runs
+
+
+@pytest.fixture
+def call(tmp_path):
+    def call(*arguments, kit="lead"):
+        base = ["submit", JOBS / "surgical", "--kit", tmp_path / kit, "--out", tmp_path / "out"]
+        return CliRunner().invoke(cli.app, [*map(str, base), *map(str, arguments)])
+
+    return call
+
+
+def test_a_copy_with_the_knobs_is_run_and_what_came_home_is_on_record(submitted, call, tmp_path):
+    asked = ("--set", "num_rounds=3", "--retries", "1", "--patience", "90")
+    done = call("--sites", "a,b", *asked)
+    assert done.exit_code == 0, done.output
+    assert "the server does not answer; waiting for up to 90 s" in done.output
+    (deployed, kit, patience), (run, folder) = submitted
+    assert patience == 90
+    assert kit == tmp_path / "lead" and deployed.retries == 1 and deployed.places == {}
+    assert job_folder.knobs(deployed.job)["num_rounds"] == 3
+    assert job_folder.sites(deployed.job) == ("a", "b")
+    assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
+    assert run.elsewhere and folder == tmp_path / "out/report"
+
+
+def test_with_the_sites_data_the_report_may_be_full(submitted, call, tmp_path):
+    keys = {"dataset": "nih", "labels": "labels.csv", "images": "images", "split": "split.csv"}
+    (tmp_path / "images").mkdir()
+    for file in ("labels.csv", "split.csv"):
+        (tmp_path / file).touch()
+    for site in ("nih", "chexpert"):
+        (tmp_path / f"{site}.yaml").write_text(yaml.safe_dump(keys))
+    assert call("--site-files", tmp_path).exit_code == 0
+    run, _ = submitted[1]
+    assert run.site_files == tmp_path and not run.elsewhere
+
+
+def test_nothing_is_submitted_or_removed_for_site_files_that_are_unusable(
+    submitted, call, tmp_path
+):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/job").mkdir()
+    done = call("--site-files", tmp_path, "--force")
+    assert isinstance(done.exception, SiteFileError) and "nih.yaml does not" in str(done.exception)
+    assert submitted == [] and (tmp_path / "out/job").is_dir()
+
+
+def test_nothing_is_removed_for_a_kit_that_does_not_work(submitted, call, tmp_path):
+    assert call().exit_code == 0
+    assert isinstance(call("--force", kit="bad").exception, SessionError)
+    assert (tmp_path / "out/run.json").is_file()
+
+
+def test_a_folder_that_is_there_is_not_written_into(submitted, call, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert "needs a new folder" in str(call().exception)
+    assert submitted == []

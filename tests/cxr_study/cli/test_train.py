@@ -1,0 +1,143 @@
+"""`surgagg train`, as a person calls it, on a phantom of a few small images."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from body_statistics import with_statistics
+from cxr_study.cli import train
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.training.network import build
+from surgical_aggregation.checkpoints.checkpoint import load, save
+from surgical_aggregation.site.contract.architecture import initial_body
+from surgical_aggregation.wire import variables as wire
+from typed import Typist, typed
+
+SMALL = [
+    "--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1",
+    "--set", "backbone=tiny_densenet",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def surgagg(tmp_path_factory):
+    """The console script, in a folder with a phantom and an initial body."""
+    home = tmp_path_factory.mktemp("surgagg")
+    write_phantom(home / "phantom", images_per_site=60, size=16)
+    body = with_statistics(initial_body(build("tiny_densenet", 1, image_size=16)))
+    save(body, home / "body.npz")
+    return Typist(home)
+
+
+@pytest.fixture(scope="module")
+def trained(surgagg):
+    """Each site alone, one of them at a rate of its own, and both together, side by side."""
+    alone = ["individual", "--rounds", 1, "--set", "nih:learning_rate=0", "--out", "alone", *SMALL]
+    together = ["centralised-partial", "--rounds", 2, "--patience", 1, "--out", "both", *SMALL]
+    with ThreadPoolExecutor() as pool:
+        calls = [
+            pool.submit(surgagg, "train", *arguments, "--site-files", "phantom/sites")
+            for arguments in (alone, together)
+        ]
+    return [call.result() for call in calls]
+
+
+def test_each_site_alone_has_a_model_of_its_own_classes(trained, surgagg):
+    assert trained[0].code == 0, trained[0].err
+    for site, classes in (("nih", NIH_CLASSES), ("chexpert", CHEXPERT_CLASSES)):
+        model = load(surgagg.home / "alone" / site / "best.npz")
+        assert wire.classes_of(model.variables) == tuple(sorted(classes))
+        assert model.manifest["method"] == "individual"
+        assert model.manifest["strategy"] == "fedbn+"
+
+
+def test_a_knob_of_one_site_is_that_sites(trained, surgagg):
+    start, _ = wire.split(load(surgagg.home / "body.npz").variables)
+    same = {
+        site: all(
+            (load(surgagg.home / "alone" / site / "last.npz").variables[path] == value).all()
+            for path, value in start.items()
+        )
+        for site in ("nih", "chexpert")
+    }
+    assert same == {"nih": True, "chexpert": False}
+
+
+def test_both_together_have_one_model_of_all_classes(trained, surgagg):
+    assert trained[1].code == 0, trained[1].err
+    model = load(surgagg.home / "both" / "last.npz")
+    assert wire.classes_of(model.variables) == tuple(sorted(UNION_CLASSES))
+    assert model.manifest["method"] == "centralised-partial"
+    assert model.manifest["round"] == 2
+
+
+def test_it_ends_with_a_table_of_what_can_be_said_and_the_paths(trained):
+    alone, both = (call.out for call in trained)
+    assert "of 14 " in alone and "of 13 " in alone and "lacks" not in alone
+    assert "of 20 " in both and "lacks" in both
+    assert "models   alone/nih" in alone and "models   both" in both
+
+
+class TestMistakes:
+    """Each is refused before anything is trained."""
+
+    @pytest.fixture
+    def call(self, surgagg, monkeypatch):
+        monkeypatch.chdir(surgagg.home)
+        monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
+        monkeypatch.setattr(train.baseline_run, "train", lambda *_: pytest.fail("it trained"))
+        return lambda *arguments, **options: train.train(
+            *arguments,
+            **{"site_files": Path("phantom/sites"), "out": Path("refused"), **options},
+        )
+
+    @pytest.mark.parametrize(
+        ("method", "options", "message"),
+        [
+            ("centralized", {}, "no method 'centralized'"),
+            ("centralised", {"knobs": ["min_clients=1"]}, "no knob 'min_clients'"),
+            ("centralised", {"knobs": ["nih:seed=1"]}, "a knob is given for 'nih' alone"),
+            ("individual", {"knobs": ["mayo:seed=1"]}, "a knob is given for 'mayo' alone"),
+            ("individual", {"sites": "nih,nih"}, "different names, by comma; got 'nih,nih'"),
+            ("individual", {"preset": "papers"}, "no preset 'papers'"),
+            ("individual", {"sites": "nih,mayo"}, "mayo.yaml"),
+            ("individual", {"out": Path("phantom")}, "a run needs a new folder; phantom exists"),
+            ("individual", {"out": Path("phantom"), "force": True}, "only what an earlier run"),
+        ],
+    )
+    def test_is_told(self, call, surgagg, method, options, message):
+        with pytest.raises(ValueError, match=message):
+            call(method, **options)
+        assert (surgagg.home / "phantom" / "sites").is_dir()
+
+    def test_ends_the_command_with_one_line_and_code_2(self):
+        call = typed("train", "individual", "--strategy", "fedbn", "--out", "fedbn", *SMALL)
+        assert call.code == 2
+        (line,) = call.err.splitlines()
+        assert line.startswith("surgagg: without a federation the strategy must be fedavg")
+
+
+def test_force_removes_an_earlier_training(surgagg, monkeypatch):
+    monkeypatch.chdir(surgagg.home)
+    monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
+    (surgagg.home / "old" / "nih").mkdir(parents=True)
+    (surgagg.home / "old" / "nih" / "rounds.jsonl").touch()
+    trained = []
+    monkeypatch.setattr(train.baseline_run, "train", lambda run, _: trained.append(run))
+    monkeypatch.setattr(train, "_print", lambda *_: None)
+    train.train(
+        "individual",
+        out=Path("old"),
+        sites="nih",
+        site_files=Path("phantom/sites"),
+        preset="paper",
+        knobs=["image_size=16"],
+        rounds=3,
+        force=True,
+    )
+    assert not (surgagg.home / "old").exists()
+    (run,) = trained
+    assert (run.knobs["num_rounds"], run.knobs["patience"]) == (3, 25)
+    assert (run.knobs["image_size"], run.knobs["augmentation"]) == (16, "paper")

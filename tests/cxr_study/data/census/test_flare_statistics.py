@@ -1,0 +1,121 @@
+import dataclasses
+import traceback
+from pathlib import Path
+
+import pytest
+from pyhocon import ConfigFactory
+
+from cxr_study.data.census import flare_statistics
+from cxr_study.data.census.flare_counts import from_counts
+from cxr_study.data.census.flare_statistics import CensusStatistics
+from cxr_study.jobs import job_folder
+from cxr_study.phantom.writers.write import write_phantom
+from flare import Engine, context
+
+JOB = Path(__file__).parents[4] / "jobs/census"
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    root = tmp_path_factory.mktemp("census") / "phantom"
+    write_phantom(root, images_per_site=120, size=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(root.parent / "cache"))
+        yield str(root / "sites")
+
+
+def counts(statistics):
+    ((dataset, features),) = statistics.features().items()
+    return {f.feature_name: statistics.count(dataset, f.feature_name) for f in features}
+
+
+def test_every_feature_has_a_count_and_all_make_a_shared_census(sites):
+    census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
+    assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
+
+
+def test_a_job_cannot_ask_for_counts_smaller_than_the_site_withholds(sites):
+    assert counts(CensusStatistics("nih", sites, 32, min_count=1))["total: min_count"] == 5
+
+
+def test_small_counts_are_no_features(sites):
+    statistics = CensusStatistics("nih", sites, 32, min_count=12)
+    cells = [
+        n for name, n in counts(statistics).items() if name.startswith(("label", "age", "sex"))
+    ]
+    assert cells and not [n for n in cells if 0 < n < 12]
+
+
+def test_it_touches_no_file_before_it_is_asked(tmp_path):
+    CensusStatistics("nih", str(tmp_path / "nowhere"))
+
+
+def test_a_site_without_a_site_file_is_told(tmp_path):
+    with pytest.raises(ValueError, match=r"nih\.yaml does not exist"):
+        CensusStatistics("nih", str(tmp_path)).features()
+
+
+def test_without_a_folder_the_embedded_study_is_counted(sites, monkeypatch):
+    study = dataclasses.make_dataclass("Study", ["sites"])(Path(sites))
+    monkeypatch.setattr(flare_statistics, "embedded_study", lambda: study)
+    assert CensusStatistics("nih").features()
+
+
+class TestPolicy:
+    @pytest.fixture
+    def statistics(self, tmp_path):
+        def make(sites, **policy):
+            statistics = CensusStatistics("nih", sites, 32)
+            statistics.initialize(context(policy=policy, engine=Engine(tmp_path)))
+            return statistics
+
+        return make
+
+    @pytest.fixture
+    def why(self, tmp_path):
+        """Why a site counts nothing, by its notes; what is raised, FLARE logs with its trace."""
+
+        def asked(statistics):
+            with pytest.raises(ValueError) as raised:
+                statistics.features()
+            told = "".join(traceback.format_exception(raised.value))
+            said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
+            assert said and said not in told
+            assert "this site counts nothing; local_notes/job.txt says why" in told
+            return said
+
+        return asked
+
+    def test_a_site_with_one_counts_nothing_unless_it_says_so(self, sites, statistics, why):
+        assert "a census needs 'report_counts' true" in why(statistics(sites))
+
+    def test_a_withheld_class_is_in_no_feature(self, sites, statistics):
+        features = counts(statistics(sites, report_counts=True, share=["Edema", "Mass"]))
+        assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
+        assert not [name for name in features if "Effusion" in name or "Nodule" in name]
+
+    def test_a_class_with_too_few_positives_is_in_no_feature(self, sites, statistics):
+        all_of_them = counts(statistics(sites, report_counts=True))
+        rare = counts(statistics(sites, report_counts=True, min_positives=12))
+        left = set(from_counts("nih", rare).classes)
+        assert 0 < len(left) < len(from_counts("nih", all_of_them).classes)
+
+    def test_a_site_with_too_few_images_counts_nothing(self, sites, statistics, why):
+        few = statistics(sites, report_counts=True, min_images=1000)
+        assert "'min_images' 1000 training images" in why(few)
+
+    def test_a_site_whose_files_are_not_there_says_where_in_its_notes_alone(self, statistics, why):
+        assert "/nowhere/nih.yaml" in why(statistics("/nowhere", report_counts=True))
+
+    def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites, statistics):
+        own = statistics(None, report_counts=True, site_files=sites)
+        assert counts(own)["total: images"] == 120
+
+    def test_a_malformed_one_is_refused_and_not_ignored(self, sites, statistics, why):
+        assert "'share' needs a list" in why(statistics(sites, report_counts=True, share="Edema"))
+
+
+def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():
+    server = ConfigFactory.parse_file(str(JOB / job_folder.SERVER_CONFIG))
+    (workflow,) = server["workflows"]
+    assert dict(workflow["args"]["statistic_configs"]) == {"count": {}}

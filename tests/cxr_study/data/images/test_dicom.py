@@ -1,0 +1,195 @@
+from io import BytesIO
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image, features
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.encaps import encapsulate
+from pydicom.uid import (
+    MPEG2MPML,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+    JPEG2000Lossless,
+    RLELossless,
+)
+
+from cxr_study.data.images import dicom
+from cxr_study.data.images.dicom import DicomError, grey, is_dicom
+
+
+def dataset(pixels, syntax=ExplicitVRLittleEndian, **elements):
+    pixels = np.atleast_2d(pixels)
+    file = Dataset()
+    file.file_meta = FileMetaDataset()
+    file.file_meta.TransferSyntaxUID = syntax
+    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
+    file.Rows, file.Columns = pixels.shape
+    file.SamplesPerPixel = 1
+    file.PhotometricInterpretation = "MONOCHROME2"
+    file.BitsAllocated = 8 * pixels.itemsize
+    file.BitsStored = file.BitsAllocated if pixels.itemsize == 1 else 12
+    file.HighBit = file.BitsStored - 1
+    file.PixelRepresentation = int(pixels.dtype.kind == "i")
+    file.PixelData = pixels.tobytes() + b"\0" * (pixels.nbytes % 2)
+    for name, value in elements.items():
+        setattr(file, name, value)
+    return file
+
+
+def written(file):
+    data = BytesIO()
+    file.save_as(data, enforce_file_format=True)
+    return data.getvalue()
+
+
+def shown(values, dtype=np.uint16, **elements):
+    return grey(written(dataset(np.array(values, dtype), **elements)))[0].tolist()
+
+
+def lut(entries, first=0, bits=16):
+    item = Dataset()
+    item.LUTDescriptor = [len(entries), first, bits]
+    item.LUTData = entries
+    item["LUTDescriptor"].VR = item["LUTData"].VR = "US"
+    return [item]
+
+
+class TestWindow:
+    def test_the_ends_of_the_window_are_black_and_white(self):
+        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001}  # from 1000 to 2000
+        assert shown([0, 1000, 1200, 2000, 4095], **elements) == [0, 0, 51, 255, 255]
+
+    def test_the_first_of_several_windows_counts(self):
+        elements = {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]}
+        assert shown([1000, 1200, 2000], **elements) == [0, 51, 255]
+
+    def test_the_window_is_in_rescaled_units(self):
+        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001, "RescaleSlope": 2}
+        assert shown([600, 700, 1100], RescaleIntercept=-200, **elements) == [0, 51, 255]
+
+    def test_a_negative_slope_turns_the_image_round(self):
+        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001, "RescaleSlope": -1}
+        assert shown([4000, 2800, 2000], RescaleIntercept=4000, **elements) == [0, 51, 255]
+
+    def test_a_sigmoid_has_half_grey_at_its_centre(self):
+        elements = {"WindowCenter": 1500, "WindowWidth": 100, "VOILUTFunction": "SIGMOID"}
+        assert shown([0, 1500, 4095], **elements) == [0, 128, 255]
+
+    def test_signed_pixels_keep_their_sign(self):
+        elements = {"WindowCenter": 0.5, "WindowWidth": 1001}  # from -500 to 500
+        assert shown([-2000, -300, 500], np.int16, **elements) == [0, 51, 255]
+
+
+class TestWithoutWindow:
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
+    def test_least_and_greatest_value_are_black_and_white(self, dtype):
+        assert shown([100, 110, 102, 104], dtype) == [0, 255, 51, 102]
+
+    def test_negative_values_are_darker_and_a_negative_slope_turns_the_image_round(self):
+        assert shown([-100, 0, -80], np.int16) == [0, 255, 51]
+        assert shown([100, 0, 80], RescaleSlope=-1, RescaleIntercept=0) == [0, 255, 51]
+
+    def test_values_of_one_kind_are_black(self):
+        assert shown([7, 7]) == [0, 0]
+
+    def test_an_empty_window_is_none(self):
+        assert shown([100, 110], WindowCenter=None, WindowWidth=None) == [0, 255]
+
+    def test_padding_is_black_and_counts_for_nothing(self):
+        assert shown([100, 110, 4095], PixelPaddingValue=4095) == [0, 255, 0]
+        padding = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
+        assert shown([100, 110, 4000, 4050, 4095], **padding) == [0, 255, 0, 0, 0]
+        padding["PhotometricInterpretation"] = "MONOCHROME1"
+        assert shown([100, 110, 4000], **padding) == [255, 0, 0]
+
+
+class TestTables:
+    def test_the_table_goes_before_the_window(self):
+        steps = {"VOILUTSequence": lut([0, 1000, 250], first=10, bits=10)}
+        assert shown([5, 10, 11, 12, 13], **steps) == [0, 0, 255, 64, 64]
+        assert shown([10, 11], WindowCenter=11, WindowWidth=1, **steps) == [0, 255]
+
+    @pytest.mark.parametrize("name", ["VOILUTSequence", "ModalityLUTSequence"])
+    @pytest.mark.parametrize(("bits", "step"), [(8, 16), (12, 1)])
+    def test_tables_of_4096_entries_of_any_depth(self, name, bits, step):
+        table = lut([i // step for i in range(4096)], bits=bits)
+        assert shown([0, 1024, 4095], **{name: table}) == [0, 64, 255]
+
+    def test_an_inverting_table_inverts(self):
+        assert shown([0, 1, 2], VOILUTSequence=lut([20, 10, 0])) == [255, 128, 0]
+
+    def test_the_table_is_looked_up_with_rescaled_values(self):
+        elements = {"RescaleSlope": 1, "RescaleIntercept": -10}
+        assert shown([10, 11, 12], VOILUTSequence=lut([0, 20, 100]), **elements) == [0, 51, 255]
+        elements["RescaleIntercept"] = 2**16  # above all entries, so all are the last
+        assert shown([0, 1, 2], VOILUTSequence=lut([0, 20, 100]), **elements) == [255, 255, 255]
+
+
+def test_monochrome1_is_inverted():
+    elements = {"PhotometricInterpretation": "MONOCHROME1"}
+    assert shown([100, 110, 102], **elements) == [255, 0, 204]
+    elements |= {"WindowCenter": 1500.5, "WindowWidth": 1001}
+    assert shown([1000, 1200, 2000], **elements) == [255, 204, 0]
+
+
+def test_rows_and_columns_stay():
+    assert grey(written(dataset(np.array([[0, 51], [102, 255], [0, 0]], np.uint8)))).tolist() == [
+        [0, 51],
+        [102, 255],
+        [0, 0],
+    ]
+
+
+class TestTransferSyntax:
+    def test_implicit_value_representation(self):
+        data = written(dataset(np.array([1, 2], np.uint16), ImplicitVRLittleEndian))
+        assert grey(data).tolist() == [[0, 255]]
+
+    def test_run_length_encoding(self):
+        file = dataset(np.array([[1, 2], [3, 1]], np.uint16))
+        file.compress(RLELossless)
+        assert grey(written(file)).tolist() == [[0, 128], [255, 0]]
+
+    @pytest.mark.skipif(not features.check("jpg_2000"), reason="Pillow without JPEG 2000")
+    def test_jpeg_2000(self):
+        pixels = np.random.default_rng(0).integers(0, 4096, (32, 16), dtype=np.uint16)
+        coded = BytesIO()
+        Image.fromarray(pixels).save(coded, "JPEG2000", irreversible=False, no_jp2=True)
+        file = dataset(pixels, JPEG2000Lossless)
+        file.PixelData = encapsulate([coded.getvalue()])
+        file["PixelData"].is_undefined_length = True
+        np.testing.assert_array_equal(grey(written(file)), grey(written(dataset(pixels))))
+
+    def test_a_film_is_refused(self):
+        file = dataset(np.array([1, 2], np.uint16), MPEG2MPML)
+        file.PixelData = encapsulate([b"film"])
+        file["PixelData"].is_undefined_length = True
+        with pytest.raises(DicomError, match=r"syntax MPEG2 .* \(1\.2\.840.*\) is not supported"):
+            grey(written(file))
+
+    def test_a_decoder_that_is_not_installed_is_named(self, monkeypatch):
+        none = SimpleNamespace(is_available=False, missing_dependencies=["a - requires b", "c"])
+        monkeypatch.setattr(dicom, "get_decoder", lambda syntax: none)
+        match = r"Explicit VR Little Endian .* not installed: a - requires b; or c$"
+        with pytest.raises(DicomError, match=match):
+            shown([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ({"NumberOfFrames": 2}, "needs one frame; has 2"),
+        ({"PhotometricInterpretation": "RGB"}, "MONOCHROME1 or 2; has RGB"),
+        ({"PhotometricInterpretation": "PALETTE COLOR"}, "MONOCHROME1 or 2; has PALETTE COLOR"),
+        ({"BitsAllocated": 32}, "at most 16 bits per pixel; has 32"),
+    ],
+)
+def test_what_is_no_single_grey_image_is_refused(elements, message):
+    with pytest.raises(DicomError, match=message):
+        shown([1, 2], **elements)
+
+
+def test_a_dicom_file_is_known_by_its_bytes():
+    assert is_dicom(written(dataset(np.array([1, 2], np.uint16))))
+    assert not is_dicom(b"DICM")

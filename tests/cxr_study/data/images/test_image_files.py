@@ -1,0 +1,125 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from cxr_study.data.images.image_files import ImageError, locate
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Make files below a folder and return their paths."""
+
+    def make(*names):
+        paths = [tmp_path / name for name in names]
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        return paths
+
+    return make
+
+
+def test_a_file_lies_where_its_path_says(tree, tmp_path):
+    files = tree("a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg")
+    images = ["a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg"]
+    assert locate(tmp_path, images) == files
+
+
+def test_the_stated_place_comes_before_all_others(tree, tmp_path):
+    there, _, deep = tree("a.png", "copy/a.png", "images/b.png")
+    assert locate(tmp_path, ["a.png", "b.png"]) == [there, deep]
+
+
+def test_where_only_the_whole_path_identifies_nothing_is_looked_for(tree, tmp_path):
+    tree("p2/1.png")
+    assert locate(tmp_path, ["p1/1.png"], identifying=0) == [None]
+
+
+@pytest.mark.parametrize(
+    ("file", "image"),
+    [
+        ("images_012/images/1_000.png", "1_000.png"),  # NIH from Kaggle
+        ("1_000.jpg", "1_000.png"),  # NIH resized
+        ("pad.png", "54/pad.png"),  # PadChest, flat
+        ("train/abc.dicom", "abc"),  # VinDr: the table has no suffix
+        ("abc.PNG", "abc"),
+        ("train/1.2.840.10008", "1.2.840.10008"),  # no suffix but dots
+        ("deep/1.2.840.10008.dcm", "1.2.840.10008"),
+    ],
+)
+def test_one_name_is_found_at_any_depth_whatever_its_suffix(tree, tmp_path, file, image):
+    files = tree(file)
+    assert locate(tmp_path, [image]) == files
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["", "train", "CheXpert-v1.0-small/train", "CheXpert-v1.0 batch 2 (train 1)", "a/valid"],
+)
+def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, folder):
+    files = tree(
+        f"{folder}/patient00001/study1/view1_frontal.jpg".lstrip("/"),
+        f"{folder}/patient00001/study2/view1_frontal.jpg".lstrip("/"),
+        f"{folder}/patient00002/study1/view1_frontal.jpg".lstrip("/"),
+    )
+    images = [
+        f"CheXpert-v1.0/train/{patient}/view1_frontal.jpg"
+        for patient in ("patient00001/study1", "patient00001/study2", "patient00002/study1")
+    ]
+    assert locate(tmp_path, [*images, images[0].replace("study1", "study3")], 3) == [*files, None]
+
+
+def test_the_folder_itself_may_be_part_of_what_identifies(tree, tmp_path, monkeypatch):
+    files = tree("patient00001/study1/view1_frontal.jpg")
+    images = ["v/train/patient00001/study1/view1_frontal.jpg"]
+    monkeypatch.chdir(tmp_path / "patient00001")
+    assert locate(Path(), images, 3) == files
+
+
+def test_a_missing_image_has_no_file(tree, tmp_path):
+    tree("a.csv", "a.png.txt", ".hidden/a.png", "._a.png", "b.png")
+    (tmp_path / "a.png").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.png").mkdir()
+    assert locate(tmp_path, ["a.png", "folder.png"]) == [None, None]
+
+
+@pytest.mark.parametrize("other", ["512/a.png", "train/a.dcm", "flat/a"])
+def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
+    first, second = sorted(tree("224/a.png", other))
+    with pytest.raises(ImageError, match="one file needs to be a below") as error:
+        locate(tmp_path, ["a.png"])
+    assert f"both {first} and {second} could be" in str(error.value)
+
+
+def test_two_files_for_an_image_nobody_looks_for_do_not_matter(tree, tmp_path):
+    *_, c = tree("224/a.png", "512/a.png", "224/c.png")
+    assert locate(tmp_path, ["c.png"]) == [c]
+
+
+def test_links_are_followed(tree, tmp_path):
+    tree("store/images/a.png")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/linked").symlink_to(tmp_path / "store")
+    assert locate(tmp_path / "site", ["a.png"]) == [tmp_path / "site/linked/images/a.png"]
+
+
+def test_one_file_reached_in_two_ways_is_one(tree, tmp_path):
+    (file,) = tree("deep/images/a.png")
+    for circle in ("circle", "back"):
+        (tmp_path / "deep" / circle).symlink_to(tmp_path)
+    (tmp_path / "deep/flat").mkdir()
+    (tmp_path / "deep/flat/a.png").symlink_to(file)
+    (found,) = locate(tmp_path, ["a.png"])
+    assert found.samefile(file)
+
+
+def test_the_tree_is_walked_once_and_only_when_needed(tree, tmp_path, monkeypatch):
+    files = tree("1/a.png", "2/b.png")
+    walks = []
+    walk = os.walk
+    monkeypatch.setattr(os, "walk", lambda *args, **kw: walks.append(args) or walk(*args, **kw))
+    assert locate(tmp_path, ["1/a.png", "2/b.png"]) == files
+    assert walks == []
+    assert locate(tmp_path, ["a.png", "b.png", "c.png"]) == [*files, None]
+    assert len(walks) == 1

@@ -1,0 +1,375 @@
+import subprocess
+import sys
+from concurrent.futures import BrokenExecutor
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pydicom
+import pytest
+from PIL import Image
+
+from cxr_study.data.images import decode_files, image_store
+from cxr_study.data.images.image_files import ImageError, locate
+from cxr_study.data.images.image_store import check_limit, prepare
+
+MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "nih/images").mkdir(parents=True)
+    return tmp_path / "nih/images"
+
+
+@pytest.fixture
+def png(folder):
+    """Write an image that is light below row `value`, or something else under its name."""
+
+    def write(name, value):
+        pixels = np.zeros((32, 32), np.uint8)
+        pixels[value:] = 200
+        Image.fromarray(pixels).save(folder / name)
+        return name
+
+    return write
+
+
+@pytest.fixture
+def open_store(folder, tmp_path):
+    def open_store(names, size=32, **options):
+        files = ["" if file is None else str(file) for file in locate(folder, names)]
+        return prepare(folder, names, files, size, cache_dir=tmp_path / "cache", **options)
+
+    return open_store
+
+
+def light(prepared):
+    """First light row of each usable image, as `png` was told."""
+    usable = prepared.index[prepared.index["status"] == "ok"]
+    return [int((prepared.pixels[row][:, 0] == 0).sum()) for row in usable["row"]]
+
+
+def states(prepared):
+    return prepared.index["status"].tolist()
+
+
+class TestPrepare:
+    def test_images_come_in_the_order_asked_for(self, png, open_store, folder):
+        names = [png(f"{value}.png", value) for value in (3, 1, 2)]
+        prepared = open_store(names)
+        assert light(prepared) == [3, 1, 2]
+        assert prepared.pixels.dtype == np.uint8 and prepared.pixels.shape[1:] == (32, 32)
+        assert list(prepared.index) == ["image", "file", "status", "detail", "row"]
+        assert prepared.index["file"].tolist() == [str(folder / name) for name in names]
+        assert prepared.decoded == 3
+
+    def test_whatever_is_wrong_with_images_is_told(self, png, open_store, folder):
+        for name in ("a.png", "twin.png", "again.png"):
+            png(name, 5)
+        png("flat.png", 0)
+        (folder / "bad.png").write_bytes(b"no image")
+        names = ["a.png", "gone.png", "bad.png", "flat.png", "twin.png", "again.png", "a.png"]
+        index = open_store(names).index
+        assert index[["image", "status", "detail", "row"]].to_numpy().tolist() == [
+            ["a.png", "ok", "", 0],
+            ["gone.png", "missing", "", -1],
+            ["bad.png", "unreadable", "it is neither PNG, JPEG nor DICOM", -1],
+            ["flat.png", "constant", "", -1],
+            ["twin.png", "duplicate", "a.png", -1],
+            ["again.png", "duplicate", "a.png", -1],
+            ["a.png", "duplicate", "a.png", -1],
+        ]
+
+    def test_an_image_is_a_duplicate_only_of_one_asked_for(self, png, open_store):
+        names = [png(name, 5) for name in ("a.png", "twin.png")]
+        open_store(names)
+        assert states(open_store(["twin.png"])) == ["ok"]
+
+    def test_nothing_is_decoded_twice_good_or_bad(self, png, open_store, folder):
+        names = [png("a.png", 5), png("flat.png", 0), "bad.png"]
+        (folder / "bad.png").write_bytes(b"no image")
+        first = open_store(names)
+        second = open_store(names)
+        assert (first.decoded, second.decoded) == (3, 0)
+        pd.testing.assert_frame_equal(first.index, second.index)
+
+    def test_only_new_and_changed_files_are_decoded(self, png, open_store, folder):
+        names = [png("a.png", 5), png("b.png", 6), "bad.png"]
+        (folder / "bad.png").write_bytes(b"no image")
+        before = open_store(names)
+        png("b.png", 9)
+        png("bad.png", 8)
+        after = open_store([*names, png("new.png", 7)])
+        assert after.decoded == 3
+        assert light(after) == [5, 9, 8, 7]
+        assert light(before) == [5, 6]  # what is open stays as it was
+
+    def test_what_could_not_be_read_is_tried_again(self, png, open_store, monkeypatch):
+        names = [png("a.png", 5)]
+
+        read = Path.read_bytes
+
+        def refuse(path):
+            if path.suffix == ".png":
+                raise PermissionError(13, "Permission denied")
+            return read(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", refuse)
+            refused = open_store(names)
+        assert refused.index.loc[0, ["status", "detail"]].tolist() == [
+            "unreadable",
+            "Permission denied",
+        ]
+        assert states(open_store(names)) == ["ok"]
+
+    def test_sites_share_a_folder_whatever_they_call_it(self, png, open_store, folder, tmp_path):
+        open_store([png("a.png", 5)])
+        png("b.png", 6)
+        link = tmp_path / "link"
+        link.symlink_to(folder)
+        names = ["b.png", "a.png"]
+        files = [str(link / name) for name in names]
+        other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
+        assert (other.decoded, light(other)) == (1, [6, 5])
+        assert other.index["row"].tolist() == [1, 0]
+
+    def test_another_size_or_folder_is_another_store(self, png, open_store, folder, tmp_path):
+        stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
+        (tmp_path / "nih/small").mkdir()
+        stores.append(prepare(folder.parent / "small", [], [], 8, cache_dir=tmp_path / "c").folder)
+        assert len({store.name for store in stores}) == 3
+        assert stores[0].parent == tmp_path / "cache/images"
+        assert [store.name[:-12] for store in stores] == [
+            "nih-images-32-",
+            "nih-images-8-",
+            "nih-small-8-",
+        ]
+
+    def test_another_way_to_decode_is_another_store(self, png, open_store, monkeypatch):
+        before = open_store([png("a.png", 5)])
+        monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
+        after = open_store(["a.png"])
+        assert (after.decoded, after.folder != before.folder) == (1, True)
+
+    def test_a_file_that_has_gone_is_missing(self, png, open_store, folder, tmp_path):
+        name = png("a.png", 5)
+        open_store([name])
+        (folder / name).unlink()
+        gone = prepare(folder, [name], [str(folder / name)], 32, cache_dir=tmp_path / "cache")
+        assert states(gone) == ["missing"]
+
+    def test_the_cache_folder_of_the_study_is_the_default(self, folder, tmp_path, monkeypatch):
+        monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
+        assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
+
+    def test_no_images_are_no_images(self, open_store):
+        prepared = open_store([])
+        assert (len(prepared.index), prepared.pixels.shape) == (0, (0, 32, 32))
+
+    def test_progress_counts_what_is_decoded(self, png, open_store):
+        open_store([png("a.png", 5)])
+        seen = []
+        names = ["a.png", png("b.png", 6), png("c.png", 7)]
+        open_store(names, progress=lambda done, total: seen.append((done, total)))
+        assert seen == [(1, 2), (2, 2)]
+
+    @pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
+    def test_dicom_is_decoded_in_silence(self, png, folder, open_store, capfd, first):
+        names = ["5", "6"] if first == "a DICOM file" else [png("4.png", 4), "5", "6"]
+        for value in (5, 6):
+            pixels = np.zeros((32, 32), np.uint8)
+            pixels[value:] = 200
+            (folder / f"{value}.dicom").write_bytes(odd_dicom(pixels))
+        assert light(open_store(names)) == [int(name[0]) for name in names]
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_process_that_the_system_ended_is_told(self, png, open_store, monkeypatch):
+        def end(*arguments):
+            raise BrokenExecutor
+
+        monkeypatch.setattr(decode_files, "decode_files", end)
+        with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
+            open_store([png("a.png", 5)])
+
+
+def odd_dicom(pixels):
+    """A DICOM file that pydicom remarks on: it has bytes behind the pixels."""
+    file = pydicom.Dataset()
+    file.file_meta = pydicom.dataset.FileMetaDataset()
+    file.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
+    file.Rows, file.Columns = pixels.shape
+    file.SamplesPerPixel, file.PhotometricInterpretation = 1, "MONOCHROME2"
+    file.BitsAllocated, file.BitsStored, file.HighBit, file.PixelRepresentation = 8, 8, 7, 0
+    file.PixelData = pixels.tobytes() + bytes(100)
+    data = BytesIO()
+    file.save_as(data, enforce_file_format=True)
+    return data.getvalue()
+
+
+class TestProblems:
+    def test_the_list_names_the_bad_images_of_the_last_call(self, png, open_store):
+        prepared = open_store([png("a.png", 5), "gone.png", png("b.png", 5)])
+        listed = pd.read_csv(prepared.problems, keep_default_na=False)
+        assert listed[["image", "status", "detail"]].to_numpy().tolist() == [
+            ["gone.png", "missing", ""],
+            ["b.png", "duplicate", "a.png"],
+        ]
+        assert open_store(["a.png"]).problems.exists() is False
+
+    def test_too_many_are_counted_by_kind_and_the_first_five_named(self, png, open_store, folder):
+        (folder / "bad.png").touch()
+        gone = [f"gone{i}.png" for i in range(5)]
+        prepared = open_store([png("a.png", 5), "bad.png", *gone])
+        with pytest.raises(ImageError) as error:
+            check_limit(prepared, 5, "site.yaml: key 'bad_images'")
+        assert str(error.value) == (
+            "site.yaml: key 'bad_images' lets 5 of 7 images be unusable; 6 of 7 are (5 missing, "
+            "1 unreadable), first bad.png (unreadable: the file is empty), gone0.png (missing), "
+            "gone1.png (missing), gone2.png (missing), gone3.png (missing). All are listed in "
+            f"{prepared.folder}/problems.csv. Replace their files, or set a higher limit."
+        )
+
+    def test_as_many_as_the_limit_are_borne(self, png, open_store):
+        prepared = open_store([png("a.png", 5), "b.png"])
+        check_limit(prepared, 1, "")
+        check_limit(prepared, "50%", "")
+        with pytest.raises(ImageError):
+            check_limit(prepared, "49.9%", "")
+
+
+RUN = """
+import os, signal, sys
+from pathlib import Path
+from cxr_study.data.images import decode_files, image_journal, image_store
+
+def prepare(**options):
+    folder, cache = map(Path, sys.argv[1:3])
+    files = sorted(folder.iterdir())
+    return image_store.prepare(
+        folder, [f.name for f in files], [str(f) for f in files], 32, cache_dir=cache, **options)
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+decode_files._CHUNK = 10
+"""
+
+WRITE = """
+append = image_journal._append
+
+def write(path, data):
+    if path.name != "{file}" or not path.exists():
+        return append(path, data)
+    append(path, {written})
+    die()
+
+image_journal._append = write
+prepare()
+"""
+
+# How to die, and how many of 30 images are left to decode.
+DEATHS = {
+    "in the second chunk": ("prepare(progress=lambda done, total: done == 15 and die())", 20),
+    "with half a chunk of pixels": (WRITE.format(file="pixels.u8", written="data[:4007]"), 20),
+    "with pixels that nobody names": (WRITE.format(file="index.jsonl", written="b''"), 20),
+    "within a line of the index": (WRITE.format(file="index.jsonl", written="data[:-1]"), 11),
+}
+
+
+def start(folder, tmp_path, code):
+    command = [sys.executable, "-c", RUN + code, str(folder), str(tmp_path / "cache")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+class TestProcesses:
+    @pytest.fixture
+    def thirty(self, png):
+        return [png(f"{value:02}.png", value) for value in range(1, 31)]
+
+    @pytest.mark.parametrize("death", DEATHS)
+    def test_a_killed_process_loses_its_chunk_and_nothing_else(
+        self, thirty, open_store, folder, tmp_path, death
+    ):
+        code, left = DEATHS[death]
+        killed = start(folder, tmp_path, code)
+        assert (killed.communicate()[1], killed.returncode) == ("", -9)
+        resumed = open_store(thirty)
+        assert resumed.decoded == left
+        assert light(resumed) == list(range(1, 31))
+        assert open_store(thirty).decoded == 0
+
+    def test_a_process_killed_from_outside_leaves_whole_images(self, open_store, folder, tmp_path):
+        rng = np.random.default_rng(0)
+        for number in range(120):
+            pixels = rng.integers(0, 255, (300, 300), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / f"{number:03}.png")
+        killed = start(folder, tmp_path, "prepare(progress=lambda d, t: print(d, flush=True))")
+        for line in killed.stdout:
+            if int(line) == 25:
+                killed.kill()
+                break
+        killed.communicate()
+        names = sorted(file.name for file in folder.iterdir())
+        resumed = open_store(names)
+        assert 0 < resumed.decoded <= 100
+        fresh = prepare(
+            folder, names, [str(folder / n) for n in names], 32, cache_dir=tmp_path / "fresh"
+        )
+        np.testing.assert_array_equal(
+            resumed.pixels[resumed.index["row"]], fresh.pixels[fresh.index["row"]]
+        )
+
+    def test_two_processes_at_once_decode_every_image_once(
+        self, thirty, open_store, folder, tmp_path
+    ):
+        report = "p = prepare(); print(p.decoded, (p.index['status'] == 'ok').sum())"
+        both = [start(folder, tmp_path, report) for _ in range(2)]
+        answers = [process.communicate() for process in both]
+        assert [error for _, error in answers] == ["", ""]
+        decoded, usable = zip(*(map(int, out.split()) for out, _ in answers), strict=True)
+        assert (sum(decoded), usable) == (30, (30, 30))
+        assert light(open_store(thirty)) == list(range(1, 31))
+
+    @pytest.mark.parametrize("limit", [15 * 1024, 600])
+    def test_a_full_disk_is_told_and_leaves_nothing_half_believed(
+        self, thirty, open_store, folder, tmp_path, limit
+    ):
+        code = f"""
+import resource
+from cxr_study.data.images.image_files import ImageError
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+try:
+    prepare()
+except ImageError as error:
+    print(error)
+"""
+        said, error = start(folder, tmp_path, code).communicate()
+        assert error == ""
+        assert "decoded images cannot be kept in" in said and "File too large. Make room" in said
+        resumed = open_store(thirty)
+        assert resumed.decoded == (20 if limit > 1024 else 30)
+        assert light(resumed) == list(range(1, 31))
+
+
+def test_a_cache_that_cannot_be_written_is_told(png, folder, tmp_path):
+    (tmp_path / "file").touch()
+    name = png("a.png", 5)
+    with pytest.raises(ImageError, match=r"kept in .*/file/images/.*Not a directory\. Make room"):
+        prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+def test_every_real_image_is_usable_and_none_there_twice(tmp_path):
+    names = pd.read_csv(MINI / "Data_Entry_2017_v2020.csv")["Image Index"].tolist()
+    files = [str(file) for file in locate(MINI, names)]
+    prepared = prepare(MINI / "images", names, files, 64, cache_dir=tmp_path)
+    assert prepared.index["status"].value_counts().to_dict() == {"ok": 1000}
+    assert prepared.decoded == 1000
+    row = prepared.index["row"][names.index("00000001_000.png")]
+    with Image.open(MINI / "images/00000001_000.png") as image:
+        np.testing.assert_array_equal(prepared.pixels[row], np.asarray(image.convert("L")))

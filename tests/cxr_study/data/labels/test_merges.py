@@ -1,0 +1,202 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cxr_study.data.labels import label_policy, merges
+from cxr_study.data.labels.label_table import (
+    BLANK,
+    DESCRIPTORS,
+    NEGATIVE,
+    POSITIVE,
+    UNCERTAIN,
+    classes,
+)
+from cxr_study.data.labels.merges import MergeError
+from cxr_study.data.labels.vocabulary import catalogue, class_name
+
+NAN = math.nan
+STATES = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, NAN]
+
+
+def table(columns):
+    """A label table as read with these class columns."""
+    rows = len(next(iter(columns.values())))
+    images = [f"{row}.png" for row in range(rows)]
+    descriptors = {"image": images, "patient": "p", "view": "PA", "sex": "", "age": NAN}
+    labels = {name: np.array(states, float) for name, states in columns.items()}
+    return pd.DataFrame(descriptors | labels)
+
+
+def naive_or(labels):
+    for state in (POSITIVE, UNCERTAIN):
+        if state in labels:
+            return state
+    if any(math.isnan(label) for label in labels):
+        return NAN
+    return BLANK if BLANK in labels else NEGATIVE
+
+
+class TestLabels:
+    @given(st.lists(st.tuples(*[st.sampled_from(STATES)] * 3), min_size=1, max_size=6))
+    def test_a_merge_of_parts_agrees_with_the_rule_cell_by_cell(self, rows):
+        read = table(dict(zip(("Rib", "X", "Fracture"), zip(*rows, strict=True), strict=True)))
+        merged = merges.apply(read, {"Fracture": ["Rib", "X"]}, "table")
+        np.testing.assert_array_equal(merged["Fracture"], [naive_or(row) for row in rows])
+
+    def test_of_a_broader_column_only_what_excludes_the_class_stays(self):
+        read = table({"Nodule/Mass": STATES})
+        merged = merges.apply(read, {"Mass": ["Nodule/Mass"], "Nodule": ["Nodule/Mass"]}, "vindr")
+        for name in ("Mass", "Nodule"):
+            np.testing.assert_array_equal(merged[name], [NAN, NEGATIVE, NAN, BLANK, NAN])
+
+    @pytest.mark.parametrize("blank", label_policy.BLANK_POLICIES)
+    @given(st.lists(st.sampled_from([POSITIVE, NEGATIVE, BLANK, NAN]), min_size=2, max_size=2))
+    def test_blanks_may_be_decided_before_or_after_a_merge(self, blank, labels):
+        read = table({"Rib": labels[:1], "X": labels[1:]})
+        policy = label_policy.LabelPolicy(blank=blank)
+        first = merges.apply(label_policy.apply(read, policy), {"Fracture": ["Rib", "X"]}, "table")
+        then = label_policy.apply(merges.apply(read, {"Fracture": ["Rib", "X"]}, "table"), policy)
+        pd.testing.assert_frame_equal(first, then)
+
+    def test_a_merge_of_one_column_is_a_new_name_for_it(self):
+        merged = merges.apply(
+            table({"Effusion": STATES}), {"Pleural Effusion": ["Effusion"]}, "table"
+        )
+        assert classes(merged) == ["Pleural Effusion"]
+        np.testing.assert_array_equal(merged["Pleural Effusion"], STATES)
+
+    def test_the_table_that_was_read_stays_as_it_is(self):
+        read = table({"Effusion": [1], "X": [0]})
+        before = read.copy()
+        merges.apply(read, {"Pleural Effusion": ["Effusion", "X"]}, "table")
+        pd.testing.assert_frame_equal(read, before)
+
+
+class TestColumns:
+    NAMES = ("Edema", "Rib fracture", "Mass", "Clavicle fracture", "COPD")
+
+    @pytest.mark.parametrize(
+        ("asked", "columns"),
+        [
+            ({}, [*NAMES]),
+            (
+                {"Fracture": ["Clavicle fracture", "Rib fracture"]},
+                ["Edema", "Fracture", "Mass", "COPD"],
+            ),
+            ({"Mass": ["COPD"]}, ["Edema", "Rib fracture", "Mass", "Clavicle fracture"]),
+            ({"Mass": ["Mass", "Edema"]}, ["Rib fracture", "Mass", "Clavicle fracture", "COPD"]),
+        ],
+    )
+    def test_a_merged_class_stands_where_its_own_column_or_first_source_stood(self, asked, columns):
+        read = table({name: [0, 1] for name in self.NAMES})[::-1]
+        merged = merges.apply(read, asked, "vindr")
+        assert list(merged.columns) == [*DESCRIPTORS, *columns]
+        pd.testing.assert_frame_equal(merged[[*DESCRIPTORS]], read[[*DESCRIPTORS]])
+
+    def test_a_source_that_serves_two_classes_gives_way_to_both(self):
+        read = table({"Edema": [1], "Hydropneumothorax": [1], "Pneumothorax": [0]})
+        asked = {"Pleural Effusion": ["hydropneumothorax"], "Pneumothorax": ["hydropneumothorax"]}
+        merged = merges.apply(read, asked, "padchest")
+        assert merged[classes(merged)].to_dict("records") == [
+            {"Edema": 1, "Pleural Effusion": 1, "Pneumothorax": 1}
+        ]
+
+    @pytest.mark.parametrize(
+        ("dataset", "column", "asked", "merged"),
+        [
+            ("nih", "Pleural Effusion", {"Fluid": ["Effusion"]}, "Fluid"),
+            ("nih", "Empyema", {"Effusion": ["EMPYEMA"]}, "Pleural Effusion"),
+            (
+                "padchest",
+                "Round(ed) Atelectasis",
+                {"atelectasis": ["round_atelectasis"]},
+                "Atelectasis",
+            ),
+        ],
+    )
+    def test_names_are_understood_as_the_dataset_and_the_catalogue_spell_them(
+        self, dataset, column, asked, merged
+    ):
+        assert classes(merges.apply(table({column: [1]}), asked, dataset)) == [merged]
+
+    def test_a_class_that_nobody_knows_is_spelt_like_its_column(self):
+        read = table({"Broken wire": [0], "Edema": [1]})
+        merged = merges.apply(read, {"broken_wire": ["Edema"]}, "table")
+        assert merged[classes(merged)].to_dict("list") == {"Broken wire": [1]}
+
+    @pytest.mark.parametrize("target", sorted({entry.canonical for entry in catalogue()}))
+    def test_every_merge_of_the_catalogue_can_be_made(self, target):
+        for kind in ("narrower", "broader"):
+            parts = {
+                class_name(entry.name): [0]
+                for entry in catalogue()
+                if (entry.canonical, entry.relation) == (target, kind)
+            }
+            if parts:
+                assert classes(merges.apply(table(parts), {target: [*parts]}, "table")) == [target]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            (
+                {"Fracture": ["Rib fractur"]},
+                r"'Fracture' needs columns that dataset 'vindr' has; got 'Rib fractur', nearest "
+                "known: Rib fracture",
+            ),
+            (
+                {"Fracture": ["Rib fracture", "rib_fracture"]},
+                "'Fracture' names 'Rib fracture' twice",
+            ),
+            ({"Fracture": []}, "'Fracture' needs at least one other column"),
+            ({"Mass": ["mass"]}, "'Mass' needs at least one other column"),
+            ({"Bone": ["Rib fracture"], "bone": ["Edema"]}, "'bone' stands twice"),
+            ({"patient": ["Edema"]}, "'patient' is a column of every label table"),
+            (
+                {"Lung Lesion": ["Mass"]},
+                r"'Lung Lesion' and 'Mass' must not be merged, here into 'Lung Lesion': CheXpert's "
+                r"Lung Lesion is any of mass, .*\. Keep them apart",
+            ),
+            (
+                {"Lesion": ["Edema", "Other lesion", "Lung Lesion"]},
+                "'Other lesion' and 'Lung Lesion' must not be merged, here into 'Lesion'",
+            ),
+            (
+                {"Fracture": ["Rib fracture"], "Bone": ["Fracture", "Edema"]},
+                "'Fracture' is merged into 'Bone' and is a merge itself",
+            ),
+            (
+                {"Mass": ["Edema"], "Bone": ["Mass"]},
+                "'Mass' is merged into 'Bone' and is a merge itself",
+            ),
+            (
+                {"Pulmonary fibrosis": ["Edema"], "Scar": ["Fibrosis"]},
+                "'Fibrosis' is merged into 'Scar' and is a merge itself",
+            ),
+            (
+                {"Bone": ["Rib fracture"], "Fracture": ["Rib fracture"]},
+                "'Rib fracture' is merged into Bone and Fracture; .* does not relate it to 'Bone'",
+            ),
+            (
+                {"Nodule": ["Nodule/Mass", "Edema"]},
+                "'Nodule/Mass' contains more than 'Nodule', so it must be its only source",
+            ),
+            ({"Mass": ["Nodule/Mass"]}, "'Nodule/Mass' contains more than 'Mass'"),
+        ],
+    )
+    def test_a_merge_that_cannot_be_meant_is_refused_with_the_reason(self, asked, message):
+        present = ("Mass", "Rib fracture", "Edema", "Nodule/Mass", "Other lesion", "Lung Lesion")
+        names = (*present, "Fibrosis")
+        with pytest.raises(MergeError, match=f"^key 'merges': {message}"):
+            merges.apply(table({name: [0] for name in names}), asked, "vindr")
+
+    @pytest.mark.parametrize("entry", [e for e in catalogue() if e.relation == "never"])
+    def test_no_pair_that_the_catalogue_keeps_apart_can_be_merged(self, entry):
+        for one, other in ((entry.name, entry.canonical), (entry.canonical, entry.name)):
+            with pytest.raises(MergeError, match="must not be merged"):
+                merges.apply(table({one: [0]}), {other: [one]}, "table")

@@ -1,0 +1,110 @@
+import pytest
+
+from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.readers import vindr
+from cxr_study.data.readers.own_class_names import VINDR
+
+LABELS = (
+    "Aortic enlargement,Atelectasis,Calcification,Cardiomegaly,Clavicle fracture,Consolidation,"
+    "Edema,Emphysema,Enlarged PA,ILD,Infiltration,Lung Opacity,Lung cavity,Lung cyst,"
+    "Mediastinal shift,Nodule/Mass,Pleural effusion,Pleural thickening,Pneumothorax,"
+    "Pulmonary fibrosis,Rib fracture,Other lesion,COPD,Lung tumor,Pneumonia,Tuberculosis,"
+    "Other diseases,No finding"
+).split(",")
+TRAIN, TEST = ["image_id", "rad_id", *LABELS], ["image_id", *LABELS]
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_rows(*rows, header=TRAIN):
+        path = tmp_path / "image_labels_train.csv"
+        lines = [",".join(row.get(name, "0") for name in header) for row in rows]
+        path.write_text("\n".join([",".join(header), *lines]) + "\n")
+        return vindr.read(path)
+
+    return read_rows
+
+
+def votes(image, *readers):
+    """The three lines of an image, a list of findings for each reader."""
+    return [
+        {"image_id": image, "rad_id": f"R{i}"} | dict.fromkeys(findings, "1")
+        for i, findings in enumerate(readers, start=8)
+    ]
+
+
+def positive(table):
+    return [[name for name in table.columns[5:] if row[name] == 1] for _, row in table.iterrows()]
+
+
+def test_three_lines_become_a_row_of_the_label_table(read):
+    table = read(*votes("5008", ["Edema"], ["Edema"], ["Edema"]))
+    assert tuple(table.columns[5:]) == VINDR
+    assert table.iloc[0, :4].tolist() == ["5008", "5008", "PA", ""]
+
+
+def test_a_training_label_is_what_two_of_three_radiologists_say(read):
+    edema, copd, none = ["Edema", "COPD"], ["COPD", "ILD"], ["No finding"]
+    assert positive(read(*votes("a", edema, copd, none), *votes("b", none, edema, edema))) == [
+        ["COPD"],
+        ["Edema", "COPD"],
+    ]
+
+
+def test_the_lines_of_an_image_need_not_follow_each_other(read):
+    rows = [*votes("b", ["Edema"], ["Edema"], []), *votes("a", ["COPD"], ["ILD"], ["ILD"])]
+    table = read(*rows[::2], *rows[1::2])
+    assert dict(zip(table["image"], positive(table), strict=True)) == {"b": ["Edema"], "a": ["ILD"]}
+
+
+def test_the_test_set_has_one_line_per_image_and_says_other_disease(read):
+    header = [name.replace("Other diseases", "Other disease") for name in TEST]
+    table = read({"image_id": "0f", "Other disease": "1"}, {"image_id": "00"}, header=header)
+    assert table["image"].tolist() == ["0f", "00"]
+    assert positive(table) == [["Other diseases"], []]
+
+
+def test_only_names_that_mean_the_same_become_canonical(read):
+    table = read(
+        {"image_id": "a", "Pleural effusion": "1", "Pulmonary fibrosis": "1", "Nodule/Mass": "1"},
+        header=TEST,
+    )
+    assert positive(table) == [["Nodule/Mass", "Pleural Effusion", "Fibrosis"]]
+    assert {"Clavicle fracture", "Rib fracture", "Other lesion"} < set(table.columns)
+    assert not {"Fracture", "Nodule", "Mass", "Lung Lesion", "No finding"} & set(table.columns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            votes("a", [], []),
+            "line 2, column 'image_id': image 'a' has 2 readers; a training image",
+        ),
+        (votes("a", [], [], [], []), "line 2, column 'image_id': image 'a' has 4 readers"),
+        (
+            [*votes("a", [], []), votes("a", [])[0]],
+            "line 4, column 'rad_id': 'R8' has read image 'a' in an earlier line",
+        ),
+        ([{"image_id": "", "rad_id": "R8"}], "line 2, column 'image_id': the cell is blank"),
+        ([{"image_id": "a", "rad_id": ""}], "line 2, column 'rad_id': the cell is blank"),
+        ([{"image_id": "a", "ILD": "-1"}], "line 2, column 'ILD': needs 1 or 0; got '-1'"),
+        ([{"image_id": "a", "ILD": ""}], "line 2, column 'ILD': needs 1 or 0; got ''"),
+    ],
+)
+def test_an_image_without_exactly_three_readers_is_refused(read, rows, message):
+    with pytest.raises(TableError, match=message):
+        read(*rows)
+
+
+def test_a_test_image_in_two_lines_is_refused(read):
+    with pytest.raises(TableError, match="line 3, column 'image_id': 'a' stands in line 2"):
+        read({"image_id": "a"}, {"image_id": "a"}, header=TEST)
+
+
+def test_the_boxes_of_kaggle_are_refused_by_what_to_use_instead(read):
+    header = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(",")
+    with pytest.raises(
+        TableError, match=r"boxes of Kaggle.*use PhysioNet's image_labels_train\.csv"
+    ):
+        read({"image_id": "a"}, header=header)

@@ -1,0 +1,71 @@
+"""The full official table of NIH ChestX-ray14, split as the studies split it."""
+
+from pathlib import Path
+
+import pytest
+
+from cxr_study.data.labels.vocabulary import NIH_CLASSES
+from cxr_study.data.readers import nih
+from cxr_study.data.sites.patient_split import SPLITS, split_by_lists, split_patients, split_sites
+from cxr_study.data.sites.split_file import apply_split, read_split, write_split
+
+NIH = Path(__file__).parents[3].parent / "shared/data/nih-metadata"
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not NIH.is_dir(), reason=f"no NIH metadata in {NIH}"),
+]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return nih.read(NIH / "Data_Entry_2017_v2020.csv.gz")
+
+
+def splits_of(rows):
+    """Number of images per split, after a look that no patient is in two."""
+    assert (rows.groupby("patient")["split"].nunique() == 1).all()
+    return rows["split"].value_counts().to_dict()
+
+
+def loaded(assignment, table, folder, site="nih"):
+    """What a site sees of an assignment that went through a split file."""
+    csv = folder / "split.csv"
+    write_split(assignment, table, csv, scheme="test", seed=0)
+    return apply_split(read_split(csv), table, site)
+
+
+def test_seventy_ten_twenty_is_by_patient_and_within_a_percent_by_image(table, tmp_path):
+    rows = loaded(split_patients(table, seed=0), table, tmp_path)
+    assert rows.groupby("split")["patient"].nunique().to_dict() == {
+        "train": 21564, "validation": 3080, "test": 6161,
+    }  # fmt: skip
+    counts = splits_of(rows)
+    assert sum(counts.values()) == 112_120
+    for name, share in zip(SPLITS, (0.7, 0.1, 0.2), strict=True):
+        assert counts[name] / 112_120 == pytest.approx(share, abs=0.01)
+
+
+def test_the_official_lists_make_the_official_test_split(table, tmp_path):
+    parts = nih.official_lists(NIH / "train_val_list.txt", NIH / "test_list.txt")
+    assignment = split_by_lists(table, parts.set_index("image")["part"], seed=0)
+    counts = splits_of(loaded(assignment, table, tmp_path))
+    assert counts["test"] == 25_596
+    assert counts["train"] + counts["validation"] == 86_524
+    assert counts["validation"] / 86_524 == pytest.approx(1 / 8, abs=0.01)
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+def test_k_sites_share_no_patient_and_are_alike(table, tmp_path, k):
+    names = [f"site-{number}" for number in range(1, k + 1)]
+    assignment = split_sites(table, names, seed=0)
+    first = loaded(assignment, table, tmp_path, "site-1")
+    rows = table.merge(assignment, on="patient", validate="many_to_one")
+    assert first["image"].tolist() == rows.loc[rows["site"] == "site-1", "image"].tolist()
+    assert sum(splits_of(rows).values()) == 112_120
+    assert (rows.groupby("patient")["site"].nunique() == 1).all()
+    patients = rows.groupby("site")["patient"].nunique()
+    assert patients.sum() == 30_805
+    assert patients.max() - patients.min() <= 1
+    positive = (rows[list(NIH_CLASSES)] == 1).any(axis=1).groupby([rows["site"], rows["patient"]])
+    shares = positive.any().groupby("site").mean()
+    assert shares.max() - shares.min() < 0.001

@@ -1,0 +1,22 @@
+import math
+
+import pytest
+from scipy import stats
+
+from cxr_study.evaluation.seed_intervals import Interval, interval
+
+
+def test_it_is_the_t_interval_of_the_mean():
+    found = interval([0.1, 0.2, 0.3])
+    half = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
+    assert (found.mean, found.seeds) == (pytest.approx(0.2), 3)
+    assert (found.low, found.high) == (pytest.approx(0.2 - half), pytest.approx(0.2 + half))
+
+
+def test_one_seed_has_no_ends_and_none_no_interval():
+    assert interval([0.5]) == Interval(0.5, None, None, 1)
+    assert interval([]) is None
+
+
+def test_values_that_do_not_differ_have_an_interval_without_width():
+    assert interval([0.25, 0.25]) == Interval(0.25, 0.25, 0.25, 2)

@@ -1,0 +1,68 @@
+"""The JSON form of a run's summary."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from cxr_study.evaluation.summary import Summary, SummaryError
+
+
+def changed(summary, change):
+    """The summary's JSON after `change` was made to the parsed value."""
+    value = json.loads(summary.to_json())
+    change(value)
+    return json.dumps(value)
+
+
+class TestJson:
+    def test_round_trip_gives_an_equal_summary(self, summary):
+        assert Summary.from_json(summary.to_json()) == summary
+
+    def test_degenerate_summaries_round_trip_too(self, degenerate):
+        assert Summary.from_json(degenerate.to_json()) == degenerate
+
+    def test_undefined_is_null(self, summary):
+        value = json.loads(summary.to_json())
+        assert value["test"][2]["auroc"] is None
+        assert value["rounds"][2]["sites"]["nih"]["train_seconds"] is None
+
+    def test_seconds_may_be_left_out(self, summary):
+        text = changed(summary, lambda v: v["rounds"][2]["sites"]["nih"].pop("train_seconds"))
+        assert Summary.from_json(text) == summary
+
+    def test_numpy_numbers_are_written_as_plain_ones(self, summary):
+        numpy = dataclasses.replace(summary, wall_seconds=np.float32(123), seed=np.int64(7))
+        assert numpy.to_json() == summary.to_json()
+
+
+class TestRefuses:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda v: v.update(format=2), "needs format 1; got 2"),
+            (lambda v: v.pop("best"), "lacks ['best']"),
+            (lambda v: v.update(colour="red"), "has also ['colour']"),
+            (lambda v: v.update(data="x-ray"), "summary.data needs one of"),
+            (lambda v: v.update(seed=0.5), "summary.seed needs a whole number; got 0.5"),
+            (lambda v: v.update(seed=True), "summary.seed needs a whole number; got True"),
+            (lambda v: v.update(union="Edema"), "summary.union needs a list"),
+            (lambda v: v["test"][1].update(auroc="high"), "summary.test[1].auroc needs"),
+            (lambda v: v["test"][1].update(site="mars"), "test[1].site names site 'mars'"),
+            (lambda v: v["test"][1].update(class_name="Gout"), "test[1].class_name is 'Gout'"),
+            (lambda v: v["rounds"][1]["sites"].update(mars={"validation_bce": 1}), "rounds[1]"),
+        ],
+    )
+    def test_a_wrong_value_is_named_with_its_place(self, summary, change, message):
+        with pytest.raises(SummaryError) as refused:
+            Summary.from_json(changed(summary, change))
+        assert message in str(refused.value)
+
+    def test_text_that_is_not_json(self):
+        with pytest.raises(SummaryError, match="needs to be JSON"):
+            Summary.from_json("{")
+
+    def test_nan_is_not_written(self, summary):
+        with pytest.raises(SummaryError, match="wall_seconds needs a finite number; got nan"):
+            dataclasses.replace(summary, wall_seconds=float("nan")).to_json()

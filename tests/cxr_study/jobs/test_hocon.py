@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+from pyhocon import ConfigFactory
+
+from cxr_study.jobs.hocon import read_knobs, set_knobs
+from cxr_study.jobs.job_settings import JobError
+
+JOBS = Path(__file__).parents[3] / "jobs"
+
+TEXT = """\
+format_version = 2
+
+rounds = 12        # of this job
+rate = 1e-3
+name = "a # \\"b\\""  # in quotes
+mixed = false
+
+components = [
+  { id = "site"
+    args { rate = "{rate}" } }
+]
+"""
+
+
+def test_knobs_are_the_primitive_settings_at_the_top_with_their_types():
+    knobs = read_knobs(TEXT)
+    assert knobs == {"rounds": 12, "rate": 1e-3, "name": 'a # "b"', "mixed": False}
+    assert type(knobs["rounds"]) is int and type(knobs["mixed"]) is bool
+
+
+def test_what_is_set_is_replaced_and_every_other_character_kept():
+    changed = set_knobs(TEXT, {"rounds": 3, "name": "c", "elsewhere": 1})
+    assert changed == TEXT.replace("= 12 ", "= 3 ").replace(r'"a # \"b\""', '"c"')
+
+
+@pytest.mark.parametrize("value", ["/my data/of # 1", "C:\\runs", r"\d+/$", 'say "so"', "é"])
+def test_a_text_is_read_back_as_it_was_set(value):
+    assert read_knobs(set_knobs(TEXT, {"name": value}))["name"] == value
+
+
+@pytest.mark.parametrize(
+    "config",
+    sorted(JOBS.glob("*/app_*/config/*.conf")),
+    ids=lambda path: str(path.relative_to(JOBS)),
+)
+def test_values_are_those_that_flares_parser_reads(config):
+    text = config.read_text()
+    knobs, parsed = read_knobs(text), ConfigFactory.parse_string(text)
+    assert knobs == {name: parsed[name] for name in knobs}
+    assert [type(value) for value in knobs.values()] == [type(parsed[name]) for name in knobs]
+
+
+@pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
+def test_a_value_that_is_none_is_refused_by_its_knob_and_line(value):
+    with pytest.raises(JobError) as error:
+        read_knobs(TEXT.replace("1e-3", value))
+    assert str(error.value) == (
+        f"line 4: knob 'rate' needs a number, true, false, or a text in double quotes; got {value}."
+    )

@@ -1,0 +1,106 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.job_templates import JOBS, METHODS
+from surgical_aggregation.aggregation.strategy import STRATEGIES, StrategyError
+
+FOLDERS = Path(__file__).parents[3] / "jobs"
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def configure(tmp_path):
+    """Write a configured job folder; returns it."""
+
+    def make(method="surgical", *, sites=("a", "b"), settings=None, per_site=None, **options):
+        job_templates.configure(
+            method,
+            tmp_path / "job",
+            sites=sites,
+            settings=settings or {},
+            per_site=per_site or {},
+            **options,
+        )
+        return tmp_path / "job"
+
+    return make
+
+
+class TestWrite:
+    @pytest.mark.parametrize("method", JOBS)
+    def test_the_folders_in_the_project_are_what_is_written(self, method, tmp_path):
+        """Where this fails, run `make jobs`."""
+        job_templates.write(method, tmp_path / method)
+        assert content(FOLDERS / method) == content(tmp_path / method)
+
+    def test_all_are_written_in_place_of_what_is_there(self, tmp_path):
+        (tmp_path / "surgical").mkdir()
+        (tmp_path / "surgical/old.conf").touch()
+        (tmp_path / "mine").mkdir()
+        job_templates.write_all(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {*JOBS, "mine"}
+        assert content(tmp_path / "surgical") == content(FOLDERS / "surgical")
+
+    def test_an_unknown_method_is_refused_with_the_nearest(self, tmp_path):
+        with pytest.raises(JobError, match="no method 'personal'; nearest known: personalised"):
+            job_templates.write("personal", tmp_path / "job")
+        assert not (tmp_path / "job").exists()
+
+
+class TestConfigure:
+    def test_sites_and_knobs_are_set_over_the_preset(self, configure):
+        job = configure(
+            preset="paper",
+            settings={"num_rounds": 3},
+            per_site={"a": {"learning_rate": 2e-5}},
+        )
+        assert set(job_folder.sites(job)) == {"a", "b"}
+        shared, own = job_folder.knobs(job), job_folder.knobs(job, "a")
+        assert (shared["num_rounds"], shared["backbone"]) == (3, "densenet121")
+        assert (shared["learning_rate"], own["learning_rate"]) == (5e-5, 2e-5)
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("strategy", STRATEGIES)
+    def test_every_method_takes_every_strategy_at_server_and_sites(
+        self, configure, method, strategy
+    ):
+        job = configure(method, strategy=strategy)
+        for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG):
+            assert f'\nstrategy = "{strategy}"' in (job / name).read_text()
+
+    def test_without_a_strategy_it_is_the_methods_own(self, configure):
+        assert job_folder.knobs(configure("vanilla"))["strategy"] == "fedavg"
+
+    @pytest.mark.parametrize("how", [{"strategy": "fedprox"}, {"settings": {"strategy": "fedbm"}}])
+    def test_an_unknown_strategy_is_refused(self, configure, how, tmp_path):
+        with pytest.raises(StrategyError, match="strategy must be one of"):
+            configure(**how)
+        assert not (tmp_path / "job").exists()
+
+    def test_an_evaluation_has_knobs_of_its_own(self, configure):
+        job = configure("evaluation", sites=("a",), settings={"model_of": "earlier"})
+        assert job_folder.knobs(job)["model_of"] == "earlier"
+        assert json.loads((job / "meta.json").read_text())["name"] == "evaluation"
+
+    def test_an_evaluation_has_no_strategy(self, configure):
+        with pytest.raises(JobError, match="job 'evaluation' has no knob 'strategy'"):
+            configure("evaluation", strategy="fedbn")
+
+    def test_a_knob_of_another_method_is_refused_by_the_methods_name(self, configure):
+        with pytest.raises(JobError, match="job 'surgical' has no knob 'union'"):
+            configure(settings={"union": "Edema"})
+
+    def test_too_few_sites_are_refused(self, configure):
+        with pytest.raises(JobError, match=r"results of 2 sites; got a\. Add sites, or set min_cl"):
+            configure(sites=("a",))
+        assert job_folder.sites(configure(sites=("a",), settings={"min_clients": 1})) == ("a",)
+
+    def test_its_meta_names_the_method(self, configure):
+        assert json.loads((configure("vanilla") / "meta.json").read_text())["name"] == "vanilla"

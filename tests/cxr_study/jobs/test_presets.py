@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.job_templates import METHODS
+from cxr_study.jobs.presets import PRESETS, apply
+
+JOBS = Path(__file__).parents[3] / "jobs"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_preset_fits_every_method(preset, method, tmp_path):
+    sites = ["nih", "chexpert"]
+    settings, per_site = apply(preset, {}, {}, sites)
+    job = tmp_path / "job"
+    job_folder.copy(JOBS / method, job, sites=sites, settings=settings, per_site=per_site)
+    knobs = job_folder.knobs(job)
+    assert {name: knobs[name] for name in settings} == settings
+    assert knobs["backbone"] == "densenet121" and knobs["image_size"] == 224
+
+
+class TestApply:
+    def test_the_papers_recipe_is_theirs(self):
+        settings, per_site = apply("paper", {}, {}, ["a"])
+        wanted = {
+            "batch_size": 64, "learning_rate": 5e-5, "warmup_epochs": 15,
+            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 25, "epochs": 1,
+            "augmentation": "paper", "hidden": 0,
+        }  # fmt: skip
+        assert {name: settings[name] for name in wanted} == wanted
+        assert per_site == {}
+
+    def test_fedfbn_has_another_rate_at_chexpert(self):
+        settings, per_site = apply("paper-fedfbn", {}, {}, ["nih", "chexpert"])
+        assert settings["learning_rate"] == 1e-5
+        assert per_site == {"chexpert": {"learning_rate": 5e-5}}
+
+    def test_a_site_that_takes_no_part_gets_nothing(self):
+        assert apply("paper-fedfbn", {}, {}, ["nih-1", "nih-2"])[1] == {}
+
+    def test_explicit_settings_win_also_over_those_of_a_site(self):
+        settings, per_site = apply("paper-fedfbn", {"learning_rate": 0.5}, {}, ["nih", "chexpert"])
+        assert settings["learning_rate"] == 0.5 and per_site == {}
+
+    def test_explicit_settings_of_a_site_win_over_all(self):
+        _, per_site = apply(
+            "paper-fedfbn",
+            {"seed": 3},
+            {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+            ["nih", "chexpert"],
+        )
+        assert per_site == {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}}
+
+    def test_a_sites_explicit_knob_leaves_the_presets_other_knobs(self):
+        _, per_site = apply("paper-fedfbn", {}, {"chexpert": {"epochs": 2}}, ["chexpert"])
+        assert per_site == {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}
+
+    def test_without_a_preset_nothing_changes(self):
+        assert apply(None, {"seed": 1}, {"a": {"epochs": 2}}, ["a"]) == (
+            {"seed": 1},
+            {"a": {"epochs": 2}},
+        )
+
+    def test_an_unknown_preset_is_refused_with_the_nearest(self):
+        with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
+            apply("papers", {}, {}, ["a"])

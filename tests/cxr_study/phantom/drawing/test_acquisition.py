@@ -1,0 +1,45 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from cxr_study.phantom.drawing.acquisition import SITES, choose_devices, devices_of, expose, project
+from cxr_study.phantom.drawing.anatomy import sample_anatomy
+
+DEVICES = [(site, k) for site in SITES for k in range(len(SITES[site]))]
+
+
+def step(device):
+    """Pictures of a chest-like step: air, lung, heart, abdomen from left to right."""
+    density = np.repeat(np.array([0, 0.42, 1.5, 1.75], np.float32), 16)
+    return expose(np.tile(density, (30, 64, 1)), device, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("site", "k"), DEVICES)
+def test_every_device_makes_8_bit_pictures_in_which_denser_is_brighter(site, k):
+    pictures = step(SITES[site][k])
+    assert pictures.dtype == np.uint8
+    levels = [pictures[:, 20:56, start : start + 8].mean() for start in (4, 20, 36)]
+    assert levels[0] + 20 < levels[1] < levels[2] - 40
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_devices_of_a_site_share_its_studies_and_differ(site):
+    assert sum(device.share for device in devices_of(site)) == pytest.approx(1)
+    chosen = choose_devices(site, 4000, np.random.default_rng(0))
+    for k, device in enumerate(devices_of(site)):
+        assert (chosen == k).mean() == pytest.approx(device.share, abs=0.03)
+    looks = [step(device) for device in devices_of(site)]
+    assert all((a != b).mean() > 0.3 for a, b in pairwise(looks))
+
+
+def test_the_heart_is_wider_in_ap_than_in_pa():
+    people = sample_anatomy(2, np.random.default_rng(0))
+    seen = project(people, np.array([True, False]))
+    assert seen.heart_width[0] == people.heart_width[0]
+    assert seen.heart_width[1] > 1.1 * people.heart_width[1]
+
+
+def test_unknown_site_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"'padchest'; use one of \['chexpert', 'mimic', 'nih'\]"):
+        devices_of("padchest")

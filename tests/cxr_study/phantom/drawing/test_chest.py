@@ -1,0 +1,66 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cxr_study.phantom.drawing.anatomy import sample_anatomy
+from cxr_study.phantom.drawing.chest import draw_chest, lung_border, posterior_ribs
+
+
+@pytest.fixture
+def people():
+    return sample_anatomy(20, np.random.default_rng(0))
+
+
+def draw(anatomy):
+    return draw_chest(anatomy, 64, np.random.default_rng(1))
+
+
+def test_lung_is_narrow_at_the_apex_and_absent_above_it(people):
+    above, apex, middle = (
+        lung_border(people, people.apex + down)[:20] for down in (-0.01, 0.01, 0.6)
+    )
+    assert (above == 0).all()
+    assert (apex < 0.5 * middle).all()
+
+
+def test_lungs_are_darker_than_heart_and_heart_darker_than_abdomen(people):
+    chest = draw(people)
+    heart = (chest.thorax > 0.9) & (chest.lung < 0.1)
+    lung, abdomen = chest.lung > 0.95, (chest.y > 0.85) & (chest.a < 0.2)
+    means = [
+        (chest.density * part).sum((1, 2)) / part.sum((1, 2)) for part in (lung, heart, abdomen)
+    ]
+    assert (means[0] < 0.7 * means[1]).all()
+    assert (means[1] < means[2]).all()
+
+
+def test_most_of_the_heart_lies_on_the_left(people):
+    chest = draw(people)
+    heart = (chest.thorax > 0.9) & (chest.lung < 0.1) & (chest.y > 0)
+    assert (heart & chest.left).sum() > 1.5 * (heart & ~chest.left).sum()
+
+
+def test_right_diaphragm_stands_higher(people):
+    chest = draw(people)
+    right, left = (
+        np.where(side, chest.diaphragm, 9).min((1, 2)) for side in (~chest.left, chest.left)
+    )
+    assert (right < left).mean() > 0.9
+
+
+def test_breasts_make_the_lower_zones_denser(people):
+    women, men = (draw(replace(people, female=np.full(20, sex))).density for sex in (1.0, 0.0))
+    assert (women - men)[:, 40:50, 10:20].mean() > 0.1
+    np.testing.assert_allclose(women[:, :16], men[:, :16], atol=1e-5)
+
+
+def test_a_broken_rib_is_whole_up_to_the_break(people):
+    everyone = np.arange(20)
+    broken = people.change(everyone, break_at=0.4, break_height=0.0, break_step=0.5)
+    chest = draw(people)
+    whole, stepped = (posterior_ribs(a, chest.x, chest.y) for a in (people, broken))
+    medial = chest.x < 0.38
+    np.testing.assert_array_equal(whole[medial], stepped[medial])
+    lateral = (chest.x > 0.42) & (np.abs(chest.y) < 0.1)
+    assert np.abs(whole - stepped)[lateral].mean() > 0.2

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.phantom.drawing.rendering import render
+
+
+def healthy(n):
+    return np.zeros((n, len(UNION_CLASSES)))
+
+
+def pictures(labels, site="nih", seed=0, size=64, **options):
+    return render(labels, site, np.random.default_rng(seed), size, **options)
+
+
+@pytest.mark.parametrize("size", [32, 64, 96])
+def test_pictures_are_8_bit_and_of_the_size_asked_for(size):
+    drawn = pictures(healthy(3), size=size)
+    assert drawn.shape == (3, size, size)
+    assert drawn.dtype == np.uint8
+    assert drawn.min() < 40 < 200 < drawn.max()
+
+
+def test_size_changes_the_resolution_and_not_the_chest():
+    small, large = pictures(healthy(8), size=32), pictures(healthy(8), size=64)
+    shrunk = large.reshape(8, 32, 2, 32, 2).mean(axis=(2, 4))
+    for a, b in zip(small, shrunk, strict=True):
+        assert np.corrcoef(a.ravel(), b.ravel())[0, 1] > 0.95
+
+
+def test_same_seed_same_pictures_and_another_seed_others():
+    labels = np.random.default_rng(1).random((40, 20)) < 0.3
+    np.testing.assert_array_equal(pictures(labels), pictures(labels))
+    assert (pictures(labels) != pictures(labels, seed=1)).any(axis=(1, 2)).all()
+
+
+def test_patients_differ():
+    drawn = pictures(healthy(10)).astype(float)
+    distance = np.abs(drawn[:, None] - drawn[None]).mean(axis=(2, 3))
+    assert distance[~np.eye(10, dtype=bool)].min() > 5
+
+
+@pytest.mark.parametrize("site", ["nih", "chexpert", "mimic"])
+@pytest.mark.parametrize("finding", range(len(UNION_CLASSES)), ids=UNION_CLASSES)
+def test_each_finding_shows_on_the_finished_picture(finding, site):
+    labels = healthy(32)
+    without = pictures(labels, site).astype(float)
+    labels[:, finding] = 1
+    change = np.abs(pictures(labels, site) - without)
+    strongest = np.sort(change.reshape(32, -1), axis=1)[:, -6:].mean(axis=1)
+    assert np.median(strongest) > 20
+
+
+def test_sites_look_different():
+    nih, chexpert = pictures(healthy(32)), pictures(healthy(32), "chexpert")
+    abdomen = np.s_[:, -1, 24:40]  # covered by the border on some pictures, more at CheXpert
+    assert (nih[abdomen] < 40).mean() < 0.1 < (chexpert[abdomen] < 40).mean() < 0.9
+    assert np.std(nih) > 1.2 * np.std(chexpert[:, 8:-8, 8:-8])
+
+
+def test_ap_hearts_are_larger_than_pa_hearts():
+    def dense(device):
+        drawn = pictures(healthy(32), devices=np.full(32, device))
+        return (drawn[:, 32:44, 16:48] > 150).mean()
+
+    assert dense(2) > 1.1 * dense(0)
+
+
+def test_each_picture_is_of_its_device():
+    # CheXpert's device 0 puts an R into the upper left corner, its device 2 does not.
+    drawn = pictures(healthy(60), "chexpert", devices=np.arange(60) % 2 * 2)
+    marked = (drawn[:, 2:8, 2:9] > 150).any(axis=(1, 2))
+    assert marked[0::2].mean() > 0.5
+    assert not marked[1::2].any()
+
+
+@pytest.mark.parametrize("site", ["nih", "chexpert", "mimic"])
+def test_a_picture_from_the_side_is_another_picture(site):
+    front, side = (pictures(healthy(20), site, lateral=np.full(20, kind)) for kind in (False, True))
+    for a, b in zip(front, side, strict=True):
+        assert np.corrcoef(a[16:48, 12:52].ravel(), b[16:48, 12:52].ravel())[0, 1] < 0.5
+
+
+def test_pictures_from_front_and_side_may_be_mixed():
+    lateral = np.arange(40) % 3 == 0
+    front, mixed = pictures(healthy(40)), pictures(healthy(40), lateral=lateral)
+    changed = (front != mixed).mean(axis=(1, 2))
+    assert (changed[lateral] > 0.5).all()
+    assert mixed[~lateral].std() == pytest.approx(front[~lateral].std(), rel=0.1)
+
+
+def test_a_visible_finding_stands_out_more_than_a_faint_one():
+    labels = healthy(32)
+    labels[:, UNION_CLASSES.index("Mass")] = 1
+    without, faint, plain = (
+        pictures(x, visibility=np.full(x.shape, v)).astype(float)
+        for x, v in ((healthy(32), 0), (labels, 0), (labels, 1))
+    )
+    assert np.abs(plain - without).mean() > 1.4 * np.abs(faint - without).mean() > 0
+
+
+def test_unknown_site_is_refused_by_name():
+    with pytest.raises(ValueError, match="got 'padchest'; use one of"):
+        pictures(healthy(1), site="padchest")
+
+
+def test_labels_with_a_column_too_few_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(n, 20\).*got \(1, 14\)"):
+        pictures(np.zeros((1, 14)))

@@ -1,0 +1,117 @@
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
+from cxr_study.data.readers import nih
+from cxr_study.phantom.drawing.acquisition import SITES
+from cxr_study.phantom.patients.cohort import sample_cohort
+from cxr_study.phantom.patients.real_counts import label_shares
+
+REAL = Path(__file__).parents[4].parent / "shared/data/nih-metadata/Data_Entry_2017_v2020.csv.gz"
+sites = pytest.mark.parametrize("site", SITES)
+
+
+def cohort(site="nih", frontals=2000, seed=0, **options):
+    return sample_cohort(site, frontals, np.random.default_rng(seed), **options)
+
+
+@sites
+@pytest.mark.parametrize("rare_at_least", [0, 0.1])
+def test_prevalence_is_what_was_asked_for(site, rare_at_least):
+    seen = cohort(site, 40_000, rare_at_least=rare_at_least).present.mean(axis=0)
+    wanted = label_shares(site, rare_at_least)["present"].to_numpy()
+    assert np.abs(seen - wanted).max() < 0.015
+
+
+@sites
+@pytest.mark.parametrize("frontals", [1, 2, 500])
+def test_number_of_frontal_images_is_exact(site, frontals):
+    images = cohort(site, frontals).images
+    assert (~images["lateral"]).sum() == frontals
+
+
+@pytest.mark.parametrize(
+    ("site", "frontals", "laterals"),
+    [("nih", 3.64, 0), ("chexpert", 2.96, 0.17), ("mimic", 3.72, 0.485)],
+)
+def test_patients_have_as_many_images_as_the_real_ones(site, frontals, laterals):
+    images = cohort(site, 40_000).images
+    assert 40_000 / images["person"].nunique() == pytest.approx(frontals, rel=0.05)
+    assert images["lateral"].sum() / 40_000 == pytest.approx(laterals, rel=0.05)
+
+
+@sites
+def test_images_are_numbered_within_the_study_and_studies_within_the_patient(site):
+    images = cohort(site).images
+    assert not images.duplicated(["person", "visit", "number"]).any()
+    for inner, outer in (("number", ["study"]), ("visit", ["person"])):
+        values = images.groupby(outer)[inner]
+        assert (values.min() == 0).all()
+        assert (values.max() + 1 == values.nunique()).all()
+    assert images.sort_values(["person", "visit", "number"]).index.is_monotonic_increasing
+    assert not images.groupby("study")["lateral"].first().any()
+
+
+@sites
+def test_sex_and_age_are_the_patients_device_and_findings_the_studys(site):
+    drawn = cohort(site)
+    images = drawn.images
+    assert (images.groupby("person")[["sex", "age"]].nunique() == 1).all(axis=None)
+    assert (images.groupby("study")["device"].nunique() == 1).all()
+    same = images["study"].diff() == 0
+    assert (np.diff(drawn.present, axis=0)[same[1:]] == 0).all()
+    assert set(images["sex"]) == {"F", "M"}
+    assert images["age"].between(18, 94).all()
+
+
+def test_views_are_those_of_the_device_and_of_the_site():
+    nih, chexpert = cohort("nih").images, cohort("chexpert").images
+    assert (nih["view"] == "PA").mean() == pytest.approx(0.6, abs=0.04)
+    frontal = chexpert[~chexpert["lateral"]]
+    assert (frontal["view"] == "PA").mean() == pytest.approx(0.15, abs=0.04)
+    assert frontal.groupby("device")["view"].nunique().tolist() == [1, 1, 1]
+    assert (chexpert["view"][chexpert["lateral"]] == "lateral").all()
+
+
+def test_laterals_come_with_most_pa_studies_and_few_others():
+    images = cohort("chexpert", 9000).images
+    first = images.groupby("study").agg({"view": "first", "lateral": "any"})
+    with_lateral = first.groupby("view")["lateral"].mean()
+    assert with_lateral["PA"] == pytest.approx(0.9, abs=0.04)
+    assert with_lateral["AP"] < 0.08
+
+
+def test_findings_persist_from_visit_to_visit():
+    drawn = cohort(frontals=9000)
+    mass = drawn.present[:, UNION_CLASSES.index("Mass")]
+    visit = drawn.images["visit"].to_numpy()
+    before, after = mass[:-1][visit[1:] > 0], mass[1:][visit[1:] > 0]
+    assert after[before == 1].mean() > 3 * after[before == 0].mean()
+
+
+def test_visibility_of_what_is_present_is_uniform():
+    drawn = cohort("chexpert", 20_000)
+    for column in range(len(UNION_CLASSES)):
+        shown = drawn.visibility[drawn.present[:, column] == 1, column]
+        np.testing.assert_allclose(
+            np.quantile(shown, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.06
+        )
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not REAL.is_file(), reason=f"no NIH metadata in {REAL}")
+def test_at_real_shares_findings_come_together_as_often_as_in_the_official_file():
+    real = nih.read(REAL)[list(NIH_CLASSES)].to_numpy()
+    n = len(real)
+    columns = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
+    drawn = cohort(frontals=n, rare_at_least=0).present[:, columns]
+    assert (drawn.sum(axis=1) == 0).mean() == pytest.approx(
+        (real.sum(axis=1) == 0).mean(), abs=0.02
+    )
+    for one, other in combinations(range(len(columns)), 2):
+        wanted, seen = ((x[:, one] * x[:, other]).sum() for x in (real, drawn))
+        # Images of a patient are alike, so counts scatter about twice as much as Poisson's.
+        assert abs(seen - wanted) < 8 * np.sqrt(wanted) + 4, (NIH_CLASSES[one], NIH_CLASSES[other])

@@ -1,0 +1,92 @@
+import json
+
+import pandas as pd
+import pytest
+
+from cxr_study.data.census.shareable_census import CensusError
+from cxr_study.data.census.shared_file import read_shared
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.reports.audit.write import write_audit, write_cross_site
+
+
+@pytest.fixture(scope="module")
+def phantom(tmp_path_factory):
+    root = tmp_path_factory.mktemp("audit") / "phantom"
+    write_phantom(root, images_per_site=120, size=32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(root.parent / "cache"))
+        yield root / "sites"
+
+
+@pytest.fixture(scope="module")
+def audit(phantom, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit") / "out"
+    reported = []
+    path = write_audit(
+        sorted(phantom.glob("*.yaml")), folder, size=32, min_count=10,
+        progress=lambda done, total: reported.append((done, total)),
+    )  # fmt: skip
+    assert path == folder / "audit.html" and reported
+    return folder
+
+
+def numbers(values):
+    """All whole numbers in JSON values."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, list):
+        return [n for value in values for n in numbers(value)]
+    return [values] if isinstance(values, int) and not isinstance(values, bool) else []
+
+
+def test_counts_are_those_of_the_files(phantom, audit):
+    local = json.loads((audit / "audit.json").read_text())["sites"]["nih"]["local"]
+    csv = pd.read_csv(phantom.parent / "nih/Data_Entry_2017_v2020.csv")
+    assert local["rows"] == len(csv)
+    assert local["total"]["images"] == len(csv) - sum(local["dropped"].values())
+    assert local["views_read"]["AP"] == (csv["View Position"] == "AP").sum()
+
+
+def test_the_shared_part_is_a_file_of_its_own_and_equals_that_in_the_whole(audit):
+    sites = json.loads((audit / "audit.json").read_text())["sites"]
+    for name, site in sites.items():
+        assert read_shared(audit / "shared" / f"{name}.json").to_json() == site["shared"]
+
+
+def test_no_small_count_is_in_the_shared_part(audit):
+    for path in (audit / "shared").glob("*.json"):
+        values = json.loads(path.read_text())
+        cells = [values[key] for key in ("views", "sex", "age")]
+        cells += [entry["read"] for entry in values["classes"].values()]
+        assert not [n for n in numbers(cells) if 0 < n < 10]
+        assert None in values["age"].values()
+
+
+def test_no_name_of_an_image_or_a_patient_or_a_path_is_in_the_shared_part(audit):
+    for path in (audit / "shared").glob("*.json"):
+        text = path.read_text()
+        assert not any(word in text for word in (".png", ".jpg", "patient0", "csv", "/"))
+
+
+def test_every_rectangle_holds_enough_images(audit):
+    across = json.loads((audit / "audit.json").read_text())["across"]
+    assert set(across["rectangles"]) == {"nih", "chexpert"}
+    parts = [part for parts in across["rectangles"].values() for part in parts]
+    assert min(part["images"] for part in parts) >= 10
+
+
+def test_shared_parts_alone_are_compared(audit, tmp_path):
+    shared = [read_shared(path) for path in sorted((audit / "shared").glob("*.json"))]
+    page = write_cross_site(shared, tmp_path)
+    assert page == tmp_path / "cross_site.html" and page.stat().st_size > 10_000
+    whole = json.loads((audit / "audit.json").read_text())["across"]
+    across = json.loads((tmp_path / "cross_site.json").read_text())["across"]
+    assert across["intensity_distances"] == whole["intensity_distances"]
+    assert across["rectangles"] == {}
+
+
+def test_two_site_files_of_one_name_are_refused(phantom, tmp_path):
+    path = phantom / "nih.yaml"
+    with pytest.raises(CensusError, match="more than one is called 'nih'"):
+        write_audit([path, path], tmp_path, size=32, min_count=10)
+    assert not list(tmp_path.iterdir())

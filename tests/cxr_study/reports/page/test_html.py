@@ -1,0 +1,82 @@
+"""Template, style, pictures and file of a page."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from jinja2 import UndefinedError
+from PIL import Image
+
+from cxr_study.reports.page.html import picture, replace, style, template
+
+
+def decoded(address):
+    """The grey values of a `data:` address."""
+    start = "data:image/png;base64,"
+    assert address.startswith(start)
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.removeprefix(start)))))
+
+
+class TestTemplate:
+    @pytest.fixture
+    def filled(self, tmp_path, monkeypatch):
+        """Fills a template of a package with values."""
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "some_page").mkdir()
+
+        def fill(source, filters=None, **values):
+            (tmp_path / "some_page/template.html.j2").write_text(source, encoding="utf-8")
+            return template("some_page", **(filters or {})).render(**values)
+
+        return fill
+
+    def test_values_are_text_and_not_markup(self, filled):
+        assert filled("{{ name }}", name="<b>&\"'") == "&lt;b&gt;&amp;&#34;&#39;"
+
+    def test_a_value_that_is_lacking_is_an_error(self, filled):
+        with pytest.raises(UndefinedError, match="'name' is undefined"):
+            filled("{{ name }}")
+
+    def test_has_the_common_filters_and_its_own(self, filled):
+        source = "{{ 2 | counted('site') }}: {{ 'ab' | listed }}, {{ 3 | twice }}"
+        assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6"
+
+    def test_finds_the_style(self, filled):
+        assert filled("{{ style | safe }}") == style()
+
+
+def test_the_style_loads_nothing():
+    assert "svg.figure" in style()
+    assert not any(word in style() for word in ("url(", "@import", "</style"))
+
+
+class TestPicture:
+    def test_small_ones_are_kept_pixel_by_pixel(self):
+        image = np.arange(64, dtype=np.uint8).reshape(8, 8)
+        np.testing.assert_array_equal(decoded(picture(image, "nih")), image)
+
+    def test_large_ones_are_reduced(self):
+        assert decoded(picture(np.zeros((400, 400), np.uint8), "nih")).shape == (256, 256)
+
+    @pytest.mark.parametrize(
+        "image", [np.zeros((8, 8)), np.zeros((8, 9), np.uint8), np.zeros((8, 8, 1), np.uint8)]
+    )
+    def test_one_of_another_form_is_refused(self, image):
+        with pytest.raises(ValueError, match=r"needs shape \(s, s\) and dtype uint8.*'nih'"):
+            picture(image, "nih")
+
+
+class TestReplace:
+    def test_leaves_the_new_text_and_nothing_else(self, tmp_path):
+        for text in ("old", "new é\n"):
+            replace(tmp_path / "page.html", text)
+        assert (tmp_path / "page.html").read_bytes() == "new é\n".encode()
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_one_that_fails_leaves_the_old_text(self, tmp_path):
+        path = tmp_path / "page.html"
+        replace(path, "old")
+        with pytest.raises(UnicodeEncodeError):
+            replace(path, "new" * 9999 + "\ud800")
+        assert path.read_text() == "old"

@@ -1,0 +1,53 @@
+"""A finished study, made up."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import study_runs
+from cxr_study.studies.analysis.study_results import gather
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.study_file import read_study
+
+SITES = {
+    "2": {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]},
+    "4": {f"nih-{n}": ["Edema", name] for n, name in enumerate(("Mass", "Hernia") * 2, start=1)},
+}
+CLASSES = ("Edema", "Hernia", "Mass")
+METHODS = {"surgical": 1.5, "vanilla": 0.4, "complete": 2.5}
+"""Method -> how far its probabilities are right."""
+IMAGES = 120
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """Two settings, three methods and two seeds of study "clients"; one more run is planned."""
+    folder = tmp_path_factory.mktemp("finished")
+    rng = np.random.default_rng(0)
+    labels = {name: (rng.random(IMAGES) < 0.4).astype(float) for name in CLASSES}
+    facts = {
+        "patient": [str(n // 2) for n in range(IMAGES)],
+        "sex": ["F", "M", ""] * (IMAGES // 3),
+        "age": rng.integers(20, 95, IMAGES).astype(float),
+        "view": ["PA", "AP"] * (IMAGES // 2),
+    }
+    tests = {name: study_runs.table(labels, **facts) for name in ("nih", "mimic")}
+    runs = []
+    for setting, sites in SITES.items():
+        for method, skill in METHODS.items():
+            for seed in (0, 1):
+                held = {"nih": list(CLASSES)} if method == "complete" else sites
+                run = study_runs.run(method, seed=seed, setting=setting, sites=held)
+                predicted = {
+                    name: 1 / (1 + np.exp(-(skill * (values - 0.5) + rng.normal(size=IMAGES))))
+                    for name, values in labels.items()
+                }
+                both = {("global", test): predicted for test in tests}
+                study_runs.finish(run, folder, tests, both)
+                runs.append(run)
+    runs.append(study_runs.run("vanilla", seed=2, setting="4", sites=SITES["4"]))
+    results = gather(read_study("clients"), runs, folder)
+    data = StudyData(Path("phantom.yaml"), 2000, {}, None, None, {})
+    return SimpleNamespace(results=results, data=data)

@@ -1,0 +1,119 @@
+"""What the images look like to a global model."""
+
+import numpy as np
+import pytest
+
+import study_runs
+from cxr_study.reports.study.figures import embedding as module
+from cxr_study.reports.study.figures.embedding import FEWEST, MOST, embedding
+from cxr_study.studies.plan.run_folder import RUNS
+from cxr_study.studies.runner import predictions
+
+NIH, CHEXPERT, MIMIC = (module._TESTS[test][0] for test in ("nih", "chexpert", "mimic"))
+PRESENT, ABSENT = module._PRESENT[0], module._ABSENT[0]
+CORNERS = {NIH: 5, CHEXPERT: 5, MIMIC: 4, PRESENT: 4, ABSENT: 5}  # of a marker, closed
+
+
+@pytest.fixture
+def finish(made_up):
+    """Finishes a run with features, which are a cluster for each test set."""
+
+    def finish(images=30, tests=("nih", "mimic"), labels=None, model="global", **run):
+        rng = np.random.default_rng(0)
+        chosen = labels or {"Edema": [1.0, 0.0], "Mass": [0.0, 0.0, 1.0, 0.0, 0.0]}
+        table = study_runs.table({c: np.resize(values, images) for c, values in chosen.items()})
+        predicted = {(model, test): {"Edema": np.full(images, 0.5)} for test in tests}
+        run = made_up.finish(predicted, tests=dict.fromkeys(tests, table), **run)
+        kept = len(predictions.featured_rows(images))
+        features = {
+            f"{model}/{test}": rng.normal(size=(kept, 64)).astype(np.float32) + 20 * number
+            for number, test in enumerate(tests)
+        }
+        np.savez(made_up.folder / RUNS / run.key / predictions.FEATURES_FILE, **features)
+        return run
+
+    return finish
+
+
+def points(axes):
+    """Colour -> places of the points, shape (n, 2)."""
+    found = {}
+    for patch in axes.patches:
+        colour = "#{:02X}{:02X}{:02X}".format(*(round(255 * c) for c in patch.get_facecolor()[:3]))
+        vertices = patch.get_path().vertices
+        found[colour] = vertices.reshape(-1, CORNERS[colour], 2)[:, :3].mean(axis=1)
+    return found
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_images_are_coloured_by_test_set_and_by_the_class_most_are_positive_for(
+    finish, made_up, drawn
+):
+    finish()
+    by_test, by_class = drawn(embedding, made_up.results(), "2", "e").axes
+    assert legend(by_test) == ["NIH", "MIMIC"]
+    assert {colour: len(each) for colour, each in points(by_test).items()} == {NIH: 30, MIMIC: 30}
+    assert legend(by_class) == ["no Edema", "Edema"]
+    shown = {colour: len(each) for colour, each in points(by_class).items()}
+    assert shown == {PRESENT: 30, ABSENT: 30}
+
+
+def test_images_that_are_alike_are_close(finish, made_up, drawn):
+    finish()
+    by_test, _ = drawn(embedding, made_up.results(), "2", "e").axes
+    one, other = points(by_test)[NIH], points(by_test)[MIMIC]
+    between = np.linalg.norm(one.mean(axis=0) - other.mean(axis=0))
+    assert between > 2 * np.linalg.norm(one - one.mean(axis=0), axis=1).mean()
+
+
+def test_the_model_is_a_global_one_of_the_first_seed_with_batch_norm_frozen(finish, made_up):
+    finish(strategy="fedavg", setting="2")
+    assert "surgical-fedavg, seed 0" in embedding(made_up.results(), "2", "e")
+    finish(setting="2", seed=1)
+    finish(setting="2", seed=0)
+    finish(setting="2", method="vanilla")
+    assert "surgical-fedbn+, seed 0" in embedding(made_up.results(), "2", "e")
+
+
+def test_images_that_are_not_labelled_are_left_out_of_the_second_panel(finish, made_up, drawn):
+    finish(labels={"Edema": [1.0, 0.0, np.nan]})
+    by_test, by_class = drawn(embedding, made_up.results(), "2", "e").axes
+    assert sum(map(len, points(by_test).values())) == 60
+    assert {colour: len(each) for colour, each in points(by_class).items()} == {
+        PRESENT: 20,
+        ABSENT: 20,
+    }
+
+
+def test_many_images_are_thinned_out_evenly_with_their_own_labels(finish, made_up):
+    images = 2 * predictions.FEATURES_OF
+    run = finish(images, labels={"Edema": np.arange(images) % 3 == 0})
+    found, features = module._images(made_up.results(), run)
+    assert found["test"].value_counts().to_dict() == {"nih": MOST // 2, "mimic": MOST // 2}
+    kept = predictions.featured_rows(images)
+    chosen = np.linspace(0, len(kept) - 1, MOST // 2).round().astype(int)
+    np.testing.assert_array_equal(found["Edema"][: MOST // 2], kept[chosen] % 3 == 0)
+    every = predictions.read_features(made_up.folder / RUNS / run.key, "global", "mimic")
+    np.testing.assert_array_equal(features[MOST // 2 :], every[chosen])
+
+
+def test_two_pages_show_the_same_map_which_is_small(finish, made_up):
+    finish(MOST)
+    results = made_up.results()
+    svg = embedding(results, "2", "e")
+    assert svg == embedding(results, "2", "e")
+    assert len(svg) < 60_000
+
+
+def test_there_is_nothing_to_draw_without_a_global_model_or_with_few_images(finish, made_up):
+    finish(model="nih", setting="2", strategy="fedbn")
+    finish(method="vanilla", setting="2")
+    finish(images=FEWEST // 2 - 1, setting="4")
+    finish(images=FEWEST // 2, setting="8")
+    results = made_up.results()
+    assert embedding(results, "2", "e") is None
+    assert embedding(results, "4", "e") is None
+    assert embedding(results, "8", "e") is not None

@@ -1,0 +1,113 @@
+"""How methods and strategies look, the same in every figure."""
+
+import itertools
+import re
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+
+from cxr_study.jobs.methods import TITLES, Row
+from cxr_study.reports.page import svg as page
+from cxr_study.reports.study.figures import looks
+from surgical_aggregation.aggregation.strategy import STRATEGIES
+
+
+def test_every_method_has_a_colour_and_a_marker_of_its_own():
+    assert set(looks.METHODS) == set(TITLES)
+    colours, markers = zip(*looks.METHODS.values(), strict=True)
+    assert len(set(colours)) == len(set(markers)) == len(TITLES)
+
+
+def test_every_strategy_has_a_line_and_a_filling_of_its_own():
+    assert set(looks.STRATEGIES) == set(STRATEGIES)
+    for place in (0, 1, 2):
+        assert len({each[place] for each in looks.STRATEGIES.values()}) == len(STRATEGIES)
+
+
+@pytest.mark.parametrize("method", TITLES)
+def test_strategies_of_a_method_are_told_apart_by_line_and_by_marker_alone(method):
+    rows = [Row(method, strategy) for strategy in STRATEGIES]
+    for one, other in itertools.combinations(rows, 2):
+        assert looks.marked(one) != looks.marked(other)
+        assert looks.lined(one)["linestyle"] != looks.lined(other)["linestyle"]
+        assert same_color(looks.marked(one)["color"], looks.lined(other)["color"])
+
+
+def test_rows_and_settings_are_those_that_are_finished_in_the_files_order(made_up):
+    made_up.plan("vanilla", setting="4")
+    made_up.plan("individual", setting="8")
+    for method, setting in (("surgical", "4"), ("vanilla", "2")):
+        made_up.finish({("global", "nih"): {"Edema": 0.9}}, method=method, setting=setting)
+    results = made_up.results()
+    assert looks.rows(results) == [Row("vanilla", "fedbn+"), Row("surgical", "fedbn+")]
+    assert looks.settings(results) == ["2", "4"]
+
+
+def test_a_row_is_named_with_its_strategy_beside_others_of_its_method_alone():
+    one, other = Row("surgical", "fedavg"), Row("surgical", "fedbn+")
+    assert looks.row_name(one, [one, Row("vanilla", "fedbn+")]) == "Surgical aggregation"
+    assert looks.row_name(one, [one, other]) == "Surgical aggregation, fedavg"
+
+
+class TestEvenly:
+    def test_all_of_a_few(self):
+        assert looks.evenly(3, 5).tolist() == [0, 1, 2]
+
+    def test_of_many_as_many_as_asked_for_with_both_ends(self):
+        assert looks.evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
+
+
+class TestIntervals:
+    def test_they_are_apart_in_one_path(self):
+        axes = Figure().subplots()
+        looks.intervals(axes, Row("vanilla", "fedbn+"), {1.0: (0.5, 0.75), 2.0: (0.25, 1.0)})
+        [line] = axes.get_lines()
+        at, over = line.get_xydata().T
+        np.testing.assert_array_equal(over, [0.5, 0.75, np.nan, 0.25, 1.0, np.nan])
+        np.testing.assert_array_equal(at, [1, 1, 1, 2, 2, 2])
+
+
+class TestSvg:
+    @pytest.fixture
+    def figure(self):
+        with mpl.rc_context(looks.LOOK):
+            figure = Figure((2, 2))
+            axes = figure.subplots()
+            axes.plot([0, 1 / 3, 1], [0, 1 / 7, 1], **looks.marked(Row("vanilla", "fedbn+")))
+            axes.plot([0, 1 / 3, 1], [1, 1 / 7, 0], **looks.lined(Row("vanilla", "fedbn")))
+            axes.set_title(' x="0.12345"')
+            yield figure
+
+    def test_places_are_to_a_tenth_of_a_point(self, figure):
+        svg = looks.svg(figure, "name", "Title")
+        root = ElementTree.fromstring(svg)
+        places = " ".join(
+            value
+            for each in root.iter()
+            for key, value in each.attrib.items()
+            if key in ("d", "x", "y", "transform")
+        )
+        assert re.search(r"\d\.\d\b", places) and not re.search(r"\.\d\d", places)
+        assert "rotate(-0" not in svg
+
+    def test_text_stays_what_it_is(self, figure):
+        title = [e.text for e in ElementTree.fromstring(looks.svg(figure, "name", "T")).iter()]
+        assert ' x="0.12345"' in title
+
+    def test_markers_that_look_alike_say_so_once(self, figure):
+        whole = page.svg(figure, "name", "Title")
+        small = looks.svg(figure, "name", "Title")
+        assert small.count("<use") == whole.count("<use") >= 3
+        assert "#009e73" in small
+        [group] = [e for e in ElementTree.fromstring(small).iter("g") if len(e.findall("use")) == 3]
+        assert "fill: #009e73" in group.get("style")
+        assert all(use.get("style") is None for use in group.findall("use"))
+
+    def test_markers_that_differ_keep_their_looks(self):
+        markers = '<use x="1" style="a"/>\n<use x="2" style="b"/>\n'
+        found = re.fullmatch(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", f"<g>\n{markers}</g>")
+        assert looks._said_once(found) == f"<g>\n{markers}</g>"

@@ -1,0 +1,132 @@
+"""A page of NIH and CheXpert as two sites, whose settings are not alike."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import study_runs
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.study import page as pages
+from cxr_study.studies.analysis.analysis import Analysis
+from cxr_study.studies.analysis.claims import judge
+from cxr_study.studies.analysis.patient_intervals import PatientIntervals
+from cxr_study.studies.analysis.significance import significance
+from cxr_study.studies.analysis.study_results import gather
+from cxr_study.studies.analysis.subgroups import subgroups
+from cxr_study.studies.papers import CLAIMS
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.study_file import read_study
+
+SHARED = ["Cardiomegaly", "Consolidation", "Edema", "Pneumonia"]
+SITES = {
+    "7": {"nih": SHARED, "chexpert": SHARED},
+    "20": {"nih": [*SHARED, "Mass"], "chexpert": [*SHARED, "Fracture"]},
+}
+IMAGES = 60
+
+
+@pytest.fixture(scope="module")
+def two_sites(tmp_path_factory):
+    """Analysis of two settings of three rows, one of which has models of the sites' own."""
+    folder, rng, runs = tmp_path_factory.mktemp("two-sites"), np.random.default_rng(0), []
+    for setting, sites in SITES.items():
+        union = sorted(set().union(*sites.values()))
+        labels = {name: (rng.random(IMAGES) < 0.5).astype(float) for name in union}
+        tests = {
+            site: study_runs.table({name: labels[name] for name in names}, sex="")
+            for site, names in sites.items()
+        }
+        for method, skill in (("surgical", 1.5), ("vanilla", 0.2), ("personalised", 0.8)):
+            held = sites if method == "personalised" else {"global": union}
+            run = study_runs.run(method, setting=setting, sites=sites)
+            predicted = {
+                (model, test): {
+                    name: 1 / (1 + np.exp(-skill * labels[name] - rng.normal(size=IMAGES)))
+                    for name in names
+                }
+                for model, names in held.items()
+                for test in tests
+            }
+            study_runs.finish(run, folder, tests, predicted)
+            runs.append(run)
+    results = gather(read_study("nih-chexpert"), runs, folder)
+    return Analysis(
+        results,
+        significance(results),
+        PatientIntervals(*(pd.DataFrame(columns=["group"]) for _ in range(3))),
+        pd.DataFrame(),
+        subgroups(results),
+        judge(CLAIMS, results),
+    )
+
+
+@pytest.fixture(scope="module")
+def made(two_sites):
+    """The page's text, and the arguments of its bar charts."""
+    charts = {}
+
+    def bars(results, places, marks, name):
+        charts[name] = SimpleNamespace(places=places, marks=marks)
+        return f"<svg>{name}</svg>"
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pages, "bars", bars)
+        data = StudyData("phantom", 2000, {}, None, None, {})
+        text = pages.page(two_sites, data, (), ["tables.csv"])
+    return SimpleNamespace(text=text, charts=charts)
+
+
+def test_settings_that_are_not_alike_have_a_bar_chart_each(made):
+    assert {name: chart.places for name, chart in made.charts.items()} == {
+        "bars-0": ["7"],
+        "bars-1": ["20"],
+    }
+    for number, setting in enumerate(SITES):
+        assert f"<figcaption>classes: {setting}</figcaption><svg>bars-{number}</svg>" in made.text
+
+
+def test_its_marks_are_those_of_the_tests_over_classes(two_sites, made):
+    tests = two_sites.tests
+    for chart, setting in zip(made.charts.values(), SITES, strict=True):
+        chosen = tests[(tests["pairing"] == "classes") & (tests["setting"] == setting)]
+        chosen = chosen[chosen["group"] == "all"].set_index(["method", "test"])["mark"]
+        assert chart.marks == {
+            (Row(method, "fedbn+"), test): chosen[method, test]
+            for method in ("vanilla", "personalised")
+            for test in ("nih", "chexpert")
+        }
+        assert "" not in chart.marks.values()
+
+
+def test_tests_over_settings_that_are_not_alike_are_left_out(made):
+    assert "Over classes" in made.text and "Over settings" not in made.text
+    assert "a pair is a setting" not in made.text
+
+
+def test_figures_of_a_single_setting_say_of_which(made):
+    calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", made.text)[1]
+    assert calibration.startswith("classes: 20.")
+    assert "pooled ECE" in calibration and "mean over classes" in calibration
+
+
+def test_claims_that_models_are_the_same_are_told_to_need_no_interval(made):
+    assert "bit for bit, which needs no interval" in made.text
+    assert "NIH; 7: against Vanilla FL" in made.text
+
+
+def test_subgroups_that_are_not_there_are_told(made):
+    assert "<li>NIH does not tell sex.</li>" in made.text
+
+
+def test_in_print_figures_stand_below_each_other(made):
+    printed = made.text[made.text.rindex("@media print") : made.text.index("</style>")]
+    assert ".pair { display: block; }" in printed and "grid" not in printed
+    assert ".pair figure { break-inside: avoid; }" in made.text
+
+
+def test_what_bands_and_unique_classes_are_is_told(made):
+    assert "in the first figure of the seeds, in the second of the classes and seeds" in made.text
+    assert "Unique: all others, at one site or several." in made.text

@@ -1,0 +1,93 @@
+import re
+
+import pandas as pd
+import pytest
+
+from cxr_study.reports.study.facts import PHANTOM
+from cxr_study.reports.study.write import write
+from surgical_aggregation.site.training import tensorflow_setup
+
+FRAMES = (
+    "runs", "scores", "means", "seeds", "tests", "patients", "patient_differences", "class_tests",
+    "subgroups", "claims", "tables",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process():
+    """Processes to share the work out to would take longer to start than it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensorflow_setup, "cores", lambda: 1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def written(finished, tmp_path_factory):
+    """The page's text, and the folder."""
+    folder = tmp_path_factory.mktemp("report") / "clients"
+    page = write(finished.results, finished.data, folder)
+    assert page == folder / "report.html"
+    return page.read_text(encoding="utf-8"), folder
+
+
+def test_every_number_is_in_a_csv_file(written):
+    _, folder = written
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [*(f"{name}.csv" for name in FRAMES), "tables.tex", "report.html"]
+    )
+    for name in FRAMES:
+        assert len(pd.read_csv(folder / f"{name}.csv")) > 0, name
+
+
+def test_the_tables_are_latex_too(written):
+    text = (written[1] / "tables.tex").read_text(encoding="utf-8")
+    assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
+    assert text.count("{") == text.count("}")
+    assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
+
+
+def test_the_page_says_what_must_be_known_first(written):
+    text, _ = written
+    assert PHANTOM.replace("'", "&#39;") in text
+    assert "1 of 13 runs are not finished" in text
+
+
+def test_classes_have_their_intervals_by_patient_beside_delongs(written):
+    found = pd.read_csv(written[1] / "class_tests.csv")
+    assert (found["patient_low"] < found["difference"]).all()
+    assert (found["difference"] < found["patient_high"]).all()
+
+
+def test_an_ablation_has_one_bar_chart_and_its_tests_where_there_are_enough_settings(written):
+    assert written[0].count("Mean AUROC of every method, sites: 2 and 4") == 1
+    assert "Over settings" not in written[0]
+
+
+def test_the_page_has_every_figure_and_section(written):
+    text, _ = written
+    for heading in ("Tables", "Tests", "Class by class", "Subgroups", "Calibration", "Training"):
+        assert f"<h2>{heading}</h2>" in text
+    assert text.count("<svg") == 10
+    identifiers = re.findall(r' id="([^"]+)"', text)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_page_needs_nothing_from_elsewhere(written):
+    text, _ = written
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
+
+
+def test_a_report_made_again_is_the_same(finished, written, tmp_path):
+    again = write(finished.results, finished.data, tmp_path / "clients")
+    assert again.read_text(encoding="utf-8") == written[0]
+
+
+def test_marks_in_the_tables_are_those_of_the_tests(written):
+    _, folder = written
+    tables = pd.read_csv(folder / "tables.csv")
+    tests = pd.read_csv(folder / "tests.csv")
+    chosen = tests[(tests["pairing"] == "settings") & (tests["group"] == "all")]
+    wanted = chosen.set_index(["method", "test"])["holm"].dropna().to_dict()
+    cells = tables[(tables["setting"] == "average") & (tables["group"] == "all")]
+    found = cells.set_index(["method", "test"])["holm"].dropna().to_dict()
+    assert {key: pytest.approx(value, abs=1e-5) for key, value in wanted.items()} == found

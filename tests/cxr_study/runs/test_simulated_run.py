@@ -1,0 +1,277 @@
+"""The order of a run's steps; whole runs in FLARE's simulator are in test_cli."""
+
+import io
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cxr_study.data.sites import site_file
+from cxr_study.data.sites.patient_split import SplitError
+from cxr_study.data.sites.site_file import SiteFileError
+from cxr_study.jobs import job_folder
+from cxr_study.runs import simulated_run
+from cxr_study.runs.finished_run import RUN_FILE
+from cxr_study.runs.run_check import RunFolderError
+from cxr_study.runs.run_request import Earlier, StudyRun
+from cxr_study.runs.simulated_run import run
+from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.simulator_folders import checkpoint_folder
+from surgical_aggregation.site.site_state import STATE_FILE
+
+PREPARE = simulated_run.prepare
+JOB = Path(__file__).parents[3] / "jobs" / "surgical"
+
+
+@pytest.fixture
+def continued():
+    """[(workspace, states that its sites go on with)] of every call to the simulator."""
+    return []
+
+
+@pytest.fixture
+def happens():
+    """Further events of a run."""
+    return []
+
+
+@pytest.fixture
+def simulated(monkeypatch, continued, happens):
+    """Calls to the simulator, which runs nothing."""
+    calls = []
+
+    def simulate(job, workspace, sites, *, environment, states, watch):
+        calls.append((job, workspace, tuple(sites), environment))
+        continued.append((workspace.name, states))
+        watch([{"event": "round"}, {"event": "best", "value": 0.5}, *happens])
+
+    monkeypatch.setattr(simulated_run, "simulate", simulate)
+    return calls
+
+
+@pytest.fixture(autouse=True)
+def embedded(monkeypatch):
+    """Names of what was asked of the embedded study."""
+    asked = []
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
+    for name in ("embedded_study", "embedded_initial_body"):
+        monkeypatch.setattr(simulated_run, name, lambda name=name: asked.append(name))
+    return asked
+
+
+@pytest.fixture
+def study(tmp_path):
+    def make(**changes):
+        values = {
+            "job": JOB,
+            "folder": tmp_path / "run",
+            "sites": ("nih", "chexpert"),
+            "site_files": tmp_path / "sites",
+            "initial_body": tmp_path / "body.npz",
+            "settings": {"num_rounds": 2, "learning_rate": 0.5},
+        }
+        return StudyRun(**{**values, **changes})
+
+    return make
+
+
+def go(study, own=False):
+    run(study, own=own, console=Console(quiet=True))
+
+
+class TestRun:
+    def test_the_job_is_a_copy_with_the_settings(self, study, simulated, tmp_path):
+        go(study())
+        ((job, workspace, sites, environment),) = simulated
+        assert (job, workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
+        assert sites == job_folder.sites(job) == ("nih", "chexpert")
+        knobs = job_folder.knobs(job)
+        assert (knobs["num_rounds"], knobs["learning_rate"], knobs["min_clients"]) == (2, 0.5, 2)
+        assert environment == {
+            "CXR_SITES": str(tmp_path / "sites"),
+            "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
+        }
+
+    def test_alone_a_site_runs_the_same_job_without_waiting_for_another(self, study, simulated):
+        go(study(), own=True)
+        alone = {sites: job for job, _, sites, _ in simulated[1:]}
+        assert set(alone) == {("nih",), ("chexpert",)}
+        federated = job_folder.knobs(simulated[0][0])
+        for sites, job in alone.items():
+            knobs = job_folder.knobs(job)
+            assert job_folder.sites(job) == sites
+            assert knobs["min_clients"] == 1 and knobs["threads"] >= 1
+            assert {**knobs, "min_clients": 2, "threads": 0} == federated
+
+    def test_without_a_terminal_every_round_is_a_line(self, study, simulated):
+        text = io.StringIO()
+        run(study(), own=False, console=Console(file=text, width=120))
+        lines = text.getvalue().splitlines()
+        assert lines[0] == "federated run: round 1/2, best validation BCE 0.5000"
+
+    def test_a_run_that_stops_early_says_so(self, study, simulated, happens):
+        happens.append({"event": "stopped"})
+        text = io.StringIO()
+        run(study(), own=False, console=Console(file=text, width=120))
+        assert text.getvalue().splitlines()[0].endswith("best validation BCE 0.5000, stopped early")
+
+    def test_the_folder_says_where_the_site_files_are(self, study, simulated, tmp_path):
+        go(study())
+        facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
+        assert facts == {"site_files": str(tmp_path / "sites")}
+        go(study(site_files=None, folder=tmp_path / "phantom"))
+        assert json.loads((tmp_path / "phantom" / RUN_FILE).read_text()) == {"site_files": None}
+
+    def test_relative_paths_hold_wherever_a_site_works(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.chdir(tmp_path)
+        go(study(site_files=Path("here"), initial_body=None), own=False)
+        assert simulated[0][3] == {"CXR_SITES": str(tmp_path / "here")}
+
+    def test_only_what_is_not_given_is_made(self, study, simulated, embedded, tmp_path):
+        go(study())
+        assert embedded == []
+        go(study(folder=tmp_path / "two", initial_body=None))
+        assert embedded == ["embedded_initial_body"]
+        go(study(folder=tmp_path / "three", site_files=None))
+        assert embedded[1:] == ["embedded_study"]
+
+    def test_a_folder_that_exists_is_left_alone(self, study, simulated, embedded, tmp_path):
+        (tmp_path / "run").mkdir()
+        with pytest.raises(RunFolderError, match=r"a run needs a new folder; .*/run exists"):
+            go(study(site_files=None))
+        assert simulated == [] and embedded == []
+
+    def test_a_path_that_flare_cannot_work_in_is_refused(self, study, simulated, tmp_path):
+        with pytest.raises(RunFolderError, match=r"without spaces in its path; got '.*/my run'"):
+            go(study(folder=tmp_path / "my run"))
+        assert simulated == [] and not (tmp_path / "my run").exists()
+
+    def test_an_unusable_site_file_is_told_before_anything_is_made(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr(simulated_run, "prepare", PREPARE)
+        with pytest.raises(SiteFileError, match=r"sites/nih\.yaml does not exist"):
+            go(study())
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_sites_that_share_patients_are_told_before_anything_is_made(
+        self, study, simulated, monkeypatch, tmp_path
+    ):
+        monkeypatch.setattr(simulated_run, "prepare", PREPARE)
+        (tmp_path / "sites").mkdir()
+        (tmp_path / "sites/labels.csv").write_text("image,patient,Mass\na.png,1,1\nb.png,2,0\n")
+        (tmp_path / "sites/split.csv").write_text("patient,split\n1,train\n2,test\n")
+        for site in ("nih", "chexpert"):
+            (tmp_path / f"sites/{site}.yaml").write_text(
+                "dataset: table\nlabels: labels.csv\nimages: .\nsplit: split.csv\n"
+            )
+        with pytest.raises(SplitError, match="a patient belongs to one site; 2 are at both"):
+            go(study())
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_a_job_that_trains_nothing_is_told_before_anything_is_made(self, study, tmp_path):
+        with pytest.raises(
+            job_folder.JobError, match=r"run it with nvflare simulator .*jobs/census -w"
+        ):
+            go(study(job=JOB.with_name("census"), settings={}))
+        assert not (tmp_path / "run").exists()
+
+    def test_too_few_sites_are_told_before_anything_is_made(self, study, simulated, tmp_path):
+        with pytest.raises(job_folder.JobError, match=r"results of 2 sites; got nih\."):
+            go(study(sites=("nih",)))
+        assert simulated == [] and not (tmp_path / "run").exists()
+        go(study(sites=("nih",), settings={"min_clients": 1}))
+
+    def test_a_wrong_knob_is_told_before_anything_is_made(
+        self, study, simulated, embedded, tmp_path
+    ):
+        with pytest.raises(job_folder.JobError):
+            go(study(settings={"rounds": 2}, site_files=None))
+        assert not (tmp_path / "run").exists() and embedded == []
+
+    def test_a_site_alone_that_fails_stops_the_others(self, study, monkeypatch):
+        begun = threading.Barrier(2, timeout=60)
+        finished = []
+
+        def simulate(job, workspace, sites, *, environment, states, watch):
+            if len(sites) == 2:
+                return
+            begun.wait()
+            if sites == ("nih",):
+                raise SimulationError("no disk")
+            for _ in range(100):
+                watch([])
+                time.sleep(0.1)
+            finished.append(sites)
+
+        monkeypatch.setattr(simulated_run, "simulate", simulate)
+        with pytest.raises(SimulationError, match="no disk"):
+            go(study(), own=True)
+        assert finished == []
+
+
+def test_an_encrypted_job_is_refused_before_anything_is_made(study):
+    with pytest.raises(job_folder.JobError, match="open the model with `surgagg decrypt`"):
+        go(study(job=JOB.with_name("surgical_he")))
+
+
+class TestContinue:
+    @pytest.fixture
+    def earlier(self, tmp_path):
+        """A run in which nih and chexpert took part, and nih alone too."""
+        folder = tmp_path / "earlier"
+        for workspace in (folder / "workspace", folder / "own" / "nih"):
+            checkpoint_folder(workspace).mkdir(parents=True)
+            for name in ("last.npz", "best.npz"):
+                (checkpoint_folder(workspace) / name).touch()
+            for site in ("nih", "chexpert"):
+                checkpoint_folder(workspace, site).mkdir(parents=True)
+                (checkpoint_folder(workspace, site) / STATE_FILE).touch()
+        return folder
+
+    def test_starts_from_the_earlier_runs_last_model(self, study, simulated, earlier, embedded):
+        go(study(earlier=Earlier(earlier), initial_body=None))
+        start = simulated[0][3]["CXR_INITIAL_BODY"]
+        assert start == str(checkpoint_folder(earlier / "workspace") / "last.npz")
+        assert embedded == []
+
+    def test_sites_go_on_with_their_states_where_they_have_one(
+        self, study, simulated, continued, earlier
+    ):
+        go(study(earlier=Earlier(earlier), sites=("nih", "mimic")))
+        assert continued == [
+            ("workspace", {"nih": checkpoint_folder(earlier / "workspace", "nih")})
+        ]
+
+    def test_from_the_best_model_every_site_starts_afresh(
+        self, study, simulated, continued, earlier
+    ):
+        go(study(earlier=Earlier(earlier, "best")))
+        assert simulated[0][3]["CXR_INITIAL_BODY"].endswith("best.npz")
+        assert continued == [("workspace", {})]
+
+    def test_a_site_alone_goes_on_with_its_own_run(self, study, simulated, continued, earlier):
+        go(study(earlier=Earlier(earlier), sites=("nih",), settings={"min_clients": 1}), own=True)
+        start = simulated[1][3]["CXR_INITIAL_BODY"]
+        assert start == str(checkpoint_folder(earlier / "own" / "nih") / "last.npz")
+        assert continued[1] == ("nih", {"nih": checkpoint_folder(earlier / "own" / "nih", "nih")})
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_a_model_that_is_not_there_is_told_before_anything_is_made(
+        self, study, simulated, earlier, tmp_path, own
+    ):
+        if not own:
+            (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
+        with pytest.raises(RunFolderError, match=r"last\.npz, which is not there"):
+            go(study(earlier=Earlier(earlier)), own=own)
+        assert simulated == [] and not (tmp_path / "run").exists()
+
+    def test_a_fresh_run_takes_up_nothing(self, study, simulated, continued):
+        go(study())
+        assert continued == [("workspace", {})]

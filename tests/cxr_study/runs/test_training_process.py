@@ -1,0 +1,95 @@
+"""The processes are real; their trainings are a few lines."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+BEGINNING = """
+import sys, time
+from pathlib import Path
+from cxr_study.runs import training_process
+"""
+WAITING = """
+def train(tell):
+    try:
+        tell(1)
+        time.sleep(60)
+    finally:
+        Path("cleaned up").touch()
+sys.exit(training_process.main(train, ()))
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a program."""
+    started = []
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+    def start(program):
+        process = subprocess.Popen(
+            [sys.executable, "-c", BEGINNING + textwrap.dedent(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=buffered,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with process:
+            process.kill()
+
+
+def said(process):
+    """All that a process says until it ends by itself."""
+    with process:
+        return process.stdout.read(), process.stderr.read()
+
+
+def test_every_number_of_rounds_is_said_once(start):
+    program = """
+        def train(tell):
+            for rounds in (0, 1, 1, 2, 2): tell(rounds)
+        print(training_process.main(train, ()))
+        """
+    assert said(start(program)) == ("round 1\nround 2\n0\n", "")
+
+
+def test_what_a_user_can_cause_is_one_line_and_exit_code_1(start):
+    program = """
+        def train(tell): raise error("no disk;\\n  make room")
+        for error in (ValueError, OSError, EOFError, AssertionError):
+            print(training_process.main(train, (EOFError, AssertionError)))
+        """
+    assert said(start(program)) == ("failed: no disk; make room\n1\n" * 4, "")
+
+
+def test_any_other_error_has_its_trace(start):
+    process = start("training_process.main(lambda tell: 1 / 0, (LookupError,))")
+    out, trace = said(process)
+    assert (out, process.returncode) == ("", 1)
+    assert trace.startswith("Traceback") and "ZeroDivisionError" in trace
+
+
+@pytest.mark.parametrize(
+    "end", [lambda process: process.terminate(), lambda process: process.stdin.close()]
+)
+def test_it_cleans_up_and_ends_when_it_is_told_to_and_when_its_input_ends(start, end, tmp_path):
+    process = start(WAITING)
+    process.stdin.write("input means nothing\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "round 1\n"
+    assert process.poll() is None
+    end(process)
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert (tmp_path / "cleaned up").exists()
+    assert (process.stdout.read(), process.stderr.read()) == ("", "")

@@ -1,0 +1,114 @@
+import shutil
+
+import pytest
+import yaml
+
+from cxr_study.data.readers import DATASETS
+from cxr_study.phantom.drawing.acquisition import SITES
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.studies.plan import shipped
+from cxr_study.studies.plan.data_file import DATA_SETS, DataFileError, read_data
+
+REAL = {"data": {"nih": "phantom/nih"}, "initial_body": "body.npz"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder with the phantom in the official layouts, without MIMIC's own labels, and a body."""
+    folder = tmp_path_factory.mktemp("data")
+    write_phantom(folder / "phantom", images_per_site=200, size=8, sites=tuple(DATA_SETS))
+    (folder / "phantom/mimic/mimic-cxr-2.0.0-chexpert.csv.gz").unlink()
+    (folder / "body.npz").touch()
+    return folder
+
+
+@pytest.fixture
+def read(root):
+    """Returns a function that reads a data file of such keys, which stands in that folder."""
+
+    def read_keys(keys):
+        (root / "own.yaml").write_text(yaml.safe_dump(keys))
+        return read_data(root / "own.yaml")
+
+    return read_keys
+
+
+class TestReadData:
+    def test_the_phantom_is_as_large_as_asked_for(self, read):
+        data = read({"data": "phantom", "images": 300, "knobs": {"batch_size": 8}})
+        assert (data.name, data.images, data.sources) == ("own", 300, {})
+        assert data.path.is_absolute() and data.has("nih") and data.has("mimic")
+        assert (data.initial_body, data.preset, data.knobs) == (None, None, {"batch_size": 8})
+
+    def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
+        places = {
+            "nih": "phantom/sites/nih.yaml",
+            "chexpert": "phantom/chexpert",
+            "mimic": str(root / "phantom/mimic"),
+        }
+        data = read({"data": places, "initial_body": "body.npz", "preset": "paper"})
+        assert data.images is None
+        assert data.sources == {name: root / place for name, place in places.items()}
+        assert (data.initial_body, data.preset, data.knobs) == (root / "body.npz", "paper", {})
+        assert not read(REAL).has("mimic")
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            ({"images": 3}, "needs key 'data'; has images"),
+            ({"data": "phantom"}, "needs key 'images'; has data"),
+            ({"data": "phantom", "images": 0}, "key 'images' needs a whole number of 1 or more"),
+            ({"data": "phantom", "images": 9, "knob": {}}, "key 'knob' is not known; .* knobs"),
+            ({"data": "phantom", "images": 9, "knobs": 3}, "key 'knobs' needs lines 'knob: value'"),
+            ({"data": "phantom", "images": 9, "preset": "papr"}, "key 'preset' needs paper, .* or"),
+            ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
+            ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
+            ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
+            ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
+            ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
+            ({**REAL, "data": {"nhi": "x"}}, "key 'data', key 'nhi' is not known; .*: nih"),
+            ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a text"),
+            ({**REAL, "data": {"nih": "no"}}, "key 'data', key 'nih': needs the folder .*/no is"),
+            (
+                {**REAL, "data": {"nih": "phantom/chexpert"}},
+                r"key 'data', key 'nih': needs Data_Entry_2017\*\.csv .* there is none",
+            ),
+            (
+                {**REAL, "data": {"nih": "no.yaml"}},
+                r"key 'data', key 'nih': site file .*/no\.yaml does not exist",
+            ),
+        ],
+    )
+    def test_a_mistake_is_refused_by_file_and_key(self, read, keys, message):
+        with pytest.raises(DataFileError, match=rf"own\.yaml: {message}"):
+            read(keys)
+
+
+def test_a_name_that_is_no_data_files_is_refused_as_one():
+    with pytest.raises(DataFileError, match=r"data file 'fantom': .*nearest known: phantom"):
+        read_data("fantom")
+
+
+class TestShipped:
+    def test_the_phantom_makes_a_study_of_two_thousand_images(self):
+        data = read_data("phantom")
+        assert data.images == 2000
+        assert data.knobs["image_size"] == 64
+
+    def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
+        shutil.copy(shipped.find("real", "data", "data file", DataFileError), tmp_path)
+        (tmp_path / "initial.npz").touch()
+        for name, place in {
+            "nih": "nih",
+            "chexpert": "CheXpert-v1.0-small",
+            "mimic": "mimic",
+        }.items():
+            (tmp_path / place).symlink_to(root / "phantom" / name)
+        data = read_data(tmp_path / "real.yaml")
+        assert set(data.sources) == set(DATA_SETS)
+        assert data.preset == "paper"
+
+
+def test_studies_name_the_data_sets_that_the_phantom_imitates():
+    assert set(DATA_SETS) == set(SITES)
+    assert set(DATA_SETS.values()) <= set(DATASETS)

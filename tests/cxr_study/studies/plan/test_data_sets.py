@@ -1,0 +1,70 @@
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.phantom import cached_phantom
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.data_sets import data_sets
+
+
+@pytest.fixture
+def found(small_data, tmp_path):
+    return data_sets(small_data.data, ["nih", "chexpert", "mimic"], tmp_path)
+
+
+def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(found):
+    assert {name: data.site.site for name, data in found.items()} == {n: n for n in found}
+    assert all(120 < len(data.table) <= 150 for data in found.values())  # the frontal ones
+    classes = [set(data.classes) for data in found.values()]
+    assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
+
+
+def test_only_what_is_asked_for_and_there_is_found(small_data, tmp_path):
+    data = dataclasses.replace(small_data.data, sources={"nih": small_data.data.sources["nih"]})
+    assert list(data_sets(data, ["mimic", "nih"], tmp_path)) == ["nih"]
+    assert list(data_sets(small_data.data, ["mimic"], tmp_path)) == ["mimic"]
+
+
+def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cached_phantom, "IMAGE_SIZE", 16)
+    data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
+    found = data_sets(data, ["nih", "mimic"], tmp_path)
+    assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]
+
+
+class TestDigest:
+    @pytest.fixture
+    def digest(self, small_data, tmp_path):
+        """The digest of a copy of NIH, after some change."""
+        (tmp_path / "copy").mkdir()
+        copy = tmp_path / "copy/nih"
+        shutil.copytree(small_data.home / "phantom/nih", copy)
+
+        def digest(change=lambda folder: None):
+            change(copy)
+            data = dataclasses.replace(small_data.data, sources={"nih": copy})
+            return data_sets(data, ["nih"], tmp_path / "out")["nih"].digest
+
+        return digest
+
+    def test_it_does_not_depend_on_the_place(self, digest, found):
+        assert digest() == found["nih"].digest
+
+    def test_it_changes_with_a_label(self, digest, found):
+        def relabel(folder):
+            csv = next(folder.glob("*.csv"))
+            text = csv.read_text()
+            csv.write_text(text.replace("No Finding", "Hernia", 1))
+
+        assert digest(relabel) != found["nih"].digest
+
+    def test_it_changes_with_the_size_of_an_image(self, digest, found):
+        def grow(folder):
+            image = next(folder.glob("**/*.png"))
+            image.write_bytes(image.read_bytes() + b"\0")
+
+        assert digest(grow) != found["nih"].digest

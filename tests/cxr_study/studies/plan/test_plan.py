@@ -1,0 +1,143 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import study_data
+from cxr_study.data.labels import class_sets
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.studies.plan import plan
+from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.selection import Selection, StudyError
+from cxr_study.studies.plan.study_file import read_study
+from surgical_aggregation.checkpoints.checkpoint import save
+
+PROJECT = Path(__file__).parents[4] / "poc/project.yml"
+SHARED = set(NIH_CLASSES) & set(CHEXPERT_CLASSES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("plan")
+
+
+@pytest.fixture(scope="module")
+def found(small_data, folder):
+    return data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
+
+
+@pytest.fixture
+def runs(small_data, folder, found):
+    """The runs of a shipped study on the small data, some of the data file changed."""
+
+    def runs(study, data=None, project=None, **selection):
+        data = dataclasses.replace(small_data.data, **(data or {}))
+        return plan.runs(read_study(study), data, found, folder, Selection(**selection), project)
+
+    return runs
+
+
+def keys(found):
+    return [run.key for run in found]
+
+
+class TestRun:
+    def test_it_is_tested_on_the_data_sets_of_the_study_that_are_there(self, runs):
+        [run] = runs("clients", settings=("2",), methods=("vanilla",), seeds=1)
+        assert list(run.where["tests"]) == ["nih", "mimic"]
+
+    @pytest.mark.parametrize(
+        ("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)]
+    )
+    def test_what_is_federated_is_made_in_the_poc_where_there_is_one(self, runs, method, project):
+        [run] = runs("clients", project=PROJECT, settings=("2",), methods=(method,), seeds=1)
+        assert run.where["project"] == project
+        assert run.what.get("poc", False) == (project is not None)
+
+    def test_no_federation_is_tracked(self, runs):
+        [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
+        assert run.what["knobs"]["tracking"] == "none"
+
+    def test_the_published_class_sets_are_the_sites(self, runs):
+        [run] = runs("clients", settings=("3",), methods=("surgical",), seeds=1)
+        assert [tuple(held) for held in run.what["sites"].values()] == list(class_sets.published(3))
+        assert run.where["sites"] == ["nih-1", "nih-2", "nih-3"]
+        assert run.what["union"] == sorted(NIH_CLASSES)
+
+    def test_the_fully_labelled_baseline_has_all_classes_in_one_place(self, runs):
+        [run] = runs("clients", settings=("3",), methods=("complete",), seeds=1)
+        assert run.where["sites"] == ["nih"]
+        assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES)
+
+    def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(self, runs):
+        few, all_ = runs("nih-chexpert", methods=("vanilla",), seeds=1)[::2]
+        assert {site: set(held) for site, held in few.what["sites"].items()} == {
+            "nih": SHARED, "chexpert": SHARED,
+        }  # fmt: skip
+        assert set(all_.what["sites"]["nih"]) == set(NIH_CLASSES)
+        assert len(all_.what["union"]) == 20
+
+    def test_knobs_are_those_of_the_whole_job(self, runs):
+        federated, solo = runs(
+            "clients", settings=("2",), methods=("surgical", "complete"), seeds=1
+        )
+        assert federated.what["knobs"]["min_clients"] == 2
+        assert federated.rounds == solo.rounds == 2
+        assert (federated.processes, solo.processes) == (2, 1)
+
+    def test_what_it_is_can_be_written(self, runs):
+        [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
+        assert json.loads(json.dumps([run.what, run.where])) == [run.what, run.where]
+
+
+class TestKey:
+    def test_the_same_run_has_the_same_key_in_another_folder(self, runs, small_data, tmp_path):
+        wanted = {"settings": ("2",), "seeds": 1}
+        data = small_data.data
+        elsewhere = plan.runs(
+            read_study("clients"), data, data_sets(data, ["nih", "mimic"], tmp_path / "data"),
+            tmp_path, Selection(**wanted),
+        )  # fmt: skip
+        assert keys(runs("clients", **wanted)) == keys(elsewhere)
+
+    def test_different_runs_have_different_ones(self, runs):
+        found = runs("clients", settings=("2", "3"), seeds=2)
+        baselines = [run for run in found if run.row.method == "complete"]
+        others = [run for run in found if run.row.method != "complete"]
+        assert len(set(keys(others))) == len(others)
+        assert len(set(keys(baselines))) == 2  # one for each seed: settings do not change it
+
+    def test_studies_share_the_runs_that_they_have_in_common(self, runs):
+        wanted = {"methods": ("complete",), "seeds": 1}
+        clients = runs("clients", settings=("2",), **wanted)
+        assert keys(clients) == keys(runs("shared-classes", settings=("0",), **wanted))
+
+    @pytest.mark.parametrize("knobs", [{"learning_rate": 0.5}, {"num_rounds": 3}])
+    def test_a_knob_changes_it(self, runs, small_data, knobs):
+        wanted = {"settings": ("2",), "seeds": 1}
+        changed = runs("clients", {"knobs": {**small_data.data.knobs, **knobs}}, **wanted)
+        assert not set(keys(changed)) & set(keys(runs("clients", **wanted)))
+
+    def test_another_version_of_a_package_changes_it(self, runs, monkeypatch):
+        wanted = {"settings": ("2",), "seeds": 1}
+        before = keys(runs("clients", **wanted))
+        monkeypatch.setattr(plan, "version", lambda name: "9")
+        assert not set(before) & set(keys(runs("clients", **wanted)))
+
+    def test_another_initial_body_changes_it(self, runs, tmp_path):
+        save(study_data.stand_in(1.0), tmp_path / "other.npz")
+        wanted = {"settings": ("2",), "seeds": 1}
+        changed = keys(runs("clients", {"initial_body": tmp_path / "other.npz"}, **wanted))
+        assert not set(changed) & set(keys(runs("clients", **wanted)))
+
+
+def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_setting(
+    small_data, folder, found
+):
+    few = dataclasses.replace(found["nih"], classes=("Edema", "Mass"))
+    wanted = Selection(settings=("4",), methods=("surgical",), seeds=1)
+    with pytest.raises(StudyError, match="study shared-classes, setting '4': 4 sites need"):
+        plan.runs(
+            read_study("shared-classes"), small_data.data, {**found, "nih": few}, folder, wanted
+        )

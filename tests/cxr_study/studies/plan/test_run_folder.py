@@ -1,0 +1,44 @@
+import dataclasses
+
+import pytest
+
+import study_runs
+from cxr_study.studies.plan.run_folder import RESULT_FILE, read_result, write_result
+
+RESULT = dataclasses.replace(
+    study_runs.RESULT,
+    losses=(None, 0.1 + 0.2),
+    column_similarity=({}, {"Ödem": -0.5}),
+    tests={"nih": "0123"},
+    classes={"global": ["Ödem", "Mass"]},
+    digests={"global": "4567"},
+)
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path):
+    write_result(RESULT, tmp_path)
+    assert read_result(tmp_path) == RESULT
+
+
+def test_without_a_result_a_run_is_not_finished(tmp_path):
+    assert read_result(tmp_path) is None
+    assert read_result(tmp_path / "nowhere") is None
+
+
+def test_a_result_that_cannot_be_written_leaves_the_one_that_is_there(tmp_path):
+    write_result(RESULT, tmp_path)
+    with pytest.raises(ValueError, match="JSON"):
+        write_result(dataclasses.replace(RESULT, losses=(float("nan"),)), tmp_path)
+    assert read_result(tmp_path) == RESULT
+
+
+def test_nothing_but_the_result_is_left(tmp_path):
+    write_result(RESULT, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [RESULT_FILE]
+
+
+def test_a_writer_that_dies_leaves_nothing_that_looks_finished(tmp_path, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.replace", lambda path, target: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_result(RESULT, tmp_path)
+    assert read_result(tmp_path) is None

@@ -1,0 +1,76 @@
+import dataclasses
+
+import pytest
+
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.plan.selection import Selection, StudyError, trainings
+from cxr_study.studies.plan.study_file import read_study
+
+
+def wanted(study, **selection):
+    return [
+        (seed, setting.name, row)
+        for seed, setting, row in trainings(read_study(study), Selection(**selection))
+    ]
+
+
+def test_every_setting_has_every_row_and_every_seed():
+    assert wanted("clients", settings=("2", "4"), seeds=2) == [
+        (seed, setting, row)
+        for seed in (0, 1)
+        for setting in ("2", "4")
+        for row in read_study("clients").rows
+    ]
+
+
+def test_the_study_says_how_many_seeds():
+    found = wanted("clients", settings=("2",), methods=("surgical",))
+    assert [seed for seed, _, _ in found] == list(range(read_study("clients").seeds))
+
+
+def test_the_quick_form_has_some_settings():
+    found = wanted("shared-classes", methods=("surgical",), seeds=1, quick=True)
+    assert tuple(setting for _, setting, _ in found) == read_study("shared-classes").quick
+
+
+def test_rows_that_a_setting_lacks_are_left_out():
+    found = wanted("fedfbn", seeds=1)
+    assert {setting for _, setting, row in found if row.method == "complete"} == {
+        "iid complete", "iid partial",
+    }  # fmt: skip
+    assert Row("surgical", "fedbn") in {row for _, _, row in found}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"settings": ("9",)}, "study clients has no setting '9'"),
+        ({"methods": ("surgicle",)}, "study clients has no method 'surgicle'; nearest .* surgical"),
+    ],
+)
+def test_what_the_study_does_not_have_is_refused(asked, told):
+    with pytest.raises(StudyError, match=told):
+        wanted("clients", **asked)
+
+
+@pytest.mark.parametrize(
+    ("study", "asked", "told"),
+    [
+        ("clients", {"settings": ("3",), "quick": True}, "the quick form; settings 3"),
+        (
+            "fedfbn",
+            {"settings": ("non-iid partial",), "methods": ("complete",)},
+            "settings non-iid partial; methods complete",
+        ),
+    ],
+)
+def test_a_selection_that_leaves_nothing_is_refused(study, asked, told):
+    with pytest.raises(StudyError, match=rf"no run of study {study} .*\({told}\)"):
+        wanted(study, **asked)
+
+
+def test_a_selection_is_told_in_words():
+    assert str(Selection()) == "all of it"
+    every = Selection(("2", "4"), ("vanilla",), 1, quick=True)
+    assert str(every) == "the quick form; settings 2, 4; methods vanilla; 1 seed"
+    assert str(dataclasses.replace(every, settings=None, seeds=3)).endswith("vanilla; 3 seeds")

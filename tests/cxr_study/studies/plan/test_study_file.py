@@ -1,0 +1,215 @@
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cxr_study.data.labels.class_sets import class_sets_of, published
+from cxr_study.data.labels.vocabulary import NIH_CLASSES
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.plan.data_file import DATA_SETS
+from cxr_study.studies.plan.setting import CLASSES, Setting
+from cxr_study.studies.plan.study_file import StudyFileError, read_study, shipped
+
+CUT = {"name": "cut", "cut": "nih", "sites": 2}
+WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
+KEYS = {
+    "title": "A study",
+    "source": "nobody",
+    "factor": "data",
+    "settings": [CUT, WHOLE],
+    "quick": ["cut"],
+    "methods": {"surgical": ["fedbn+", "fedavg"], "complete": ["fedavg"]},
+    "seeds": 2,
+    "tests": ["mimic", "nih"],
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Returns a function that writes a study with some keys changed."""
+
+    def write_study(**keys):
+        path = tmp_path / "own.yaml"
+        kept = {key: value for key, value in (KEYS | keys).items() if value is not ...}
+        path.write_text(yaml.safe_dump(kept, sort_keys=False))
+        return path
+
+    return write_study
+
+
+class TestReadStudy:
+    def test_a_file_of_ones_own_is_read(self, write):
+        study = read_study(write())
+        assert (study.name, study.title, study.source) == ("own", "A study", "nobody")
+        assert (study.factor, study.quick, study.seeds) == ("data", ("cut",), 2)
+        assert study.settings == (
+            Setting("cut", "nih", 2),
+            Setting("whole", None, ("nih", "chexpert")),
+        )
+        assert study.rows == (
+            Row("surgical", "fedbn+"),
+            Row("surgical", "fedavg"),
+            Row("complete", "fedavg"),
+        )
+        assert study.tests == ("mimic", "nih")
+
+    def test_what_a_setting_may_say_besides_is_read(self, write):
+        settings = [
+            {**CUT, "name": "a", "shared": 0, "share": "1/8"},
+            {**CUT, "name": "b", "share": 0.1},
+            {**CUT, "name": "c", "cut": "chexpert", "sites": 7, "shared": 3},
+            {**WHOLE, "classes": "shared"},
+        ]
+        a, b, c, whole = read_study(write(settings=settings, quick=["a"])).settings
+        assert (a.shared, a.share, a.used) == (0, Fraction(1, 8), Fraction(1, 4))
+        assert (b.shared, b.share, b.used) == (None, Fraction(1, 10), Fraction(1, 5))
+        assert (c.cut, c.sites, c.shared, c.share, c.used) == ("chexpert", 7, 3, None, 1)
+        assert (whole.classes, whole.used) == ("shared", 1)
+
+    def test_complete_labels_are_there_only_where_a_data_set_is_cut(self, write):
+        study = read_study(write())
+        cut, whole = study.settings
+        assert study.rows_of(cut) == study.rows
+        assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
+
+    @pytest.mark.parametrize(
+        ("keys", "message"),
+        [
+            ({"titel": "x"}, "key 'titel' is not known; nearest known: title"),
+            ({"source": ...}, "needs key 'source'; has title, factor"),
+            ({"title": 3}, "key 'title' needs a text .*; got 3"),
+            ({"factor": ""}, "key 'factor' needs a text"),
+            ({"seeds": 0}, "key 'seeds' needs a whole number of 1 or more; got 0"),
+            ({"quick": ["cot"]}, r"key 'quick' needs .*nearest known: cut.*; got 'cot'"),
+            ({"quick": [2]}, r"key 'quick' needs names of settings \(in quotes .*\); got 2"),
+            ({"quick": "cut"}, "key 'quick' needs a list with one entry or more; got 'cut'"),
+            ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once"),
+            ({"tests": ["mimik"]}, r"key 'tests' needs .*nearest known: mimic.*; got 'mimik'"),
+            ({"tests": []}, "key 'tests' needs a list with one entry or more"),
+            ({"settings": CUT}, "key 'settings' needs a list with one setting or more"),
+            ({"settings": [CUT, "nih"]}, "key 'settings' needs keys .* setting 2; got 'nih'"),
+            ({"settings": [CUT, CUT]}, "key 'settings' needs another name .*; got 'cut'"),
+            ({"methods": ["surgical"]}, r"key 'methods' needs lines 'method: \[strategies\]'"),
+            ({"methods": {}}, "key 'methods' needs one method or more"),
+            (
+                {"methods": {"surgica": ["fedbn"]}},
+                "key 'methods', key 'surgica' is not known; nearest known: surgical",
+            ),
+            (
+                {"methods": {"surgical": ["fedbm+"]}},
+                r"key 'methods', key 'surgical' needs .*\(nearest known: fedbn\+.*; got 'fedbm\+'",
+            ),
+            (
+                {"methods": {"individual": ["fedbn"]}},
+                "key 'methods', key 'individual' needs .*; got 'fedbn'",
+            ),
+            (
+                {"settings": [WHOLE], "quick": ["whole"]},
+                "key 'methods', key 'complete' needs a setting that cuts a data set",
+            ),
+        ],
+    )
+    def test_a_mistake_is_refused_by_file_and_key(self, write, keys, message):
+        with pytest.raises(StudyFileError, match=rf"own\.yaml: {message}"):
+            read_study(write(**keys))
+
+    def test_a_mistake_in_a_setting_is_refused_by_its_number(self, write):
+        path = write(settings=[CUT, {**WHOLE, "classes": "7"}])
+        with pytest.raises(StudyFileError, match=r"own\.yaml: setting 2, key 'classes' needs"):
+            read_study(path)
+
+    def test_a_name_that_is_no_studys_is_refused(self):
+        with pytest.raises(StudyFileError, match=r"study 'cliens': .*nearest known: clients"):
+            read_study("cliens")
+
+
+def sets(setting):
+    """Class sets of a setting that cuts NIH, as sets."""
+    drawn = class_sets_of(NIH_CLASSES, setting.sites, shared=setting.shared, seed=0)
+    return [set(held) for held in drawn]
+
+
+def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
+    readme = (Path(__file__).parents[4] / "custom/README.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)
+    (tmp_path / "own.yaml").write_text(example, encoding="utf-8")
+    study = read_study(tmp_path / "own.yaml")
+    assert {setting.classes for setting in study.settings} == set(CLASSES)
+    assert any(setting.shared and setting.share for setting in study.settings)
+
+
+class TestShipped:
+    def test_every_shipped_study_can_be_read(self):
+        assert shipped() == ("clients", "data-size", "fedfbn", "nih-chexpert", "shared-classes")
+        for name in shipped():
+            study = read_study(name)
+            assert study.name == name
+            assert 0 < len(study.quick) <= 3 <= study.seeds
+            assert set(study.tests) <= set(DATA_SETS)
+
+    def test_the_number_of_sites_is_varied_as_published(self):
+        settings = read_study("clients").settings
+        assert [setting.sites for setting in settings] == [2, 3, 4, 5, 6, 8, 10]
+        assert [setting.name for setting in settings] == ["2", "3", "4", "5", "6", "8", "10"]
+        assert {(s.cut, s.shared, s.share) for s in settings} == {("nih", None, None)}
+
+    def test_the_number_of_shared_classes_is_varied_as_published(self):
+        settings = read_study("shared-classes").settings
+        assert [setting.shared for setting in settings] == [0, 1, 2, 4, 8, 12, 14]
+        assert [setting.name for setting in settings] == [str(s.shared) for s in settings]
+        assert {(s.cut, s.sites, s.share) for s in settings} == {("nih", 4, None)}
+
+    def test_the_amount_of_data_is_varied_as_published(self):
+        settings = read_study("data-size").settings
+        assert [1 / setting.share for setting in settings] == [10, 8, 6, 4, 3, 2]
+        assert [setting.name for setting in settings] == [str(s.share) for s in settings]
+        for setting in settings:
+            assert (setting.sites, setting.shared) == (2, None)
+
+    @pytest.mark.parametrize("name", ["clients", "shared-classes", "data-size"])
+    def test_the_ablations_compare_what_the_papers_compare(self, name):
+        study = read_study(name)
+        assert {row.method for row in study.rows} == {
+            "surgical", "partial_loss", "vanilla", "centralised", "complete",
+        }  # fmt: skip
+        assert {row.strategy for row in study.rows} == {"fedbn+"}
+        assert study.tests == ("nih", "mimic")
+
+    def test_nih_and_chexpert_meet_with_shared_and_with_all_classes(self):
+        study = read_study("nih-chexpert")
+        assert [(s.sites, s.classes) for s in study.settings] == [
+            (("nih", "chexpert"), "shared"),
+            (("nih", "chexpert"), "all"),
+        ]
+        strategies = {}
+        for row in study.rows:
+            strategies.setdefault(row.method, []).append(row.strategy)
+        either = ["fedavg", "fedbn+"]
+        assert strategies.pop("personalised") == ["fedavg", "fedbn", "fedbn+"]
+        assert strategies == dict.fromkeys(
+            [
+                "individual",
+                "centralised",
+                "centralised-partial",
+                "vanilla",
+                "partial_loss",
+                "surgical",
+            ],
+            either,
+        )
+        assert study.tests == ("nih", "chexpert", "mimic")
+
+    def test_fedfbn_has_its_four_experiments(self):
+        study = read_study("fedfbn")
+        complete, partial, *others = study.settings
+        assert sets(complete) == [set(NIH_CLASSES)] * 2
+        assert tuple(map(len, sets(partial))) == (11, 7)
+        assert (partial.sites, partial.shared) == (2, None) and len(published(2)) == 2
+        assert [(s.sites, s.classes) for s in others] == [
+            (("nih", "chexpert"), "shared"),
+            (("nih", "chexpert"), "all"),
+        ]
+        federated = [row.strategy for row in study.rows if row.federated]
+        assert federated == ["fedavg", "fedbn", "fedbn+"]

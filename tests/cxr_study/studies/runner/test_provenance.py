@@ -1,0 +1,77 @@
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from cxr_study.studies.runner import provenance
+from surgical_aggregation import __version__
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A git checkout with the module in it, which is run from there; git in it."""
+    (tmp_path / "studies").mkdir()
+    module = tmp_path / "studies/provenance.py"
+    shutil.copy(provenance.__file__, module)
+    monkeypatch.setattr(provenance, "__file__", str(module))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+
+    def git(*command):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(
+            ["git", "-C", tmp_path, *who, *command], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    return SimpleNamespace(git=git, module=module)
+
+
+class TestCode:
+    def test_from_a_checkout_it_has_the_commit(self, checkout):
+        checkout.git("init")
+        checkout.git("add", ".")
+        checkout.git("commit", "-m", "a")
+        checkout.git("tag", "-a", "v7", "-m", "v7")
+        commit = checkout.git("rev-parse", "--short", "HEAD")
+        (checkout.module.parent / "new.txt").touch()  # git does not track it
+        assert provenance.code() == f"{__version__} ({commit})"
+        checkout.module.write_text("changed")
+        assert provenance.code() == f"{__version__} ({commit}+)"
+
+    def test_without_one_it_is_the_version(self, checkout):
+        assert provenance.code() == __version__
+
+    def test_a_repository_that_only_surrounds_it_is_not_its_own(self, checkout):
+        checkout.git("init")
+        checkout.git("commit", "--allow-empty", "-m", "another project")
+        assert provenance.code() == __version__
+
+    def test_without_git_it_is_the_version(self, checkout, monkeypatch):
+        checkout.git("init")
+        checkout.git("add", ".")
+        checkout.git("commit", "-m", "a")
+        monkeypatch.setenv("PATH", "")
+        assert provenance.code() == __version__
+
+
+class TestDevice:
+    @pytest.fixture
+    def device(self, monkeypatch):
+        """The device where TensorFlow finds GPUs with such details."""
+
+        def device(*gpus):
+            details = SimpleNamespace(get_device_details=lambda gpu: gpu)
+            config = SimpleNamespace(list_physical_devices=lambda kind: gpus, experimental=details)
+            monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
+            return provenance.device()
+
+        return device
+
+    def test_without_a_gpu_it_is_the_cpu(self, device):
+        assert device() == "CPU"
+
+    def test_gpus_are_named_each_kind_once(self, device):
+        assert device({"device_name": "H100"}, {"device_name": "H100"}) == "H100"
+        assert device({"device_name": "H100"}, {}) == "H100, GPU"

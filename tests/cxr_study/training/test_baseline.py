@@ -1,0 +1,228 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from cxr_study.training.baseline import SoloTrainingError, train_alone
+from numpy_model import ArraySite, LocalModel
+from surgical_aggregation.aggregation.strategy import StrategyError
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.site.training import trainer
+from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire import variables as wire
+from tiny_job import initial_body
+from tiny_site import FEATURES
+
+CLASSES = ("Edema", "Mass")
+BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
+COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
+OPTIONS = TrainingOptions(learning_rate=0.01, warmup_epochs=2)
+SITES = {name: {"classes": CLASSES, "images": 24} for name in ("north", "south")}
+
+
+@pytest.fixture
+def body(tmp_path):
+    return load(initial_body(tmp_path / "body.npz")).variables
+
+
+@pytest.fixture
+def train(tmp_path, body, monkeypatch):
+    """Train north alone; what was written. With Keras: simulator/test_solo_training.py."""
+    monkeypatch.setattr(trainer, "LocalModel", LocalModel)
+    (tmp_path / "sites.json").write_text(json.dumps(SITES))
+    north, south = (ArraySite(name, str(tmp_path / "sites.json")) for name in SITES)
+
+    def call(options=OPTIONS, *, held=(), both=False, out="out", manifest=None, **settings):
+        variables = wire.join(body, dict.fromkeys(held, COLUMN))
+        initial = Checkpoint(variables, {"head_features": FEATURES, **(manifest or {})})
+        train_alone(
+            north,
+            options,
+            initial,
+            measured_at={"south": south, "north": north} if both else {"north": north},
+            out=tmp_path / out,
+            facts={"method": "individual"},
+            **{"rounds": 2, **settings},
+        )
+        return Written(tmp_path / out)
+
+    return call
+
+
+class Written:
+    def __init__(self, folder):
+        self.last, self.best = load(folder / "last.npz"), load(folder / "best.npz")
+        lines = (folder / "rounds.jsonl").read_text().splitlines()
+        self.rounds = [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """Let every model have the loss that is written here, and training only add 1 to a bias."""
+
+    def count(model, *_):
+        model.assign({"head/bias": model.variables()["head/bias"] + 1})
+
+    monkeypatch.setattr(LocalModel, "train", count)
+    monkeypatch.setattr(LocalModel, "warm_up", lambda *_: None)
+
+    def put(*values):
+        coming = iter(values)
+        monkeypatch.setattr(LocalModel, "evaluate", lambda *_: {"bce": next(coming)})
+
+    return put
+
+
+def same(one, other):
+    return all(value.tobytes() == other[name].tobytes() for name, value in one.items())
+
+
+class TestRounds:
+    def test_every_model_is_measured_before_it_is_trained_and_the_final_one_too(self, train):
+        rounds = train(rounds=3).rounds
+        assert [line["round"] for line in rounds] == [0, 1, 2, 3]
+        assert all(line["mean_validation_bce"] == line["sites"]["north"] > 0 for line in rounds)
+        assert [line["train_seconds"] is None for line in rounds] == [False, False, False, True]
+        assert all(line["validate_seconds"] > 0 for line in rounds)
+
+    def test_the_loss_is_the_mean_over_the_sites_that_measure(self, train):
+        for line in train(both=True).rounds:
+            north, south = line["sites"]["north"], line["sites"]["south"]
+            assert north != south
+            assert line["mean_validation_bce"] == pytest.approx((north + south) / 2)
+
+    def test_a_round_is_as_many_passes_as_the_options_say(self, train):
+        one = train(TrainingOptions(learning_rate=0.01, epochs=2), rounds=2)
+        other = train(TrainingOptions(learning_rate=0.01, epochs=1), rounds=4, out="other")
+        assert same(one.last.variables, other.last.variables)
+        assert one.rounds[1]["sites"] == other.rounds[2]["sites"]
+
+    def test_progress_counts_the_rounds_made(self, train):
+        told = []
+        train(rounds=2, progress=lambda done, total: told.append((done, total)))
+        assert told == [(1, 2), (2, 2)]
+
+
+class TestBestModel:
+    def test_it_is_the_model_that_its_round_starts_from(self, train, losses):
+        losses(9, 3, 1, 2)
+        written = train(rounds=3)
+        assert written.best.manifest["best"] == {
+            "round": 2, "metric": "bce", "value": 1, "sites": {"north": 1},
+        }  # fmt: skip
+        assert written.best.manifest["round"] == 2 and written.last.manifest["round"] == 3
+        losses(9, 3, 2)
+        assert same(written.best.variables, train(rounds=2, out="two").last.variables)
+        assert not same(written.best.variables, written.last.variables)
+
+    def test_the_final_model_may_be_it(self, train, losses):
+        losses(9, 3, 1)
+        written = train(rounds=2)
+        assert written.best.manifest["best"]["round"] == 2
+        assert same(written.best.variables, written.last.variables)
+
+    def test_of_equally_good_models_it_is_the_first(self, train, losses):
+        losses(9, 2, 2)
+        assert train(rounds=2).best.manifest["best"]["round"] == 1
+
+    def test_a_warmed_up_model_of_round_0_is_none(self, train, losses):
+        for held in ((), ("Mass",)):
+            losses(1, 3, 2)
+            assert train(held=held).best.manifest["best"]["round"] == 2
+
+    def test_a_model_of_round_0_that_needed_no_warm_up_may_be_it(self, train, losses):
+        losses(1, 3, 2)
+        taught = {"Edema": {"sites": ["east"], "last_round": 4}, "Hernia": {"sites": ["east"]}}
+        best = train(held=CLASSES, manifest={"classes": taught}).best
+        assert best.manifest["best"]["round"] == 0
+        np.testing.assert_array_equal(best.variables["head/Mass/kernel"], COLUMN[0])
+        assert best.manifest["classes"] == {"Edema": taught["Edema"]}
+
+    def test_a_model_without_a_loss_is_none(self, train, losses):
+        losses(9, math.nan, 5)
+        written = train(rounds=2)
+        assert written.best.manifest["best"]["round"] == 2
+        assert written.rounds[1]["mean_validation_bce"] is None
+        assert written.rounds[1]["sites"] == {"north": None}
+
+    def test_that_there_is_none_is_told(self, train):
+        with pytest.raises(SoloTrainingError, match=r"no model of 3 rounds .* 1e\+38 too high"):
+            train(TrainingOptions(learning_rate=1e38, strategy="fedavg"))
+
+
+class TestPatience:
+    def test_training_stops_when_the_best_model_is_that_many_rounds_older(self, train, losses):
+        losses(9, 2, 3, 4, 5, 6, 7)
+        written = train(rounds=6, patience=2)
+        # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
+        assert [line["round"] for line in written.rounds] == [0, 1, 2, 3, 4]
+        assert written.rounds[3]["train_seconds"] is not None
+        assert written.rounds[4]["train_seconds"] is None
+
+    def test_the_model_of_the_last_round_may_still_be_the_best(self, train, losses):
+        losses(9, 2, 3, 1, 5)
+        written = train(rounds=6, patience=1)
+        assert len(written.rounds) == 4
+        assert written.best.manifest["best"]["round"] == 3
+
+    def test_a_better_model_begins_the_count_anew(self, train, losses):
+        losses(9, 5, 6, 4, 6, 6, 6)
+        assert len(train(rounds=6, patience=2).rounds) == 7
+
+    def test_nothing_is_counted_while_there_is_no_best_model(self, train, losses):
+        losses(1, math.nan, math.nan, 5)
+        assert len(train(rounds=3, patience=1).rounds) == 4
+
+    def test_rounds_that_are_needed_in_any_case_are_made(self, train, losses):
+        losses(9, 2, 3, 3, 3, 3, 3)
+        assert len(train(rounds=6, patience=1, at_least=4).rounds) == 6
+
+    def test_0_never_stops(self, train, losses):
+        losses(9, 1, 2, 3, 4)
+        assert len(train(rounds=4, patience=0).rounds) == 5
+
+
+class TestCheckpoints:
+    def test_they_hold_body_and_columns_under_their_names_on_the_wire(self, train, body):
+        variables, columns = wire.split(train().best.variables)
+        assert variables.keys() == body.keys()
+        assert tuple(columns) == CLASSES
+        assert all(kernel.shape == (FEATURES,) for kernel, _ in columns.values())
+
+    def test_their_manifests_say_what_they_are(self, train):
+        written = train(both=True, manifest={"seed": 5, "job": "a", "best": {"round": 9}})
+        manifest = dict(written.last.manifest)
+        best = manifest.pop("best")
+        assert best == written.best.manifest["best"]
+        taught = {"sites": ["north", "south"], "last_round": 1}
+        assert manifest == {
+            "format": 1,
+            "head_features": FEATURES,
+            "seed": 5,
+            "method": "individual",
+            "round": 2,
+            "classes": dict.fromkeys(CLASSES, taught),
+        }
+
+
+class TestStrategy:
+    @pytest.mark.parametrize(("strategy", "kept"), [("fedbn+", True), ("fedavg", False)])
+    def test_batch_normalisation_is_frozen_or_trained(self, train, body, strategy, kept):
+        last = train(TrainingOptions(strategy=strategy, learning_rate=0.01)).last.variables
+        for name in BATCH_NORM:
+            assert np.array_equal(last[name], body[name]) == kept
+        assert not np.array_equal(last["dense/kernel"], body["dense/kernel"])
+
+
+def test_two_trainings_agree_bit_for_bit(train):
+    one, other = train(), train(out="other")
+    assert same(one.last.variables, other.last.variables)
+
+
+def test_random_weights_whose_batch_normalisation_would_be_frozen_are_refused(train, body):
+    body |= {"bn/moving_mean": 0 * body["bn/moving_mean"]}
+    body |= {"bn/moving_variance": body["bn/moving_variance"] ** 0}
+    with pytest.raises(StrategyError, match="must have been trained"):
+        train()
+    assert train(TrainingOptions("fedavg", warmup_epochs=2)).rounds

@@ -1,0 +1,236 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.phantom import cached_phantom
+from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.training.chest_xray_site import ChestXraySite
+from flare import Engine, context
+from surgical_aggregation.site.contract.restricted_site import permitted
+from surgical_aggregation.site.contract.site import SiteError, find_site
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+
+
+@pytest.fixture(scope="module")
+def phantom(tmp_path_factory):
+    root = tmp_path_factory.mktemp("study") / "phantom"
+    write_phantom(root, images_per_site=60, size=16)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def site(phantom):
+    def make(name="nih", **settings):
+        settings = {"image_size": 16, "batch_size": 8, **settings}
+        return ChestXraySite(name, str(phantom / "sites"), **settings)
+
+    return make
+
+
+def arrays(data):
+    images, labels = zip(*data.as_numpy_iterator(), strict=True)
+    return np.concatenate(images), np.concatenate(labels)
+
+
+def expected(site, split):
+    table = site.labels.table[site.labels.table["split"] == split]
+    return table.reindex(columns=list(UNION_CLASSES), fill_value=0.0)
+
+
+def test_classes_are_those_of_the_site_file(site):
+    assert site("nih").classes == NIH_CLASSES
+    assert site("chexpert").classes == CHEXPERT_CLASSES
+
+
+class TestUnionHead:
+    @pytest.mark.parametrize("other_classes", ["absent", "unknown"])
+    def test_it_has_all_classes_of_nih_and_chexpert(self, site, other_classes):
+        assert site(other_classes=other_classes).classes == UNION_CLASSES
+
+    def test_it_has_the_classes_that_are_named_in_that_order(self, site):
+        union = ("Zebra", *reversed(NIH_CLASSES))
+        assert site(other_classes="absent", union=" , ".join(union)).classes == union
+
+    def test_a_class_outside_of_the_union_is_refused_by_site_file(self, site):
+        message = r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia"
+        with pytest.raises(SiteError, match=message):
+            _ = site(other_classes="absent", union="Mass,Nodule").classes
+
+    def test_a_class_outside_of_both_data_sets_is_refused(self, site):
+        nih = site(other_classes="unknown")
+        nih.labels.table.insert(5, "Scoliosis", 1.0)
+        with pytest.raises(SiteError, match=r"20 classes of NIH and CheXpert; .* also labels Scol"):
+            _ = nih.classes
+
+    @pytest.mark.parametrize("union", ["Mass,,Nodule", "Mass,Mass"])
+    def test_a_union_with_a_class_twice_or_without_a_name_is_refused(self, site, union):
+        with pytest.raises(SiteError, match=f"different class names, by comma; got '{union}'"):
+            _ = site(other_classes="absent", union=union).classes
+
+    def test_anything_else_is_refused(self, site):
+        message = r"one of \('omit', 'absent', 'unknown'\); got 'negative'"
+        with pytest.raises(SiteError, match=message):
+            _ = site(other_classes="negative").classes
+
+
+class TestData:
+    def test_a_split_has_its_rows_in_order_with_the_sites_labels(self, site):
+        nih = site()
+        images, labels = arrays(nih.data("validation"))
+        assert images.shape == (len(labels), 16, 16, 3)
+        wanted = expected(nih, "validation")[list(NIH_CLASSES)].to_numpy()
+        np.testing.assert_array_equal(labels, wanted)
+        np.testing.assert_array_equal(images, arrays(nih.data("validation"))[0])
+
+    def test_splits_do_not_share_images(self, site):
+        nih = site()
+        seen = [arrays(nih.data(split))[0] for split in ("train", "validation", "test")]
+        assert sum(len(images) for images in seen) == 60
+        assert len(np.unique(np.concatenate(seen), axis=0)) == 60
+
+    @pytest.mark.parametrize(("other_classes", "label"), [("absent", 0.0), ("unknown", np.nan)])
+    def test_what_the_site_does_not_label_is_what_was_asked_for(self, site, other_classes, label):
+        union = site(other_classes=other_classes)
+        _, labels = arrays(union.data("train"))
+        lacked = [name not in NIH_CLASSES for name in UNION_CLASSES]
+        assert labels.shape[1] == 20
+        np.testing.assert_array_equal(labels[:, lacked], np.full((len(labels), 6), label))
+        own = expected(union, "train")[list(NIH_CLASSES)].to_numpy()
+        held = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
+        np.testing.assert_array_equal(labels[:, held], own)
+        assert own.any()
+
+    def test_training_shuffles_anew_in_every_pass_reproducibly(self, site):
+        first, second = (site(augmentation="none").data("train", training=True) for _ in range(2))
+        passes = [arrays(first)[0], arrays(first)[0]]
+        kept, _ = arrays(site().data("train"))
+        assert not np.array_equal(passes[0], passes[1])
+        assert not np.array_equal(passes[0], kept)
+        np.testing.assert_array_equal([arrays(second)[0], arrays(second)[0]], passes)
+        np.testing.assert_array_equal(np.unique(passes[0], axis=0), np.unique(kept, axis=0))
+        other, _ = arrays(site(augmentation="none", seed=1).data("train", training=True))
+        assert not np.array_equal(other, passes[0])
+
+    def test_training_begins_with_the_pass_asked_for(self, site):
+        first, later = (site().data("train", training=True, first_pass=n) for n in (0, 2))
+        for _ in range(2):
+            arrays(first)
+        for ours, theirs in zip(arrays(later), arrays(first), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+    def test_training_images_alone_are_augmented(self, site):
+        kept, _ = arrays(site().data("train"))
+        augmented, _ = arrays(site().data("train", training=True))
+        assert not np.array_equal(np.unique(augmented, axis=0), np.unique(kept, axis=0))
+
+    def test_augmentation_is_the_one_asked_for(self, site):
+        one, other = (
+            arrays(site(augmentation=name).data("train", training=True))[0]
+            for name in ("radiology", "paper")
+        )
+        assert not np.array_equal(one, other)
+
+    def test_an_unknown_augmentation_is_refused_before_training(self, site):
+        with pytest.raises(ValueError, match=r"augmentation must be one of .* got 'flips'"):
+            site(augmentation="flips").data("validation")
+
+    def test_batches_have_the_size_asked_for(self, site):
+        assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
+
+    def test_a_split_without_images_is_refused_by_site_file_and_split(self, site, monkeypatch):
+        nih = site()
+        nih.labels.table["split"] = nih.labels.table["split"].replace("validation", "train")
+        with pytest.raises(SiteError, match=r"sites/nih\.yaml: the validation split needs .* none"):
+            nih.data("validation")
+
+
+def test_model_has_a_unit_per_class_and_the_settings_network(site):
+    model = site(hidden=4).model()
+    assert model.name == "small_densenet"
+    assert model.input_shape == (None, 16, 16, 3)
+    assert model.get_layer("head").kernel.shape == (4, 14)
+
+
+def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
+    from surgical_aggregation.site.training.trainer import LocalTraining
+    from surgical_aggregation.site.training.training_options import TrainingOptions
+
+    start = initial_body(build("small_densenet", 1, image_size=16, hidden=4))
+    models = []
+    for name in ("nih", "chexpert"):
+        training = LocalTraining(site(name, hidden=4), TrainingOptions())
+        training.receive(start.variables, {})
+        models.append(training.variables())
+    nih, chexpert = models
+    assert nih["head/kernel"].shape == (4, 14) and chexpert["head/kernel"].shape == (4, 13)
+    for path in ("hidden/kernel", "hidden/bias"):
+        assert nih[path].tobytes() == chexpert[path].tobytes() == start.variables[path].tobytes()
+
+
+class TestSiteFile:
+    def test_a_site_without_a_file_is_refused_with_the_sites_there_are(self, site, phantom):
+        message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
+        with pytest.raises(SiteError, match=message):
+            _ = site("mayo").classes
+
+    def test_without_a_folder_the_site_must_be_the_embedded_studys(self, phantom, monkeypatch):
+        monkeypatch.setattr(
+            "cxr_study.training.chest_xray_site.embedded_study",
+            lambda: cached_phantom.EmbeddedStudy(phantom),
+        )
+        assert ChestXraySite("nih").classes == NIH_CLASSES
+        message = (
+            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files .*knob 'sites'.*"
+            r" CXR_SITES .* 'site_files' in the site's local/privacy\.json"
+        )
+        with pytest.raises(SiteError, match=message):
+            _ = ChestXraySite("mayo").classes
+
+    def test_the_policys_folder_is_used_where_the_job_names_none(
+        self, phantom, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("cxr_study.training.chest_xray_site.embedded_study", None)
+
+        def found(sites):
+            policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}
+            engine = Engine(site=ChestXraySite("nih", sites, image_size=16))
+            return find_site("site", context(engine=engine, policy=policy))
+
+        assert found(None).classes == found("").classes == ("Mass", "Nodule")
+        with pytest.raises(
+            SiteError, match=rf"{tmp_path}/nih\.yaml does not exist; {tmp_path} has"
+        ):
+            _ = found(str(tmp_path)).classes
+
+
+class TestTrainingLabels:
+    def test_are_those_of_the_batches_though_none_is_made(self, site, monkeypatch):
+        union = site(other_classes="unknown")
+        _, labels = arrays(union.data("train"))
+        monkeypatch.setattr(union, "data", None)
+        np.testing.assert_array_equal(union.training_labels, labels)
+
+    def test_are_known_without_tensorflow(self, phantom):
+        code = (
+            "import sys\n"
+            "from cxr_study.training.chest_xray_site import ChestXraySite\n"
+            f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
+            "assert site.training_labels.shape[1] == 14\n"
+            "sys.exit('tensorflow' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+    def test_decide_in_a_union_head_which_units_there_are(self, site):
+        union = site(other_classes="absent")
+        union.policy = SitePolicy(min_positives=1)
+        assert set(permitted(union).classes) <= set(NIH_CLASSES)

@@ -1,0 +1,186 @@
+import numpy as np
+import pytest
+
+from cxr_study.training.augmentation_ranges import AugmentationError
+from cxr_study.training.input_pipeline import dataset
+
+MEAN, SD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+
+
+def flat(n, side=8):
+    """Image i is all i, and its label is i."""
+    images = np.broadcast_to(np.arange(n, dtype=np.uint8)[:, None, None], (n, side, side))
+    return images, np.arange(n, dtype=np.float32)[:, None]
+
+
+def order(data):
+    return np.concatenate([labels.numpy()[:, 0] for _, labels in data]).tolist()
+
+
+def epoch(data):
+    return np.concatenate([pixels.numpy() for pixels, _ in data])
+
+
+def pixel_values(pixels):
+    return pixels * SD * 255 + MEAN * 255
+
+
+def test_pixels_are_normalised_as_imagenet():
+    images = np.array([[[0]], [[255]]], dtype=np.uint8)
+    pixels = epoch(dataset(images, np.zeros((2, 1)), batch_size=2))
+    assert pixels.dtype == np.float32
+    np.testing.assert_allclose(pixels[:, 0, 0], [-MEAN / SD, (1 - MEAN) / SD], rtol=1e-6)
+
+
+def test_batches_have_known_shapes_and_number():
+    data = dataset(*flat(5), batch_size=2)
+    assert [spec.shape.as_list() for spec in data.element_spec] == [[None, 8, 8, 3], [None, 1]]
+    assert data.cardinality() == 3
+    assert [len(labels) for _, labels in data] == [2, 2, 1]
+
+
+def test_without_shuffling_the_order_is_kept():
+    assert order(dataset(*flat(7), batch_size=3)) == list(range(7))
+
+
+def test_rows_choose_among_more_images():
+    images, labels = flat(9)
+    rows = np.array([7, 2, 2, 5])
+    chosen = dataset(
+        images, labels[rows], rows=rows, batch_size=3, shuffle_seed=1, augmentation="radiology"
+    )
+    copied = dataset(
+        images[rows], labels[rows], batch_size=3, shuffle_seed=1, augmentation="radiology"
+    )
+    for _ in range(2):
+        for ours, theirs in zip(chosen, copied, strict=True):
+            np.testing.assert_array_equal(ours[0], theirs[0])
+            np.testing.assert_array_equal(ours[1], theirs[1])
+    assert order(dataset(images, labels[rows], rows=rows, batch_size=3)) == [7, 2, 2, 5]
+    assert chosen.cardinality() == 2
+
+
+def test_images_stay_where_they_are_mapped(tmp_path):
+    np.full((3, 4, 4), 9, np.uint8).tofile(tmp_path / "pixels")
+    images = np.memmap(tmp_path / "pixels", np.uint8, shape=(3, 4, 4))
+    data = dataset(images, np.zeros((1, 1)), rows=np.array([1]), batch_size=1)
+    images[1] = 200  # a copy would not see this
+    np.testing.assert_allclose(pixel_values(epoch(data)), 200, atol=1e-3)
+
+
+@pytest.mark.parametrize("row", [-1, 2])
+def test_rows_outside_of_the_images_are_refused(row):
+    images, labels = flat(2)
+    with pytest.raises(ValueError, match=rf"rows need to be from 0 to 1.*; got {row} to {row}"):
+        dataset(images, labels[:1], rows=np.array([row]), batch_size=1)
+
+
+def test_missing_labels_go_through_unchanged():
+    labels = np.array([[1, np.nan], [0, 1]], dtype=np.float32)
+    (_, out), *_ = dataset(flat(2)[0], labels, batch_size=2)
+    np.testing.assert_array_equal(out, labels)
+
+
+def test_every_pass_has_a_new_order_that_follows_from_the_seed():
+    first, second = (dataset(*flat(50), batch_size=8, shuffle_seed=1) for _ in range(2))
+    passes = [order(first), order(first)]
+    assert passes[0] != passes[1]
+    assert all(sorted(one) == list(range(50)) for one in passes)
+    assert [order(second), order(second)] == passes
+    assert order(dataset(*flat(50), batch_size=8, shuffle_seed=2)) != passes[0]
+
+
+def noisy(**settings):
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(20, 8, 8)).astype(np.uint8)
+    labels = np.arange(20, dtype=np.float32)[:, None]
+    settings = {"shuffle_seed": 1, "augmentation": "radiology", "seed": 2, **settings}
+    return dataset(images, labels, batch_size=8, **settings)
+
+
+def bits(data):
+    return [(pixels.tobytes(), labels.tobytes()) for pixels, labels in data.as_numpy_iterator()]
+
+
+@pytest.fixture(scope="module")
+def passes():
+    data = noisy()
+    return [bits(data) for _ in range(5)]
+
+
+class TestPasses:
+    def test_a_dataset_begins_with_the_pass_asked_for(self, passes):
+        later = noisy(first_pass=3)
+        assert [bits(later), bits(later)] == passes[3:]
+
+    def test_all_are_different(self, passes):
+        assert len({str(one) for one in passes}) == 5
+
+    def test_noise_alone_is_new_in_every_pass_and_the_same_in_the_same(self):
+        kept = noisy(shuffle_seed=None)
+        passes = [bits(kept) for _ in range(3)]
+        assert passes[1] != passes[0]
+        assert order(kept) == list(range(20))
+        assert bits(noisy(shuffle_seed=None, first_pass=2)) == passes[2]
+
+    def test_every_batch_has_noise_of_its_own(self):
+        images = np.repeat(np.arange(64, dtype=np.uint8).reshape(1, 8, 8), 2, axis=0)
+        data = dataset(images, np.zeros((2, 1)), batch_size=1, augmentation="radiology")
+        (first, _), (second, _) = bits(data)
+        assert first != second
+
+    def test_one_that_was_broken_off_counts(self, passes):
+        data = noisy()
+        next(iter(data))
+        assert bits(data) == passes[1]
+
+    def test_keras_makes_one_per_epoch(self, passes):
+        import keras
+
+        layers = [keras.Input((8, 8, 3)), keras.layers.Flatten(), keras.layers.Dense(1)]
+        model = keras.Sequential(layers)
+        model.compile(loss="mse")
+        data = noisy()
+        model.fit(data, epochs=2, shuffle=False, verbose=0)
+        model.fit(data, epochs=1, shuffle=False, verbose=0)
+        assert bits(data) == passes[3]
+
+
+def test_labels_stay_with_their_images_when_shuffled():
+    for pixels, labels in dataset(*flat(50), batch_size=8, shuffle_seed=1):
+        value = pixel_values(pixels.numpy())[:, 0, 0, 0]
+        np.testing.assert_allclose(value, labels.numpy()[:, 0], atol=1e-3)
+
+
+def test_the_default_augments_nothing():
+    images = np.arange(64, dtype=np.uint8).reshape(1, 8, 8)
+    pixels = pixel_values(epoch(dataset(images, np.zeros((1, 1)), batch_size=1)))
+    np.testing.assert_allclose(pixels[..., 0], images, atol=1e-3)
+
+
+def test_augmentation_follows_from_the_seed():
+    images = np.arange(64, dtype=np.uint8).reshape(1, 8, 8)
+    first, second, other = (
+        epoch(dataset(images, np.zeros((1, 1)), batch_size=1, augmentation="radiology", seed=seed))
+        for seed in (4, 4, 5)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_an_unknown_augmentation_is_refused():
+    with pytest.raises(AugmentationError, match="'strong'"):
+        dataset(*flat(2), batch_size=1, augmentation="strong")
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (np.zeros((2, 4, 4)), np.zeros((2, 1)), "got float64"),
+        (np.zeros((2, 4, 5), np.uint8), np.zeros((2, 1)), r"got uint8 \(2, 4, 5\)"),
+        (np.zeros((2, 4, 4), np.uint8), np.zeros((3, 1)), r"need shape \(2, classes\)"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(images, labels, message):
+    with pytest.raises(ValueError, match=message):
+        dataset(images, labels, batch_size=1)

@@ -1,0 +1,120 @@
+"""A small run to report: two sites, one class in common, one class each of its own."""
+
+import dataclasses
+
+import pytest
+
+from cxr_study.evaluation.summary import (
+    Best,
+    ClassAuroc,
+    MeanAuroc,
+    Round,
+    SiteData,
+    SiteRound,
+    Splits,
+    Summary,
+)
+
+CLASSES = {"nih": ("Edema", "Hernia"), "chexpert": ("Edema", "Fracture")}
+
+
+def class_auroc(site, class_name, held, auroc, positives=40, model="global"):
+    """A row of the test table; without an AUROC there is no interval either."""
+    low, high = (None, None) if auroc is None else (auroc - 0.125, auroc + 0.0625)
+    labels = "site" if held else "truth"
+    return ClassAuroc(
+        model, site, class_name, held, auroc, low, high, positives, 100 - positives, labels
+    )
+
+
+def site_round(bce, train_seconds=10.0):
+    """A site's part in a round, with two seconds of validation."""
+    return SiteRound(bce, 1 - bce, train_seconds, 2.0)
+
+
+SUMMARY = Summary(
+    title="Two hospitals",
+    job="surgical",
+    data="phantom",
+    note="phantom data: shows the method's behaviour, not clinical performance",
+    version="0.1.0",
+    backbone="small_densenet",
+    image_size=64,
+    seed=7,
+    num_rounds=2,
+    wall_seconds=123.0,
+    best=Best(1, 0.25),
+    union=("Edema", "Fracture", "Hernia"),
+    sites={
+        name: SiteData(classes, Splits(700, 100, 200), Splits(350, 50, 99))
+        for name, classes in CLASSES.items()
+    },
+    taught_by={"Edema": ("chexpert", "nih"), "Fracture": ("chexpert",), "Hernia": ("nih",)},
+    rounds=(
+        Round(0, 0.5, {"nih": site_round(0.5, 20.0), "chexpert": site_round(0.5)}),
+        Round(1, 0.25, {"nih": site_round(0.25), "chexpert": site_round(0.25, 30.0)}),
+        Round(2, 0.375, {"nih": site_round(0.375, None), "chexpert": site_round(0.375, None)}),
+    ),
+    test=(
+        class_auroc("nih", "Edema", True, 0.875),
+        class_auroc("nih", "Edema", True, 0.75, model="own"),
+        class_auroc("nih", "Hernia", True, None, positives=0),
+        class_auroc("nih", "Hernia", True, None, positives=0, model="own"),
+        class_auroc("nih", "Fracture", False, 0.75, positives=5),
+        class_auroc("nih", "Fracture", False, None, positives=5, model="own"),
+        class_auroc("chexpert", "Edema", True, 0.875),
+        class_auroc("chexpert", "Fracture", True, 0.875),
+        class_auroc("chexpert", "Hernia", False, 0.75),
+    ),
+    means=(
+        MeanAuroc("global", "nih", "all", 0.8125, 0.71, 0.91, 2, 3),
+        MeanAuroc("global", "nih", "held", 0.875, 0.75, 0.9375, 1, 2),
+        MeanAuroc("global", "nih", "lacked", 0.75, 0.625, 0.8125, 1, 1),
+        MeanAuroc("own", "nih", "held", 0.75, 0.625, 0.8125, 1, 2),
+        MeanAuroc("global", "chexpert", "all", 0.84, 0.78, 0.88, 3, 3),
+        MeanAuroc("global", "chexpert", "held", 0.875, 0.75, 0.9375, 2, 2),
+        MeanAuroc("global", "chexpert", "lacked", 0.74, 0.61, 0.83, 1, 1),
+    ),
+)
+
+
+@pytest.fixture(scope="session")
+def summary():
+    """The run above."""
+    return SUMMARY
+
+
+def _only(part):
+    return dataclasses.replace(SUMMARY, **part)
+
+
+DEGENERATE = {
+    "one round": _only({"rounds": SUMMARY.rounds[:1], "best": Best(0, 0.5)}),
+    "no round": _only({"rounds": ()}),
+    "a site missing in a round": _only(
+        {"rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))}
+    ),
+    "a round without a measured site": _only({"rounds": (Round(0, None, {}),)}),
+    "no own model": _only({"test": tuple(r for r in SUMMARY.test if r.model == "global")}),
+    "no AUROC defined": _only(
+        {
+            "test": tuple(
+                dataclasses.replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test
+            ),
+            "means": (),
+        }
+    ),
+    "an AUROC without interval": _only(
+        {"test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)}
+    ),
+    "nothing tested": _only({"test": (), "means": ()}),
+    "no class taught": _only({"taught_by": {}}),
+    "a teacher of an earlier run": _only({"taught_by": {"Edema": ("gone", "nih")}}),
+    "no wall time": _only({"wall_seconds": 0.0}),
+}
+
+
+@pytest.fixture(params=DEGENERATE.values(), ids=DEGENERATE.keys())
+def degenerate(request):
+    """A run that lacks something a report usually shows."""
+    return request.param

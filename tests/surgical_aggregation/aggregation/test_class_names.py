@@ -1,0 +1,76 @@
+"""What may be a class's name, and when two names are one class."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from surgical_aggregation.aggregation.class_names import Spellings, fold, twins, unfit
+
+
+class TestFold:
+    @given(st.text(max_size=8))
+    def test_case_and_unicode_form_do_not_matter(self, name):
+        for form in ("NFC", "NFD", "NFKC", "NFKD"):
+            assert fold(unicodedata.normalize(form, name)) == fold(name)
+        assert fold(name.casefold()) == fold(name)
+
+    def test_every_character_is_folded_to_the_end(self):
+        characters = map(chr, range(sys.maxunicode + 1))
+        assert [c for c in characters if fold(fold(c)) != fold(c)] == []
+
+    def test_marks_of_a_folded_letter_are_put_in_order(self):
+        capital, small = "J\u0323\u030c", "\u01f0\u0323"  # no such capital is one character
+        assert unicodedata.normalize("NFC", capital.lower()) == unicodedata.normalize("NFC", small)
+        assert fold(capital) == fold(small)
+
+    def test_other_names_stay_apart(self):
+        assert len({fold(name) for name in ("Edema", "Oedema", "\u00c9dema", "Edema 2")}) == 4
+
+
+class TestUnfit:
+    @pytest.mark.parametrize(
+        "name", ["Edema", "Nodule/Mass", "\u00c9panchement pleural", "\u80f8\u6c34"]
+    )
+    def test_a_good_name(self, name):
+        assert unfit(name) is None
+
+    @pytest.mark.parametrize("name", ["", " Edema", "Edema\n", "Ede\0ma", "\ud800"])
+    def test_what_is_no_printable_text(self, name):
+        assert "printable text without outer spaces" in unfit(name)
+
+    def test_length_is_counted_in_bytes(self):
+        assert unfit("\u00e9" * 100) is None
+        assert "may have 200 bytes in UTF-8; 'é" in unfit("\u00e9" * 100 + "s")
+        assert unfit("four", longest=3).endswith("'four' has 4")
+
+    def test_a_long_name_is_not_said_whole(self):
+        assert len(unfit("x" * 70_000)) < 200
+        assert len(unfit("\0" * 70_000)) < 400
+
+
+class TestSpellings:
+    def test_the_first_is_the_one(self):
+        known = Spellings(["Edema", "Mass"])
+        assert (
+            known.twin("EDEMA") == "Edema" and known.twin("Edema") is known.twin("Hernia") is None
+        )
+        assert "Mass" in known and "mass" not in known and len(known) == 2
+
+    def test_two_that_are_there_already_are_both_themselves(self):
+        known = Spellings(["Edema", "edema"])
+        assert known.twin("Edema") is known.twin("edema") is None
+        assert known.twin("EDEMA") == "Edema"
+
+    def test_more_come_in(self):
+        known = Spellings()
+        known.add(["Edema"])
+        assert known.twin("edema") == "Edema"
+
+
+def test_twins_are_the_first_two():
+    assert twins(["Mass", "Edema", "e\u0064ema", "MASS"]) == ("Edema", "edema")
+    assert twins(["Mass", "Edema"]) is None
+    assert twins(["Mass", "Mass"]) is None  # the same spelling, as at two sites

@@ -1,0 +1,189 @@
+import math
+
+import numpy as np
+import pytest
+
+from surgical_aggregation.aggregation.server_optimizer import (
+    OPTIMIZERS,
+    OptimizerError,
+    check,
+    step,
+    without,
+)
+
+NAMES = ("conv/kernel", "bn/gamma", "head/Mass/kernel", "head/Mass/bias")
+
+
+def one(value, dtype=np.float32):
+    return {"conv/kernel": np.array([value], dtype)}
+
+
+def run(optimizer, rounds, *, learning_rate=1.0, momentum=0.5, start=None):
+    """The model after rounds [(aggregate), ...], and the last moments."""
+    model, moments = dict(start), {}
+    for aggregate in rounds:
+        stepped, moments = step(
+            optimizer, model, aggregate, moments, learning_rate=learning_rate, momentum=momentum
+        )
+        model |= stepped
+    return model, moments
+
+
+def rounds(seed, count=6):
+    """Random aggregates, each without some of the variables, and a model that has all."""
+    rng = np.random.default_rng(seed)
+
+    def draw():
+        return {name: rng.normal(size=3).astype(np.float32) for name in NAMES}
+
+    made = [
+        {name: value for name, value in draw().items() if rng.random() < 0.7} for _ in range(count)
+    ]
+    return made, draw()
+
+
+def naive(optimizer, made, start, learning_rate, momentum):
+    """Number by number, with Python floats; only the stored values are float32."""
+    model = {name: list(map(float, value)) for name, value in start.items()}
+    m = {name: [0.0] * 3 for name in NAMES}
+    v = {name: [1e-6] * 3 for name in NAMES}
+    for aggregate in made:
+        for name in NAMES:
+            for i in range(3):
+                if name not in aggregate:
+                    continue
+                d = float(aggregate[name][i]) - model[name][i]
+                if optimizer == "fedavgm":
+                    m[name][i] = momentum * m[name][i] + d
+                    move = m[name][i]
+                else:
+                    m[name][i] = momentum * m[name][i] + (1 - momentum) * d
+                    v[name][i] = 0.99 * v[name][i] + 0.01 * d * d
+                    move = m[name][i] / (math.sqrt(v[name][i]) + 1e-3)
+                model[name][i] += learning_rate * move
+    return model
+
+
+class TestNone:
+    def test_the_aggregate_is_the_model_to_the_last_object(self):
+        aggregate = one(3)
+        stepped, moments = step(
+            "none", one(1), aggregate, {"mean/conv/kernel": np.ones(1)},
+            learning_rate=0.1, momentum=0.9,
+        )  # fmt: skip
+        assert stepped["conv/kernel"] is aggregate["conv/kernel"]
+        assert moments == {}
+
+
+class TestFedAvgM:
+    def test_a_step_is_this_rounds_and_a_part_of_those_before(self):
+        after, moments = run("fedavgm", [one(3), one(3)], start=one(1))
+        # steps: 2, then 0 + half of 2
+        assert after["conv/kernel"].tolist() == [4]
+        assert moments["velocity/conv/kernel"].tolist() == [1]
+
+    def test_the_learning_rate_scales_the_step(self):
+        after, _ = run("fedavgm", [one(3)], start=one(1), learning_rate=0.25)
+        assert after["conv/kernel"].tolist() == [1.5]
+
+    def test_without_momentum_and_with_rate_1_it_is_the_aggregate(self):
+        made, start = rounds(1)
+        plain, _ = run("none", made, start=start)
+        after, _ = run("fedavgm", made, start=start, momentum=0.0)
+        for name in NAMES:
+            np.testing.assert_allclose(after[name], plain[name], rtol=1e-6)
+
+
+class TestFedAdam:
+    def test_the_first_step(self):
+        after, moments = run("fedadam", [one(2)], start=one(1), learning_rate=1, momentum=0.5)
+        square = 0.99 * 1e-6 + 0.01
+        assert moments["mean/conv/kernel"] == pytest.approx(0.5)
+        assert moments["square/conv/kernel"] == pytest.approx(square)
+        assert after["conv/kernel"] == pytest.approx(1 + 0.5 / (square**0.5 + 1e-3))
+
+    def test_a_large_step_and_a_small_one_move_a_variable_alike(self):
+        small, _ = run("fedadam", [one(1.1)], start=one(1), learning_rate=0.01)
+        large, _ = run("fedadam", [one(101)], start=one(1), learning_rate=0.01)
+        assert large["conv/kernel"][0] - 1 == pytest.approx(small["conv/kernel"][0] - 1, rel=0.2)
+
+
+@pytest.mark.parametrize("optimizer", ["fedavgm", "fedadam"])
+class TestBoth:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_equals_a_naive_loop_with_variables_absent_now_and_then(self, optimizer, seed):
+        made, start = rounds(seed)
+        after, _ = run(optimizer, made, start=start, learning_rate=0.3, momentum=0.8)
+        expected = naive(optimizer, made, start, 0.3, 0.8)
+        for name in NAMES:
+            np.testing.assert_allclose(after[name], expected[name], rtol=2e-5, atol=2e-6)
+
+    def test_moments_of_an_absent_class_stay_as_they_are(self, optimizer):
+        _, before = run(optimizer, [one(3)], start=one(1))
+        after, moments = run(optimizer, [one(3), {}, {}], start=one(1))
+        assert moments.keys() == before.keys()
+        assert all(moments[k].tobytes() == before[k].tobytes() for k in before)
+        assert after["conv/kernel"] == run(optimizer, [one(3)], start=one(1))[0]["conv/kernel"]
+
+    def test_a_variable_that_is_new_is_taken_as_it_is(self, optimizer):
+        new = {"head/Mass/bias": np.float32([5])}
+        stepped, moments = step(optimizer, {}, new, {}, learning_rate=0.1, momentum=0.9)
+        assert stepped == new and moments == {}
+
+    def test_moving_statistics_are_the_aggregates(self, optimizer):
+        last, aggregate = one(1), one(0.25)
+        stepped, moments = step(
+            optimizer, last, aggregate, {}, statistics=set(last), learning_rate=9, momentum=0.9
+        )
+        assert stepped == aggregate and moments == {}
+
+    def test_a_variable_without_a_dimension_stays_an_array(self, optimizer):
+        last, aggregate = ({"scale": np.array(value, np.float32)} for value in (1, 2))
+        after, moments = run(optimizer, [aggregate], start=last)
+        assert {type(v) for v in (*after.values(), *moments.values())} == {np.ndarray}
+
+    @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+    def test_a_variable_keeps_its_dtype(self, optimizer, dtype):
+        after, moments = run(optimizer, [one(3, dtype)], start=one(1, dtype))
+        assert after["conv/kernel"].dtype == dtype
+        assert {m.dtype for m in moments.values()} == {np.promote_types(dtype, np.float32)}
+
+    def test_moments_of_another_optimizer_are_forgotten(self, optimizer):
+        other = {"other/conv/kernel": np.ones(1, np.float32)}
+        _, moments = step(optimizer, one(1), one(2), other, learning_rate=1, momentum=0.5)
+        assert "other/conv/kernel" not in moments
+
+    def test_what_comes_in_is_left_alone(self, optimizer):
+        last, aggregate = one(1), one(3)
+        _, moments = step(optimizer, last, aggregate, {}, learning_rate=1, momentum=0.5)
+        kept = {name: value.copy() for name, value in moments.items()}
+        step(optimizer, last, aggregate, moments, learning_rate=1, momentum=0.5)
+        assert (last["conv/kernel"], aggregate["conv/kernel"]) == (1, 3)
+        assert all(moments[name] == kept[name] for name in kept)
+
+
+def test_without_drops_a_variables_moments_of_every_kind():
+    moments = {f"{kind}/{name}": np.ones(1) for kind in ("mean", "square") for name in NAMES}
+    left = without(moments, {"head/Mass/kernel", "head/Mass/bias"})
+    assert {name.partition("/")[2] for name in left} == {"conv/kernel", "bn/gamma"}
+    assert len(left) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (("adam", 1.0, 0.9), "must be one of .* got 'adam'"),
+        (("fedavgm", 0.0, 0.9), "learning_rate must be above 0; got 0.0"),
+        (("fedavgm", math.nan, 0.9), "learning_rate must be above 0; got nan"),
+        (("fedadam", 1.0, 1.0), r"momentum must be at least 0 and below 1; got 1.0"),
+        (("fedadam", 1.0, -0.1), "momentum"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, reason):
+    with pytest.raises(OptimizerError, match=reason):
+        check(*settings)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_the_jobs_settings_are_fine(optimizer):
+    check(optimizer, 1.0, 0.9)

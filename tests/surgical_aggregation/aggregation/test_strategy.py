@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from surgical_aggregation.aggregation import strategy
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+
+BATCH_NORM = frozenset(f"bn/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance"))
+CONSTANT = frozenset({"normalization/mean"})
+KINDS = VariableKinds(BATCH_NORM, CONSTANT)
+
+
+class TestKeptAtSite:
+    def test_fedavg_sends_all_but_what_is_constant(self):
+        assert strategy.kept_at_site("fedavg", KINDS) == CONSTANT
+
+    @pytest.mark.parametrize("name", ["fedbn", "fedbn+"])
+    def test_batch_norm_stays(self, name):
+        assert strategy.kept_at_site(name, KINDS) == BATCH_NORM | CONSTANT
+
+
+class TestPersonal:
+    def test_fedbn_trains_its_own(self):
+        assert strategy.personal("fedbn", KINDS) == BATCH_NORM
+
+    @pytest.mark.parametrize("name", ["fedavg", "fedbn+"])
+    def test_averaged_or_frozen_batch_norm_is_nobodys_own(self, name):
+        assert strategy.personal(name, KINDS) == frozenset()
+
+    @pytest.mark.parametrize(
+        ("name", "head", "own"),
+        [("fedavg", False, False), ("fedbn", False, True), ("fedbn+", False, False),
+         ("fedavg", True, True), ("fedbn+", True, True)],
+    )  # fmt: skip
+    def test_a_site_has_a_model_of_its_own_with_fedbn_or_a_personal_head(self, name, head, own):
+        assert strategy.has_personal(name, personal_head=head) is own
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(strategy.StrategyError, match="got 'fedprox'"):
+        strategy.check("fedprox")
+
+
+class TestCheckStart:
+    def body(self, mean=0.0, variance=1.0):
+        """Two layers, one as it was made and one with other statistics."""
+        fresh = {path: np.full(2, float("variance" in path), np.float32) for path in BATCH_NORM}
+        seen = {"bn/moving_mean": mean, "bn/moving_variance": variance}
+        other = {path.replace("bn", "late"): np.full(2, v, np.float32) for path, v in seen.items()}
+        return {**fresh, **other, "normalization/mean": np.zeros(2, np.float32)}
+
+    def check(self, name, body, kinds=None):
+        batch_norm = frozenset(path for path in body if path.startswith(("bn/", "late/")))
+        strategy.check_start(name, kinds or VariableKinds(batch_norm, CONSTANT), body)
+
+    def test_batch_norm_that_has_seen_no_image_cannot_be_frozen(self):
+        with pytest.raises(
+            strategy.StrategyError, match=r"all 4 variables.*'fedavg' or 'fedbn', or .*trained"
+        ):
+            self.check("fedbn+", self.body())
+
+    @pytest.mark.parametrize("name", ["fedavg", "fedbn"])
+    def test_but_can_be_trained(self, name):
+        self.check(name, self.body())
+
+    @pytest.mark.parametrize("seen", [{"mean": 0.1}, {"variance": 0.9}])
+    def test_one_layer_that_has_seen_some_is_enough(self, seen):
+        self.check("fedbn+", self.body(**seen))
+
+    def test_a_network_without_batch_norm_has_nothing_to_freeze(self):
+        self.check("fedbn+", self.body(), VariableKinds())

@@ -1,0 +1,164 @@
+"""The encrypted aggregator's own: what it can check without a key, and FLARE's HE as an oracle."""
+
+import numpy as np
+import pytest
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.app_common.app_constant import AppConstants
+
+pytest.importorskip("tenseal", reason="homomorphic encryption needs TenSEAL: the extra 'he'")
+
+import tenseal
+from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
+    HEInTimeAccumulateWeightedAggregator,
+)
+
+import encrypted
+from flare import Engine, context, global_model, result
+from surgical_aggregation.aggregation.weighting import WeightingError
+from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
+from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
+from surgical_aggregation.server.access.refusal import REFUSAL
+from surgical_aggregation.server.models.global_model import HOLDERS
+from surgical_aggregation.wire import variables as wire
+
+pytestmark = pytest.mark.usefixtures("provisioned")
+
+MODEL = global_model({"conv/kernel": np.zeros((2, 2), np.float32)})
+KERNEL = np.ones((2, 2), np.float32)
+
+
+def train(value, classes, samples=None, kind=DataKind.WEIGHTS):
+    column = (np.full(2, value, np.float32), np.float32([-value]))
+    body = {"conv/kernel": value * KERNEL}
+    return result(body, dict.fromkeys(classes, column), samples=samples, kind=kind)
+
+
+def site_context(site):
+    return encrypted.insecure(context(site, model=MODEL))
+
+
+def secret(value, classes, weighting="mean", **facts):
+    shareable = encrypted.encrypted(train(value, classes, **facts), weighting=weighting)
+    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
+    return shareable
+
+
+def refusal(shareable):
+    fl_ctx = site_context("a")
+    assert encrypted.aggregator().accept(shareable, fl_ctx) is False
+    return fl_ctx.get_prop(REFUSAL)["reason"]
+
+
+def opened(dxo, contexts):
+    """Body value, and class -> column value, of an aggregate."""
+    body, columns = wire.split({name: plain(v, contexts.site) for name, v in dxo.data.items()})
+    assert body["conv/kernel"].shape == (2, 2)
+    values = {name: round(float(kernel[0]), 4) for name, (kernel, _) in columns.items()}
+    return round(float(body["conv/kernel"][0, 0]), 4), values
+
+
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [("mean", (3, {"Edema": 3, "Mass": 2})), ("samples", (3.5, {"Edema": 3.5, "Mass": 2}))],
+)
+def test_body_over_all_sites_and_columns_over_holders(weighting, expected, contexts):
+    aggregator = encrypted.aggregator(weighting=weighting)
+    for site, value, classes, samples in (("a", 2, ("Edema", "Mass"), 1), ("b", 4, ("Edema",), 3)):
+        sent = secret(value, classes, weighting, samples=samples)
+        assert aggregator.accept(sent, site_context(site))
+    dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
+    assert opened(dxo, contexts) == expected
+    assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+
+
+@pytest.mark.parametrize("held", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])
+def test_weighted_by_samples_it_is_flares_encrypted_aggregate(held, contexts):
+    ours = encrypted.aggregator(weighting="samples")
+    stock = encrypted.started(
+        HEInTimeAccumulateWeightedAggregator(
+            expected_data_kind=DataKind.WEIGHTS, weigh_by_local_iter=False
+        )
+    )
+    for site, value, classes, samples in zip("ab", (3.0, 5.0), held, (10, 30), strict=True):
+        sent = secret(value, classes, "samples", samples=samples)
+        assert ours.accept(sent, site_context(site))
+        dxo = from_shareable(sent)
+        vectors = {name: unpack(v, contexts.server) for name, v in dxo.data.items()}
+        theirs = DXO(dxo.data_kind, data=vectors, meta=dxo.meta).to_shareable()
+        theirs.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
+        theirs.set_peer_props({ReservedKey.IDENTITY_NAME: site})
+        assert stock.accept(theirs, site_context(site))
+    averaged = from_shareable(ours.aggregate(context(model=MODEL))).data
+    expected = from_shareable(stock.aggregate(context(model=MODEL))).data
+    assert averaged.keys() == expected.keys()
+    secret_key = contexts.site.secret_key()
+    for name, vector in expected.items():
+        value = plain(averaged[name], contexts.site).ravel()
+        np.testing.assert_allclose(value, vector.decrypt(secret_key), rtol=0, atol=1e-5)
+
+
+class TestRefuses:
+    def changed(self, **changes):
+        shareable = secret(1, ["Edema"])
+        dxo = from_shareable(shareable)
+        dxo.data.update(changes.pop("data", {}))
+        return dxo.update_shareable(shareable)
+
+    def test_what_came_in_the_clear(self):
+        assert "3 variables came in the clear, e.g. 'conv/kernel'" in refusal(train(1, ["Edema"]))
+
+    def test_one_variable_in_the_clear(self):
+        open_ = self.changed(data={"head/Edema/bias": np.zeros(1, np.float32)})
+        assert "1 variables came in the clear, e.g. 'head/Edema/bias'" in refusal(open_)
+
+    def test_differences(self):
+        assert "kind WEIGHTS was needed" in refusal(secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF))
+
+    def test_another_shape(self, contexts):
+        flat = pack(tenseal.ckks_vector(contexts.site, [0.0] * 4), np.zeros(4, np.float32))
+        reason = refusal(self.changed(data={"conv/kernel": flat}))
+        assert "'conv/kernel' must have shape (2, 2); got (4,)" in reason
+
+    def test_a_missing_body_variable(self):
+        shareable = secret(1, ["Edema"])
+        dxo = from_shareable(shareable)
+        del dxo.data["conv/kernel"]
+        assert "'conv/kernel' are missing" in refusal(dxo.update_shareable(shareable))
+
+    def test_an_empty_head(self):
+        assert "the head is empty" in refusal(secret(1, []))
+
+    def test_bytes_that_are_no_ciphertext(self):
+        header = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
+        reason = refusal(self.changed(data={"head/Edema/bias": header}))
+        assert "'head/Edema/bias' cannot be added" in reason
+
+    def test_a_count_that_did_not_come(self):
+        aggregator = encrypted.aggregator(weighting="samples")
+        sent = secret(1, ["Edema"])
+        fl_ctx = site_context("a")
+        assert aggregator.accept(sent, fl_ctx) is False
+        assert "needs the number of images" in fl_ctx.get_prop(REFUSAL)["reason"]
+
+
+def test_a_second_round_compares_with_a_model_that_is_encrypted(contexts):
+    model = global_model(from_shareable(secret(1, ["Edema"])).data)
+    body, columns = wire.split(model.body)
+    fl_ctx = encrypted.insecure(context("a", model=global_model(body, columns)))
+    assert encrypted.aggregator().accept(secret(2, ["Edema"]), fl_ctx)
+
+
+def test_a_server_without_a_context_ends_the_run_with_the_reason():
+    engine = Engine()
+    fl_ctx = encrypted.insecure(context("server", engine=engine))
+    aggregator = EncryptedSurgicalAggregator(tenseal_context_file="elsewhere.tenseal")
+    aggregator.handle_event(EventType.START_RUN, fl_ctx)
+    assert EventType.FATAL_SYSTEM_ERROR in engine.events
+    assert "HEBuilder" in str(fl_ctx.get_prop(ReservedKey.EVENT_DATA, ""))
+
+
+def test_positives_cannot_weigh_ciphertexts():
+    with pytest.raises(WeightingError, match=r"weighting must be one of .* got 'positives'"):
+        EncryptedSurgicalAggregator(weighting="positives")

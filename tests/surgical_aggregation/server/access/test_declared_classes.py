@@ -1,0 +1,85 @@
+import pytest
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContextManager
+
+from flare import context
+from surgical_aggregation.server.access.declared_classes import (
+    declaration_fault,
+    declared_classes,
+    hold_to_declaration,
+    permitted_classes,
+)
+
+
+@pytest.fixture
+def message():
+    """Contexts of messages in one run, which share what is sticky."""
+    manager = FLContextManager(identity_name="server", job_id="job")
+
+    def message(site="north", classes=("Edema",), **said):
+        fl_ctx = context(site, classes=classes, **said)
+        fl_ctx.put(ReservedKey.MANAGER, manager, private=True, sticky=False)
+        return fl_ctx
+
+    return message
+
+
+def test_the_server_reads_what_the_site_declares():
+    assert declared_classes(context("north", classes=["Edema"])) == ("Edema",)
+
+
+@pytest.mark.parametrize("declared", [[], [1], ["Edema", None]])
+def test_what_is_no_list_of_names_counts_as_nothing(declared):
+    assert declared_classes(context("north", classes=declared)) == ()
+
+
+def test_a_name_that_cannot_be_printed_spoils_the_declaration():
+    fl_ctx = context("north", classes=["Edema", "Ma\nss"])
+    assert declared_classes(fl_ctx) == ()
+    assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
+
+
+def test_nobody_declares_under_anothers_name():
+    fl_ctx = context("west", classes=["Edema"], claims="north")
+    assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
+    assert declaration_fault(fl_ctx) == "it calls itself 'north'"
+
+
+def test_a_table_is_asked_for_the_site_itself():
+    table = {"north": ["Edema"], "west": ["Mass"]}
+    fl_ctx = context("west", classes=["Edema", "Mass"])
+    assert permitted_classes(fl_ctx, table) == ("Mass",)
+
+
+def test_a_declaration_holds_for_the_whole_run(message):
+    hold_to_declaration(message())
+    again = message(classes=["Edema", "Mass"])
+    assert declared_classes(again) == ()
+    assert "declares ['Edema', 'Mass'], and has declared ['Edema'] before" in declaration_fault(
+        again
+    )
+    hold_to_declaration(again)  # which does not make it good
+    assert declaration_fault(again)
+    assert declared_classes(message()) == ("Edema",)
+
+
+def test_another_process_of_the_site_may_declare_others(message):
+    hold_to_declaration(message(process="first"))
+    second = message(classes=["Mass"], process="second")
+    assert declared_classes(second) == ()  # with a result: only when it asks for a task
+    assert declaration_fault(second, asking=True) is None
+    hold_to_declaration(second)
+    assert declared_classes(second) == ("Mass",)
+    assert declared_classes(message(classes=["Fracture"], process="second")) == ()
+
+
+def test_sites_are_held_to_their_own_declarations(message):
+    hold_to_declaration(message("north"))
+    assert declared_classes(message("south", classes=["Mass"])) == ("Mass",)
+
+
+def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
+    hold_to_declaration(message("north"))
+    hold_to_declaration(message("west", classes=["Mass"], claims="north", process="other"))
+    assert declared_classes(message("north")) == ("Edema",)
+    assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)

@@ -1,0 +1,36 @@
+from flare import Engine, context
+from surgical_aggregation.server.access.refusal import (
+    CONTRIBUTION_REFUSED,
+    REFUSAL,
+    SITE_SILENT,
+    Refusal,
+    announce,
+    announce_silence,
+)
+from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.wire.one_line import LONGEST
+
+
+def test_a_refusal_is_logged_and_told(logged):
+    engine = Engine()
+    fl_ctx = context("a", engine=engine)
+    announce(RunRecord(), Refusal("a", "train", 3, "it has NaN"), fl_ctx)
+    assert engine.events == [CONTRIBUTION_REFUSED]
+    told = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
+    assert fl_ctx.get_prop(REFUSAL) == told
+    assert logged["warning"] == ["refused the result of a, task 'train' of round 3: it has NaN."]
+
+
+def test_so_is_a_site_that_is_silent(logged):
+    engine = Engine()
+    announce_silence(RunRecord(), Refusal("a", "test", None, "it is gone"), context(engine=engine))
+    assert engine.events == [SITE_SILENT]
+    assert logged["warning"] == ["no result of a, task 'test': it is gone."]
+
+
+def test_a_task_is_one_line_too():
+    assert Refusal("a", "te\nst", None, "late").task == "te\\nst"
+
+
+def test_a_reason_is_never_long():
+    assert len(Refusal("a", "train", 3, "x" * 10**6).reason) == LONGEST + len(" ...")

@@ -1,0 +1,429 @@
+"""The aggregator in front of FLARE's own containers; rules 1 to 3 of the design."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.abstract.model import ModelLearnable
+from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
+    InTimeAccumulateWeightedAggregator,
+)
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
+
+from flare import Engine, context, global_model, result
+from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
+from surgical_aggregation.aggregation.limits import LimitError
+from surgical_aggregation.aggregation.strategy import StrategyError
+from surgical_aggregation.aggregation.weighting import WeightingError
+from surgical_aggregation.server.access.refusal import CONTRIBUTION_REFUSED, REFUSAL
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.global_model import ACCEPTED, HOLDERS
+from surgical_aggregation.wire import variables as wire
+
+MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
+
+
+def column(value):
+    return (np.full(2, value, np.float32), np.float32([-value]))
+
+
+def train(value, classes, **facts):
+    """A result whose every number is `value`."""
+    body = {"conv/kernel": np.full(2, value, np.float32)}
+    return result(body, {name: column(value) for name in classes}, **facts)
+
+
+def cookie(shareable):
+    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
+    return shareable
+
+
+def run(aggregator, results, current_round=0, model=MODEL):
+    """Accept results in the order given; return what was accepted and the aggregate's DXO."""
+    accepted = [
+        aggregator.accept(shareable, context(site, current_round=current_round, model=model))
+        for site, shareable in results
+    ]
+    aggregate = aggregator.aggregate(context(current_round=current_round, model=model))
+    return accepted, from_shareable(aggregate)
+
+
+def values(dxo):
+    """Body value, and class -> column value."""
+    body, columns = wire.split(dxo.data)
+    return body["conv/kernel"][0].item(), {c: k[0].item() for c, (k, _) in columns.items()}
+
+
+class TestAggregate:
+    def test_body_over_all_sites_and_columns_over_holders(self):
+        results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
+        _, dxo = run(SurgicalAggregator(), results)
+        assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
+        assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+
+    def test_it_is_told_how_alike_the_columns_of_a_class_are(self):
+        aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
+        for site, sent in (("a", train(1, ["Edema", "Mass"])), ("b", train(-3, ["Edema"]))):
+            aggregator.accept(sent, context(site, model=MODEL))
+        aggregator.aggregate(fl_ctx)
+        assert fl_ctx.get_prop(COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
+
+    def test_weighting_by_samples(self):
+        results = [
+            ("a", train(0, ["Edema"], samples=1)),
+            ("b", train(4, ["Edema"], samples=3)),
+        ]
+        _, dxo = run(
+            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
+        )
+        assert values(dxo) == (3, {"Edema": 3})
+
+    def test_strategies_of_body_and_head_are_independent(self):
+        results = [
+            ("a", train(0, ["Edema"], samples=1, positives={"Edema": 3})),
+            ("b", train(4, ["Edema"], samples=9, positives={"Edema": 1})),
+        ]
+        _, dxo = run(SurgicalAggregator(head_weighting="positives"), results)
+        assert values(dxo) == (2, {"Edema": 1})
+
+    def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
+        def site(name, value):  # in float64, where the order of a sum shows
+            columns = {"Edema": (np.full(2, value), np.array([value]))}
+            return name, result({"conv/kernel": np.full(2, value)}, columns)
+
+        model = global_model({"conv/kernel": np.zeros(2)})
+        results = [site("a", 1e16), site("b", 1.0), site("c", -1e16)]
+        _, forwards = run(SurgicalAggregator(), results, model=model)
+        shuffled = [results[0], results[2], results[1]]
+        _, backwards = run(SurgicalAggregator(), shuffled, model=model)
+        for name, value in forwards.data.items():
+            assert value.tobytes() == backwards.data[name].tobytes()
+
+    def test_concurrent_results_are_all_taken(self):
+        aggregator = SurgicalAggregator()
+        results = [(f"site-{i}", train(i, ["Edema"])) for i in range(32)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda r: aggregator.accept(r[1], context(r[0], model=MODEL)), results))
+        dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
+        assert values(dxo) == (15.5, {"Edema": 15.5})
+
+    def test_raises_when_nothing_was_accepted(self):
+        with pytest.raises(WeightingError, match=r"round 0 needs .* one site at least; got none"):
+            run(SurgicalAggregator(), [("b", train(np.nan, ["Edema"]))])
+
+    def test_knows_a_site_by_the_name_that_flare_has_authenticated(self):
+        aggregator = SurgicalAggregator()
+        liar = context("west", model=MODEL, claims="north")
+        assert aggregator.accept(train(2, ["Mass"]), liar)
+        assert aggregator.accept(train(1, ["Edema"]), context("north", model=MODEL))
+        dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
+        assert dxo.get_meta_prop(HOLDERS) == {"Edema": ["north"], "Mass": ["west"]}
+
+
+class TestDifferences:
+    model = global_model({"conv/kernel": np.full(2, 10, np.float32)}, {"Edema": column(20)})
+
+    def difference(self, value, classes):
+        return train(value, classes, kind=DataKind.WEIGHT_DIFF)
+
+    def test_are_added_to_the_model_that_the_round_started_from(self):
+        results = [
+            ("a", self.difference(1, ["Edema", "Mass"])),
+            ("b", self.difference(3, ["Edema"])),
+        ]
+        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert accepted == [True, True]
+        assert dxo.data_kind == DataKind.WEIGHTS
+        assert values(dxo) == (12, {"Edema": 22, "Mass": 1})
+
+    def test_one_site_may_send_them_and_another_whole_weights(self):
+        results = [("a", self.difference(1, ["Edema"])), ("b", train(13, ["Edema"]))]
+        _, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert values(dxo) == (12, {"Edema": 17})
+
+    def test_a_malformed_one_is_refused_whole(self):
+        bad = from_shareable(self.difference(9, ["Edema", "Mass"]))
+        bad.data["head/Mass/bias"] = np.float32([1, 2])
+        results = [("a", self.difference(1, ["Edema"])), ("b", cookie(bad.to_shareable()))]
+        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
+        assert accepted == [True, False]
+        assert values(dxo) == (11, {"Edema": 21})
+
+
+class TestStrategy:
+    model = global_model(
+        {"conv/kernel": np.zeros(2, np.float32), "bn/moving_variance": np.ones(2, np.float32)},
+        batch_norm=("bn/moving_variance",),
+    )
+
+    def refusal(self, shareable, **arguments):
+        """Why a result is refused; None when it is taken."""
+        fl_ctx = context("a", model=self.model)
+        SurgicalAggregator(**arguments).accept(shareable, fl_ctx)
+        return (fl_ctx.get_prop(REFUSAL) or {}).get("reason")
+
+    def sent(self, variance=None, columns=("Edema",)):
+        body = {"conv/kernel": np.zeros(2, np.float32)}
+        if variance is not None:
+            body["bn/moving_variance"] = np.full(2, variance, np.float32)
+        return result(body, {name: column(1) for name in columns}, kind=DataKind.WEIGHT_DIFF)
+
+    @pytest.mark.parametrize("strategy", ["fedbn", "fedbn+"])
+    def test_batch_normalisation_must_stay_at_the_site(self, strategy):
+        assert self.refusal(self.sent(), strategy=strategy) is None
+        assert "not among those that sites send" in self.refusal(self.sent(0), strategy=strategy)
+
+    def test_and_must_come_where_it_is_averaged(self):
+        assert self.refusal(self.sent(0), strategy="fedavg") is None
+        assert "are missing" in self.refusal(self.sent(), strategy="fedavg")
+
+    def test_a_running_variance_below_zero_is_refused(self):
+        assert self.refusal(self.sent(-1), strategy="fedavg") is None
+        assert "below 0" in self.refusal(self.sent(-1.5), strategy="fedavg")
+
+    @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1.0])
+    def test_flares_percentile_privacy_puts_no_running_variance_below_zero(self, gamma):
+        rng = np.random.default_rng(5)
+        start, trained = (rng.exponential(size=1000).astype(np.float32) for _ in range(2))
+        model = global_model({"bn/moving_variance": start}, batch_norm=("bn/moving_variance",))
+        sent = result(
+            {"bn/moving_variance": trained - start}, {"Edema": column(1)},
+            kind=DataKind.WEIGHT_DIFF, samples=7,
+        )  # fmt: skip
+        filtered = PercentilePrivacy(percentile=30, gamma=gamma).process(sent, context("server"))
+        fl_ctx = context("a", model=model)
+        assert SurgicalAggregator("fedavg").accept(cookie(filtered), fl_ctx)
+
+    def test_a_personal_head_stays_at_the_site(self):
+        assert self.refusal(self.sent(columns=()), personal_head=True) is None
+        assert "columns of 'Edema' came" in self.refusal(self.sent(), personal_head=True)
+        unlabelled = from_shareable(self.sent(columns=()))
+        unlabelled.data["head/kernel"] = np.zeros((2, 1), np.float32)
+        reason = self.refusal(cookie(unlabelled.to_shareable()), personal_head=True)
+        assert "or keep it (personal_head)" in reason
+
+    def test_bodies_alone_can_be_averaged(self):
+        results = [(name, self.sent(columns=())) for name in "ab"]
+        _, dxo = run(SurgicalAggregator(personal_head=True), results, model=self.model)
+        assert list(dxo.data) == ["conv/kernel"]
+        assert dxo.meta[HOLDERS] == {}
+
+    def test_an_unknown_one_is_refused(self):
+        with pytest.raises(StrategyError, match="got 'fedprox'"):
+            SurgicalAggregator("fedprox")
+
+
+class TestOneClassOneSpelling:
+    """Over sites and rounds: the global model's, or else that of the first result of a round."""
+
+    model = global_model(MODEL.body, {"Edema": column(0)})
+
+    def refusal(self, aggregator, site, sent):
+        fl_ctx = context(site, model=self.model)
+        assert aggregator.accept(sent, fl_ctx) is False
+        return fl_ctx.get_prop(REFUSAL)["reason"], fl_ctx
+
+    def test_the_global_models_counts(self):
+        reason, _ = self.refusal(SurgicalAggregator(), "b", train(1, ["EDEMA", "Hernia"]))
+        assert "class 'EDEMA' is known as 'Edema' in this run" in reason
+
+    def test_of_a_new_class_the_first_result_counts(self):
+        aggregator = SurgicalAggregator()
+        assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
+        reason, _ = self.refusal(aggregator, "b", train(9, ["Edema", "mass"]))
+        assert "class 'mass' is known as 'Mass' in this run" in reason
+        dxo = from_shareable(aggregator.aggregate(context(model=self.model)))
+        assert values(dxo) == (1, {"Mass": 1})
+
+    def test_a_refused_result_fixes_no_spelling(self):
+        aggregator = SurgicalAggregator()
+        self.refusal(aggregator, "a", train(np.nan, ["mass"]))
+        assert aggregator.accept(train(1, ["Mass"]), context("b", model=self.model))
+
+    def test_the_next_round_goes_by_its_own_global_model(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["mass"]))], model=self.model)
+        aggregator.reset(context())
+        model = global_model(MODEL.body, {"Mass": column(0)})
+        accepted, _ = run(aggregator, [("a", train(1, ["Mass"], current_round=1))], 1, model)
+        assert accepted == [True]
+
+    def test_the_reason_goes_no_further_than_the_server(self):
+        aggregator = SurgicalAggregator()
+        assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
+        sent = train(9, ["mass"])
+        _, fl_ctx = self.refusal(aggregator, "b", sent)
+        assert "Mass" not in str(fl_ctx.get_all_public_props()) + str(sent)
+        assert "Mass" not in str(fl_ctx.get_peer_context().get_all_public_props())
+
+
+class TestLimits:
+    def test_hold_for_every_result(self):
+        results = [("a", train(1, ["Edema"])), ("b", train(9, ["Edema", "Mass"]))]
+        accepted, dxo = run(SurgicalAggregator(limits={"site_classes": 1}), results)
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_a_round_brings_no_more_new_classes_than_the_model_may_have(self):
+        results = [
+            ("a", train(1, ["Edema"])),
+            ("b", train(9, ["Mass"])),
+            ("c", train(3, ["Edema"])),
+        ]
+        accepted, dxo = run(SurgicalAggregator(limits={"model_classes": 1}), results)
+        assert accepted == [True, False, True]
+        assert values(dxo) == (2, {"Edema": 2})
+
+    def test_bytes_are_counted(self):
+        aggregator = SurgicalAggregator(limits={"result_bytes": 10})
+        assert aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL)) is False
+
+    def test_an_unknown_one_is_refused(self):
+        with pytest.raises(LimitError, match="limits are class_name_bytes"):
+            SurgicalAggregator(limits={"classes": 1})
+
+
+def test_the_round_can_be_looked_at_until_it_is_forgotten():
+    aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
+    aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL))
+    aggregator.aggregate(fl_ctx)
+    assert list(fl_ctx.get_prop(ACCEPTED)) == ["a"]
+    aggregator.reset(fl_ctx)
+    assert fl_ctx.get_prop(ACCEPTED) is None
+
+
+class TestAgainstFlare:
+    """FLARE's own aggregator over the same per-class variables is an independent oracle."""
+
+    @pytest.mark.parametrize(
+        "held", [(["Edema", "Mass"],) * 3, (["Edema", "Mass"], ["Edema"], ["Hernia"])]
+    )
+    def test_weighted_by_samples_it_is_flares_aggregate_exactly(self, held):
+        # Whole numbers, and powers of two as the total weight of every variable: no rounding.
+        facts = [(3, 1), (5, 3), (9, 4)]
+        results = [
+            (f"site-{i}", train(value, classes, samples=samples))
+            for i, ((value, samples), classes) in enumerate(zip(facts, held, strict=True))
+        ]
+        _, ours = run(
+            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
+        )
+        stock = InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS)
+        stock.handle_event(EventType.START_RUN, context())
+        for site, shareable in results:
+            shareable.set_peer_props({ReservedKey.IDENTITY_NAME: site})
+            assert stock.accept(shareable, context(site, model=MODEL))
+        theirs = from_shareable(stock.aggregate(context(model=MODEL)))
+        assert set(ours.data) == set(theirs.data)
+        for name, value in theirs.data.items():
+            np.testing.assert_array_equal(ours.data[name], value)
+
+
+class TestAccept:
+    def test_second_result_of_a_site_is_refused(self):
+        results = [("a", train(1, ["Edema"])), ("a", train(9, ["Edema"]))]
+        accepted, dxo = run(SurgicalAggregator(), results)
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_late_result_is_refused(self):
+        late = ("b", train(9, ["Edema"], current_round=1))
+        accepted, dxo = run(
+            SurgicalAggregator(), [("a", train(1, ["Edema"], current_round=2)), late], 2
+        )
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_a_refused_result_leaves_no_trace(self):
+        bad = train(9, ["Edema", "Mass"])
+        bad_dxo = from_shareable(bad)
+        bad_dxo.data["head/Mass/bias"] = np.float32([np.nan])
+        bad = bad_dxo.update_shareable(bad)
+        accepted, dxo = run(SurgicalAggregator(), [("a", train(1, ["Edema"])), ("b", bad)])
+        assert accepted == [True, False]
+        assert values(dxo) == (1, {"Edema": 1})
+
+    def test_refusal_is_announced_with_site_round_and_reason(self):
+        engine = Engine()
+        fl_ctx = context("b", current_round=4, model=MODEL, engine=engine)
+        SurgicalAggregator().accept(train(np.nan, ["Edema"], current_round=4), fl_ctx)
+        assert engine.events == [CONTRIBUTION_REFUSED]
+        refusal = fl_ctx.get_prop(REFUSAL)
+        assert (refusal["site"], refusal["round"]) == ("b", 4)
+        assert "'conv/kernel' has 2 values that are NaN" in refusal["reason"]
+
+    @pytest.mark.parametrize(
+        "rubbish",
+        [
+            Shareable(),
+            DXO(DataKind.METRICS, data={"a": 1}).to_shareable(),
+            DXO(DataKind.WEIGHT_DIFF, data={"conv/kernel": 1}).to_shareable(),
+            DXO(DataKind.WEIGHTS, data={"head/Edema/kernel": np.zeros(2)}).to_shareable(),
+            DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable(),
+        ],
+        ids=["nothing", "another kind", "no differences", "half a column", "no names"],
+    )
+    def test_never_raises(self, rubbish):
+        assert SurgicalAggregator().accept(cookie(rubbish), context("a", model=MODEL)) is False
+
+    def test_count_that_the_weighting_needs_and_that_did_not_come(self):
+        accepted = SurgicalAggregator(body_weighting="samples").accept(
+            train(1, ["Edema"]), context("a", model=MODEL)
+        )
+        assert accepted is False
+
+    def test_a_site_without_positives_has_nothing_to_teach_when_they_are_the_weight(self):
+        shareable = train(1, ["Edema"], positives={"Edema": 0})
+        fl_ctx = context("a", model=MODEL)
+        assert SurgicalAggregator(head_weighting="positives").accept(shareable, fl_ctx) is False
+        assert SurgicalAggregator(head_weighting="mean").accept(shareable, fl_ctx) is True
+
+    def test_after_the_average_a_result_is_too_late(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["Edema"]))])
+        assert aggregator.accept(train(1, ["Edema"]), context("b", model=MODEL)) is False
+
+    def test_reset_forgets_the_round(self):
+        aggregator = SurgicalAggregator()
+        run(aggregator, [("a", train(1, ["Edema"]))])
+        aggregator.reset(context())
+        accepted, dxo = run(aggregator, [("a", train(5, ["Mass"], current_round=1))], 1)
+        assert accepted == [True]
+        assert values(dxo) == (5, {"Mass": 5})
+
+
+@pytest.mark.parametrize("argument", ["body_weighting", "head_weighting"])
+def test_unknown_weighting_is_refused(argument):
+    with pytest.raises(WeightingError, match=f"{argument} must be one of .*got 'median'"):
+        SurgicalAggregator(**{argument: "median"})
+
+
+class TestStart:
+    def started(self, strategy, mean, panics):
+        """Reasons with which the run ended when it had loaded its first model."""
+        body = {"bn/moving_mean": np.full(2, mean, np.float32)}
+        body["bn/moving_variance"] = np.ones(2, np.float32)
+        model = global_model({"conv/kernel": np.zeros(2, np.float32), **body}, batch_norm=body)
+        loaded = context(model=model)
+        SurgicalAggregator(strategy).handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
+        return panics
+
+    def test_batch_normalisation_of_random_weights_is_not_frozen(self, panics):
+        (reason,) = self.started("fedbn+", 0, panics)
+        assert "must have been trained; got running means of 0 and variances of 1" in reason
+
+    @pytest.mark.parametrize(("strategy", "mean"), [("fedavg", 0), ("fedbn", 0), ("fedbn+", 0.1)])
+    def test_all_else_starts(self, strategy, mean, panics):
+        assert self.started(strategy, mean, panics) == []
+
+    def test_a_model_that_could_not_be_loaded_has_ended_the_run_already(self, panics):
+        fl_ctx = context()
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, ModelLearnable(), private=True, sticky=False)
+        SurgicalAggregator().handle_event(AppEventType.INITIAL_MODEL_LOADED, fl_ctx)
+        assert panics == []

@@ -1,0 +1,211 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nvflare.apis.analytix import AnalyticsDataType
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import EventScope, FLContextKey, ProcessType, ReservedKey
+from nvflare.apis.utils.analytix_utils import create_analytic_dxo
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from flare import Engine, context
+from surgical_aggregation.server.models.global_model import MODEL_ROUND
+from surgical_aggregation.server.records import trackers
+from surgical_aggregation.server.records.trackers import TrackingError, check_installed
+from surgical_aggregation.server.records.tracking import Tracking
+
+NORTH = {"bce": 0.5, "bce/Edema": 0.5, "bce/Mass": 0.25, "images": 9.0, "train_seconds": 2.0}
+SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
+
+
+class Server:
+    """A server with the component; the test says what its sites measure."""
+
+    def __init__(self, component, folder):
+        self.component = component
+        self.engine = Engine(folder)
+        self.engine.sites = ["north", "south"]
+        self.fire(EventType.START_RUN, **{FLContextKey.PROCESS_TYPE: ProcessType.SERVER_JOB})
+
+    def fire(self, event, site=None, round_=4, claims=None, **props):
+        fl_ctx = context(site, current_round=round_, engine=self.engine, claims=claims)
+        fl_ctx.put(ReservedKey.IDENTITY_NAME, "server", private=False, sticky=False)
+        for key, value in props.items():
+            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        self.component.handle_event(event, fl_ctx)
+
+    def trained(self, site, metrics, accepted=True, claims=None):
+        meta = {MetaKey.INITIAL_METRICS: metrics}
+        result = DXO(DataKind.WEIGHTS, data={"conv/kernel": 0}, meta=meta).to_shareable()
+        props = {AppConstants.TRAINING_RESULT: result, AppConstants.AGGREGATION_ACCEPTED: accepted}
+        self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, site, claims=claims, **props)
+
+    def evaluated(self, site, metrics, task="validate", round_=8):
+        result = DXO(DataKind.METRICS, data=metrics).to_shareable()
+        props = {AppConstants.VALIDATION_RESULT: result, FLContextKey.TASK_NAME: task}
+        event = AppEventType.VALIDATION_RESULT_RECEIVED
+        self.fire(event, site, **props, **{MODEL_ROUND: round_})
+
+
+def track(component, folder):
+    """Let a run have results of two sites in one round."""
+    server = Server(component, folder)
+    for site, metrics in {"north": NORTH, "south": SOUTH}.items():
+        server.trained(site, metrics)
+    server.fire(AppEventType.BEFORE_AGGREGATION)
+    server.fire(EventType.END_RUN)
+    return folder / "server/job"
+
+
+def curves(folder, whose):
+    """Tag -> (step, value) of all points."""
+    events = EventAccumulator(str(folder / "server/job/tb_events" / whose)).Reload()
+    tags = events.Tags()["scalars"]
+    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in tags}
+
+
+@pytest.fixture
+def server(tmp_path):
+    return Server(Tracking(), tmp_path)
+
+
+class TestCurves:
+    def test_a_rounds_metrics_are_the_sites_neither_counts_nor_times(self, tmp_path):
+        track(Tracking(), tmp_path)
+        expected = {"bce": [(4, 0.5)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
+        assert curves(tmp_path, "north") == expected
+
+    def test_the_means_are_over_the_sites_that_measured(self, tmp_path):
+        track(Tracking(), tmp_path)
+        expected = {"bce": [(4, 0.375)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
+        assert curves(tmp_path, "server") == expected
+
+    def test_a_site_has_its_own_name_whatever_it_calls_itself(self, server, tmp_path):
+        server.trained("north", {"bce": 0.5}, claims="south")
+        server.fire(EventType.END_RUN)
+        assert curves(tmp_path, "north") == {"bce": [(4, 0.5)]}
+        assert not (tmp_path / "server/job/tb_events/south").exists()
+
+    def test_what_flare_streams_is_kept_by_nobody(self, server, tmp_path):
+        dxo = create_analytic_dxo("x", {"bce": 0.5}, AnalyticsDataType.SCALARS, global_step=1)
+        shareable = dxo.to_shareable()
+        shareable.set_peer_props({ReservedKey.IDENTITY_NAME: "south"})
+        scope = {FLContextKey.EVENT_SCOPE: EventScope.FEDERATION}
+        server.fire("fed.analytix_log_stats", **scope, **{FLContextKey.EVENT_DATA: shareable})
+        server.fire(EventType.END_RUN)
+        assert not list((tmp_path / "server/job").glob("tb_events/*"))
+
+    def test_a_refused_result_is_no_point(self, server, tmp_path):
+        server.trained("north", NORTH)
+        server.trained("south", SOUTH, accepted=False)
+        server.fire(AppEventType.BEFORE_AGGREGATION)
+        server.fire(EventType.END_RUN)
+        assert curves(tmp_path, "server")["bce"] == [(4, 0.5)]
+        assert not (tmp_path / "server/job/tb_events/south").exists()
+
+    def test_a_round_forgets_the_one_before(self, server, tmp_path):
+        server.trained("north", NORTH)
+        server.fire(AppEventType.ROUND_STARTED)
+        server.trained("south", SOUTH)
+        server.fire(AppEventType.BEFORE_AGGREGATION)
+        server.fire(EventType.END_RUN)
+        assert curves(tmp_path, "server")["bce"] == [(4, 0.25)]
+
+    def test_the_final_model_goes_on_with_the_curves(self, server, tmp_path):
+        server.trained("north", NORTH)
+        server.fire(AppEventType.BEFORE_AGGREGATION)
+        server.fire(EventType.START_WORKFLOW)
+        server.evaluated("south", {"bce": 0.125})
+        final = {FLContextKey.WORKFLOW: "validate_final", MODEL_ROUND: 8}
+        server.fire(EventType.END_WORKFLOW, **final)
+        server.fire(EventType.END_RUN)
+        assert curves(tmp_path, "south") == {"bce": [(8, 0.125)]}
+        assert curves(tmp_path, "server")["bce"] == [(4, 0.5), (8, 0.125)]
+
+    def test_a_test_is_a_curve_of_its_own_and_has_no_mean(self, server, tmp_path):
+        server.evaluated("south", {"bce/Edema": 0.125}, task="test", round_=3)
+        server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
+        server.fire(EventType.END_RUN)
+        assert curves(tmp_path, "south") == {"test/bce/Edema": [(3, 0.125)]}
+        assert not (tmp_path / "server/job/tb_events/server").exists()
+
+    def test_what_cannot_be_kept_does_not_stop_the_run(self, server, monkeypatch, caplog):
+        def full(*args):
+            raise OSError("the disk is full")
+
+        monkeypatch.setattr(server.component._receiver, "save", full)
+        server.trained("north", NORTH)
+        assert "the metrics of north are not kept: the disk is full" in caplog.text
+
+
+class TestTensorboard:
+    def test_they_are_written_without_tensorflow(self, tmp_path):
+        """TensorBoard's writer imports it where it is installed: 5 seconds and 600 MB."""
+        code = (
+            f"import sys; sys.path[:0] = {[*sys.path, str(Path(__file__).parent)]}\n"
+            "from pathlib import Path; import test_tracking as t\n"
+            "t.track(t.Tracking(), Path(sys.argv[1]))\n"
+            "sys.exit('tensorflow' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code, tmp_path]).returncode == 0
+        assert list((tmp_path / "server/job/tb_events/north").iterdir())
+
+
+@pytest.mark.filterwarnings("ignore")  # its own packages' deprecations
+class TestMlflow:
+    def test_every_site_has_a_run_of_its_own(self, tmp_path, monkeypatch, panics):
+        mlflow = pytest.importorskip("mlflow")
+        uri = f"sqlite:///{tmp_path}/mlflow.db"
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+        track(Tracking("mlflow"), tmp_path)
+        client = mlflow.MlflowClient(uri)
+        experiment = client.get_experiment_by_name("surgical-aggregation")
+        runs = client.search_runs([experiment.experiment_id])
+        figures = {
+            run.info.run_name.partition("-")[0]: [
+                (metric.step, metric.value)
+                for metric in client.get_metric_history(run.info.run_id, "bce/Edema")
+            ]
+            for run in runs
+        }
+        assert figures == {"north": [(4, 0.5)], "south": [(4, 1.0)]}
+        assert not panics
+
+    def test_a_name_is_as_mlflow_takes_it(self):
+        assert Tracking("mlflow")._tag("bce/Épaule (2+)") == "bce/Épaule _2__"
+        assert Tracking()._tag("bce/Épaule (2+)") == "bce/Épaule (2+)"
+
+
+class TestNone:
+    def test_nothing_is_kept(self, tmp_path, panics):
+        assert not track(Tracking("none"), tmp_path).exists()
+        assert panics == []
+
+
+class TestRefusals:
+    def test_a_package_that_is_not_there_ends_the_run_and_says_what_to_do(
+        self, tmp_path, panics, monkeypatch
+    ):
+        monkeypatch.setattr(trackers, "find_spec", lambda package: None)
+        track(Tracking("mlflow"), tmp_path)
+        assert "'mlflow' needs the package mlflow at the server, which is not there" in panics[0]
+        assert "pip install mlflow" in panics[0]
+
+    def test_a_receiver_that_cannot_start_ends_the_run(self, tmp_path, panics):
+        (tmp_path / "server").write_text("in the way of its folder")
+        track(Tracking(), tmp_path)
+        assert "tracking = 'tensorboard' cannot start; the server's log says why" in panics[0]
+
+    def test_an_unknown_tracker_ends_the_run(self, tmp_path, panics):
+        track(Tracking("wandb"), tmp_path)
+        assert panics == ["tracking must be one of tensorboard, mlflow, none; got 'wandb'."]
+
+    def test_none_needs_nothing(self, monkeypatch):
+        monkeypatch.setattr(trackers, "find_spec", lambda package: None)
+        check_installed("none")
+        with pytest.raises(TrackingError, match="pip install tensorboard"):
+            check_installed("tensorboard")

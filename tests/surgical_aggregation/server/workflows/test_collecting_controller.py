@@ -1,0 +1,280 @@
+import threading
+
+import pytest
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.workflows import collecting_controller
+from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.server.workflows.heartbeat import GONE
+from workflow import runner, running
+
+
+class Base(Controller):
+    """What is below: a workflow of FLARE's."""
+
+    def start_controller(self, fl_ctx):
+        self.started = True
+
+    def control_flow(self, abort_signal, fl_ctx):
+        raise NotImplementedError
+
+    def stop_controller(self, fl_ctx):
+        pass
+
+
+class Workflow(CollectingController, Base):
+    """A workflow that finds fault with what a test marks."""
+
+    def current_round(self, fl_ctx):
+        return 3
+
+    def fault(self, result, fl_ctx):
+        if result.get("raises"):
+            raise KeyError("auroc")
+        return result.get("fault")
+
+
+def marked(**marks):
+    return Shareable(marks)
+
+
+@pytest.fixture
+def start(panics, monkeypatch):
+    """Start a task at three sites."""
+    monkeypatch.setattr(collecting_controller, "_LOOK", 0.02)
+    open_ = []
+
+    def start(**options):
+        scope = running(Workflow(), **options)
+        open_.append(scope)
+        return scope.__enter__()
+
+    yield start
+    for scope in open_:
+        scope.__exit__(None, None, None)
+
+
+class TestEnd:
+    def test_accepted_results_of_all_end_the_wait(self, start, panics):
+        task = start(needed=2, wait=600)
+        for site in ("north", "south", "west"):
+            assert not task.is_over(0)
+            task.answer(site)
+        assert task.is_over() and panics == [] == task.engine.said
+
+    def test_with_enough_the_others_are_waited_for_no_longer_than_said(self, start, panics):
+        task = start(needed=2, wait=1)
+        task.answer("north")
+        task.answer("south")
+        assert not task.is_over(0.3)
+        assert task.is_over() and panics == []
+        assert task.engine.said == [("silent", "west", "it has not asked for it")]
+
+    @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
+    def test_a_failed_result_does_not_count(self, start, panics, code):
+        """FLARE would end the round here, and the run for want of results."""
+        task = start(needed=2, wait=0)
+        task.answer("north")
+        task.fail("west", code)
+        assert not task.is_over(1.0)
+        task.answer("south")
+        assert task.is_over() and panics == []
+
+    def test_the_run_ends_when_enough_cannot_come_any_more_with_every_reason(self, start, panics):
+        task = start(needed=2, wait=600)
+        task.ask("south")
+        task.fail("west", ReturnCode.TASK_UNKNOWN)
+        task.answer("north", marked(fault="'bce' must be a number"))
+        assert task.is_over()
+        assert panics == [
+            "task 'train' of round 3 needs accepted results of 2 of the 3 sites; got 0 "
+            "(accepted: none; refused or silent: north: 'bce' must be a number; south: it has not "
+            "answered in time; west: its configuration has no executor for the task "
+            "(TASK_UNKNOWN)). Mend the sites, or lower min_clients."
+        ]
+
+    def test_a_site_that_is_gone_is_not_waited_for(self, start, panics):
+        task = start(needed=2, wait=600)
+        task.answer("north")
+        task.answer("south")
+        fl_ctx = task.thread._args[1]
+        fl_ctx.set_prop(GONE, {"west": "no sign of life"}, private=True, sticky=True)
+        assert task.is_over() and panics == []
+        assert task.engine.said == [("silent", "west", "no sign of life")]
+
+    def test_a_site_whose_process_has_ended_is_not_waited_for(self, start, panics, monkeypatch):
+        task = start(needed=2, wait=600)
+        task.answer("north")
+        ended = {"south": 1.0, "west": 1.0}
+        monkeypatch.setattr(task.controller, "get_client_disconnect_time", ended.get)
+        assert task.is_over()
+        assert "south: its job process has ended" in panics[0]
+
+    def test_an_abort_ends_it_without_a_word(self, start, panics):
+        task = start()
+        task.signal.trigger(True)
+        assert task.is_over() and panics == [] == task.engine.said
+
+    def test_a_failure_of_the_servers_own_is_told(self, start, panics):
+        task = start(needed=1)
+
+        def broken(client_task, fl_ctx):
+            raise OSError("the disk is full")
+
+        task.task.before_task_sent_cb = broken
+        task.ask("north")
+        assert task.is_over()
+        assert "the server: the disk is full" in panics[0]
+
+
+class TestResults:
+    @pytest.mark.parametrize(
+        ("result", "reason"),
+        [
+            (marked(fault="no metric"), "no metric"),
+            (marked(raises=True), "it could not be read (KeyError: 'auroc')"),
+            (make_reply(ReturnCode.UNSAFE_JOB), "its policy holds the job for unsafe (UNSAFE_JOB)"),
+            (make_reply("odd"), "it did not carry out the task (odd)"),
+            (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
+            (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
+        ],
+    )
+    def test_a_bad_one_is_refused_once_with_the_reason_and_passed_to_nobody(
+        self, start, result, reason
+    ):
+        passed = []
+        task = start(received=lambda client_task, fl_ctx: passed.append(client_task.client.name))
+        task.answer("west", result)
+        task.answer("north")
+        assert task.engine.said == [("refused", "west", reason)] and passed == ["north"]
+
+    def test_what_a_filter_has_refused_is_not_refused_again(self, start, monkeypatch):
+        task = start()
+        task_id, _ = task.ask("west")
+        context = task.context
+
+        def refused(site=None, **said):
+            fl_ctx = context(site, **said)
+            announce(FLComponent(), Refusal("west", "train", 3, "a class of another"), fl_ctx)
+            return fl_ctx
+
+        monkeypatch.setattr(task, "context", refused)
+        task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), task_id)
+        assert task.engine.said == [("refused", "west", "a class of another")]
+
+    def test_what_the_aggregator_does_not_accept_does_not_count(self, start):
+        def refused(client_task, fl_ctx):
+            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, False, private=True, sticky=False)
+
+        task = start(needed=1, received=refused)
+        task.answer("west")
+        reason = "the aggregator did not accept it; the server's log says why"
+        assert task.engine.said == [("refused", "west", reason)] and not task.is_over(0.1)
+
+    def test_what_was_not_asked_for_is_refused(self, start):
+        task = start()
+        task.answer("west", task_id="none")
+        assert task.engine.said == [
+            ("refused", "west", "it came when its task was over, or answers none")
+        ]
+
+    def test_a_late_result_is_no_reason_for_the_end_of_the_next_task(self, start, panics):
+        task = start(needed=3, wait=600)
+        task.answer("west", task_id="of the round before")
+        task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
+        assert task.is_over()
+        assert "west: it could not carry out the task" in panics[0]
+        assert "it came when its task was over" not in panics[0]
+
+    def test_what_cannot_be_taken_is_refused_and_the_others_are_waited_for(self, start, panics):
+        def take(client_task, fl_ctx):
+            if client_task.client.name == "west":
+                raise TypeError("no file name")
+
+        task = start(needed=2, wait=0, received=take)
+        for site in ("west", "north", "south"):
+            assert not task.is_over(0.1)
+            task.answer(site)
+        assert task.is_over() and panics == []
+        reason = "it could not be read (TypeError: no file name)"
+        assert task.engine.said == [("refused", "west", reason)]
+
+    def test_while_one_is_taken_nothing_is_decided(self, start, panics):
+        began, go_on = threading.Event(), threading.Event()
+
+        def take(client_task, fl_ctx):
+            began.set()
+            go_on.wait(10)
+
+        task = start(needed=2, wait=600, received=take)
+        task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
+        answers = threading.Thread(target=lambda: [task.answer(s) for s in ("north", "south")])
+        answers.start()
+        assert began.wait(10)
+        fl_ctx = task.thread._args[1]
+        fl_ctx.set_prop(GONE, {"north": "no sign of life"}, private=True, sticky=True)
+        assert not task.is_over(0.3)  # north is taken to be gone, but its result is being taken
+        go_on.set()
+        answers.join()
+        assert task.is_over() and panics == []
+
+    def test_a_second_result_does_not_count(self, start):
+        task = start(needed=2)
+        task_id, _ = task.ask("north")
+        for _ in range(2):
+            task.answer("north", task_id=task_id)
+        assert not task.is_over(0.3)
+
+
+class TestIdentity:
+    def test_filters_learn_whom_the_task_is_for(self, start):
+        task = start()
+        _, fl_ctx = task.ask("west", claims="north")
+        assert site_of(fl_ctx) == "west"
+
+    def test_classes_that_are_not_those_of_the_request_are_refused(self, start):
+        task = start()
+        task_id, _ = task.ask("west", classes=["Edema"])
+        task.answer("west", task_id=task_id, classes=["Mass"])
+        ((_, site, reason),) = task.engine.said
+        assert site == "west" and reason.startswith("it declares ['Mass'], and has declared")
+
+    def test_a_site_that_was_accepted_is_no_reason_for_the_end(self, start, panics):
+        task = start(needed=3, wait=600)
+        task.ask("west", claims="north")
+        task.answer("west")
+        task.fail("south", ReturnCode.EXECUTION_EXCEPTION)
+        assert task.is_over()
+        assert "(accepted: west; " in panics[0] and "south: it could not" in panics[0]
+        assert "it calls itself" not in panics[0]
+
+    def test_who_passes_for_another_is_refused_under_its_own_name(self, start):
+        task = start(needed=2, wait=600)
+        task.answer("west", claims="north")
+        reason = "it calls itself 'north'"
+        assert task.engine.said == [("refused", "west", reason)] * 2  # the request, the result
+
+    def test_at_every_further_request_it_is_not_said_again(self, start):
+        task = start()
+        for _ in range(5):
+            task.ask("west", claims="north")
+        assert task.engine.said == [("refused", "west", "it calls itself 'north'")]
+
+    def test_the_victim_is_waited_for(self, start):
+        task = start(needed=2, wait=600)
+        task.answer("west", claims="north")
+        task.answer("north")
+        task.answer("south")
+        assert task.is_over()
+
+
+def test_flare_does_not_end_the_job_for_one_sites_return_code(start):
+    ending = runner()
+    task = start(runner=ending)
+    assert ending.ABORT_RETURN_CODES == [] and task.controller.started

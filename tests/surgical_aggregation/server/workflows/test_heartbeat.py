@@ -1,0 +1,145 @@
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import ReservedKey, ReservedTopic, ReturnCode
+from nvflare.apis.shareable import make_reply
+
+from flare import Engine, context
+from surgical_aggregation.server.workflows import heartbeat
+from surgical_aggregation.server.workflows.heartbeat import GONE, SiteWatch
+
+
+class Network(Engine):
+    """Sites that answer, but those that are away."""
+
+    def __init__(self, *sites):
+        super().__init__()
+        self.sites = list(sites)
+        self.away = set()
+
+    def send_aux_request(self, targets, topic, request, timeout, fl_ctx, optional):
+        assert topic == ReservedTopic.JOB_HEART_BEAT and optional
+        answers = {site: make_reply(ReturnCode.OK) for site in targets}
+        return {**answers, **{site: make_reply(ReturnCode.TIMEOUT) for site in self.away}}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
+    monkeypatch.setattr(heartbeat, "time", now)
+    return now
+
+
+@pytest.fixture
+def watched(clock):
+    """A network, and a look at it some seconds after the look before: who is gone."""
+
+    def make(*sites):
+        network, watch = Network(*sites), SiteWatch(silence=60)
+        fl_ctx = context(engine=network)
+
+        def look(seconds=15.0):
+            clock.seconds += seconds
+            watch.look(fl_ctx)
+            return fl_ctx.get_prop(GONE, {})
+
+        return network, look
+
+    return make
+
+
+def test_a_site_that_stays_silent_is_gone(watched):
+    network, look = watched("north", "south")
+    look()
+    network.away = {"south"}
+    for _ in range(4):
+        assert look() == {}
+    gone = look()
+    assert list(gone) == ["south"]
+    assert gone["south"].startswith("no sign of life for 60 s; a site that was started again takes")
+
+
+def test_the_log_says_so_once(watched, caplog):
+    network, look = watched("north", "south")
+    look()
+    network.away = {"south"}
+    for _ in range(7):
+        look()
+    assert caplog.text.count("no sign of life of south for 60 s") == 1
+
+
+def test_a_site_may_come_back(watched, caplog):
+    network, look = watched("north", "south")
+    look()
+    network.away = {"south"}
+    assert look(61) != {}
+    network.away = set()
+    assert look() == {}
+    assert caplog.text.count("all sites give signs of life again") == 1
+
+
+def test_one_answer_in_time_is_enough(watched):
+    network, look = watched("north")
+    for away in ([], ["north"], ["north"], ["north"]) * 3:
+        network.away = set(away)
+        assert look() == {}
+
+
+def test_a_site_that_has_not_answered_yet_is_only_starting(watched):
+    network, look = watched("north", "south")
+    network.away = {"south"}
+    for _ in range(20):
+        assert look() == {}
+
+
+def started(job, watch, network):
+    fl_ctx = context(engine=network)
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+    watch.handle_event(EventType.START_RUN, fl_ctx)
+    return fl_ctx
+
+
+@pytest.mark.parametrize(("job", "watched"), [("a-job", True), ("simulate_job", False)])
+def test_looks_from_the_start_of_a_run_to_its_end_but_not_in_the_simulator(
+    job, watched, monkeypatch
+):
+    looks = []
+    monkeypatch.setattr(SiteWatch, "look", lambda self, fl_ctx: looks.append(fl_ctx))
+    network, watch = Network("north"), SiteWatch(silence=0.08)
+    network.new_context = lambda: _Managed(network)
+    fl_ctx = started(job, watch, network)
+    time.sleep(0.2)
+    watch.handle_event(EventType.ABOUT_TO_END_RUN, fl_ctx)
+    seen = len(looks)
+    time.sleep(0.1)
+    assert bool(seen) == watched and len(looks) <= seen + 1
+
+
+class _Managed:
+    def __init__(self, engine):
+        self.engine = engine
+
+    def __enter__(self):
+        return context(engine=self.engine)
+
+    def __exit__(self, *error):
+        pass
+
+
+def test_a_look_that_fails_is_not_the_last(panics, caplog, monkeypatch):
+    network, watch = Network("north"), SiteWatch(silence=0.08)
+    looks = []
+
+    def look(fl_ctx):
+        looks.append(fl_ctx)
+        if len(looks) == 3:
+            watch.handle_event(EventType.END_RUN, fl_ctx)
+        raise RuntimeError("no network")
+
+    monkeypatch.setattr(watch, "look", look)
+    monkeypatch.setattr(network, "new_context", lambda: nullcontext(context()), raising=False)
+    watch._watch(network)
+    assert len(looks) == 3 and "could not look after the sites" in caplog.text

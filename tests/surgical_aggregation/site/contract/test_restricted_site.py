@@ -1,0 +1,121 @@
+import json
+
+import numpy as np
+import pytest
+
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, permitted
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from tiny_site import TinySite
+
+CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
+
+
+@pytest.fixture
+def whole(tmp_path):
+    table = tmp_path / "sites.json"
+    table.write_text(json.dumps({"north": {"classes": CLASSES, "images": 20}}))
+    return TinySite("north", str(table))
+
+
+@pytest.fixture
+def cut(whole):
+    return PermittedSite(whole, {"Edema": "why", "Mass": "why"})
+
+
+class Labelled:
+    """The part of a site that a policy asks for."""
+
+    classes = CLASSES
+    training_labels = np.float32(
+        [[1, 0, np.nan, 1], [1, 0, np.nan, 0.7], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    )
+
+    def __init__(self, **policy):
+        self.policy = SitePolicy(**policy)
+
+
+def withheld(**policy):
+    site = permitted(Labelled(**policy))
+    return site.withheld if isinstance(site, PermittedSite) else {}
+
+
+class TestPermitted:
+    def test_nothing_is_withheld_without_a_reason(self):
+        assert withheld() == {}
+        assert withheld(share=CLASSES, min_images=5, min_positives=1) == {}
+
+    def test_what_is_not_shared_is_withheld(self):
+        assert withheld(share=("Mass", "Hernia", "Fracture")) == {
+            "Edema": "not in 'share'",
+            "Nodule/Mass": "not in 'share'",
+        }
+
+    def test_what_has_too_few_positives_is_withheld_smoothed_ones_not_counted(self):
+        few = "1 positives, 'min_positives' is 2"
+        assert withheld(min_positives=2) == {"Mass": few, "Hernia": few}
+
+    def test_a_class_is_withheld_for_the_first_reason(self):
+        said = withheld(share=("Edema", "Mass"), min_positives=2)
+        assert said["Hernia"] == "not in 'share'"
+        assert said["Mass"].startswith("1 positives")
+
+    def test_a_site_with_too_few_images_takes_no_part(self):
+        assert withheld(min_images=5) == {}
+        with pytest.raises(SiteError, match="needs 'min_images' 6 training images; there are 5"):
+            permitted(Labelled(min_images=6))
+
+    def test_a_site_that_lets_out_no_class_takes_no_part_and_says_why(self):
+        with pytest.raises(SiteError, match=r"none of its classes .*Edema \(not in 'share'\); Nod"):
+            permitted(Labelled(share=()))
+
+
+def test_classes_are_the_rest_in_their_order(cut):
+    assert cut.classes == ("Nodule/Mass", "Hernia")
+
+
+class TestPermittedSite:
+    def test_training_labels_are_those_classes(self, cut, whole):
+        np.testing.assert_array_equal(cut.training_labels, whole.training_labels[:, [1, 3]])
+
+    @pytest.mark.parametrize("training", [False, True])
+    def test_batches_have_the_same_images_and_those_labels(self, cut, whole, training):
+        data = [site.data("train", training=training, first_pass=2) for site in (cut, whole)]
+        batches = list(zip(*(d.as_numpy_iterator() for d in data), strict=True))
+        assert len(batches) == 3 == int(data[0].cardinality())
+        for (images, labels), (all_images, all_labels) in batches:
+            np.testing.assert_array_equal(images, all_images)
+            np.testing.assert_array_equal(labels, all_labels[:, [1, 3]])
+
+    def test_the_split_is_the_one_asked_for(self, cut, whole):
+        (images, _), *_ = cut.data("test").as_numpy_iterator()
+        (expected, _), *_ = whole.data("test").as_numpy_iterator()
+        np.testing.assert_array_equal(images, expected)
+
+    def test_the_network_has_the_same_body_and_a_smaller_head(self, cut, whole):
+        ours, theirs = ({v.path: v for v in site.model().weights} for site in (cut, whole))
+        assert list(ours) == list(theirs)
+        for path, variable in ours.items():
+            if path.startswith("head/"):
+                assert variable.shape[-1] == 2
+            else:
+                assert variable.shape == theirs[path].shape
+
+    def test_it_trains_like_any_site_and_counts_its_classes(self, cut):
+        from surgical_aggregation.site.training.trainer import LocalTraining
+        from surgical_aggregation.site.training.training_options import TrainingOptions
+
+        training = LocalTraining(cut, TrainingOptions(warmup_epochs=1))
+        training.warm_up(training.classes)
+        assert training.train() > 0
+        assert set(training.positives) == {"Nodule/Mass", "Hernia"}
+        names = training.evaluate("test", training.classes)
+        assert {"bce/Nodule/Mass", "bce/Hernia"} <= set(names)
+        assert not {"bce/Edema", "bce/Mass"} & set(names)
+
+    def test_a_model_without_the_head_is_refused(self, cut, whole, monkeypatch):
+        from tiny_site import tiny_model
+
+        monkeypatch.setattr(whole, "model", lambda: tiny_model(3))
+        with pytest.raises(SiteError, match="one unit for each of 4 classes; it has 3"):
+            cut.model()

@@ -1,0 +1,335 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.keras_model import LocalModel
+from surgical_aggregation.site.training.stopping import Stopped, never
+from surgical_aggregation.site.training.training_options import TrainingOptions
+from tiny_site import FEATURES, tiny_model
+
+CLASSES = ("Edema", "Nodule/Mass")
+BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
+
+
+def local_model(loss_weights=None, **options):
+    keras.utils.set_random_seed(0)
+    given = {"learning_rate": 0.05, "warmup_learning_rate": 0.05, "warmup_epochs": 5, **options}
+    return LocalModel(
+        tiny_model(len(CLASSES)), CLASSES, TrainingOptions(**given), loss_weights=loss_weights
+    )
+
+
+def body(model):
+    return {name: v for name, v in model.variables().items() if not name.startswith("head/")}
+
+
+@pytest.fixture(scope="module")
+def data():
+    """128 images whose first feature is the first class and whose second is the second's."""
+    images = np.random.default_rng(0).normal(size=(128, 3)).astype(np.float32)
+    labels = (images[:, :2] > 0).astype(np.float32)
+    return tf.data.Dataset.from_tensor_slices((images, labels)).batch(16)
+
+
+class AtTheSecond:
+    """Says stop when it is asked for the second time, or another one."""
+
+    def __init__(self, number=2):
+        self.asked = 0
+        self.number = number
+
+    def __call__(self):
+        self.asked += 1
+        return self.asked == self.number
+
+
+def distance(one, other):
+    return sum(np.sum((one[name] - other[name]) ** 2) for name in one)
+
+
+class TestTrain:
+    def test_learns(self, data):
+        model = local_model(epochs=5)
+        before = model.evaluate(data, CLASSES)
+        model.train(data, stop=never)
+        assert model.evaluate(data, CLASSES)["bce"] < 0.8 * before["bce"]
+
+    def test_frozen_batch_norm_keeps_every_bit(self, data):
+        model = local_model(strategy="fedbn+", epochs=2)
+        given = {**body(model), "bn/moving_mean": np.float32([1, 2, 3, 4])}
+        model.set_body(given)
+        model.train(data, stop=never)
+        after = model.variables()
+        for name in BATCH_NORM:
+            assert after[name].tobytes() == given[name].tobytes()
+        assert not np.array_equal(after["dense/kernel"], given["dense/kernel"])
+
+    def test_batch_norm_inside_a_nested_backbone_is_frozen_too(self, data):
+        backbone = keras.Sequential(
+            [keras.Input((3,)), keras.layers.Dense(FEATURES), keras.layers.BatchNormalization()],
+            name="backbone",
+        )
+        inputs = keras.Input((3,))
+        head = keras.layers.Dense(2, activation="sigmoid", name="head")
+        model = LocalModel(
+            keras.Model(inputs, head(backbone(inputs))),
+            CLASSES,
+            TrainingOptions(strategy="fedbn+", learning_rate=0.05),
+        )
+        before = body(model)
+        model.train(data, stop=never)
+        same = {name for name, v in body(model).items() if v.tobytes() == before[name].tobytes()}
+        assert {name.rpartition("/")[2] for name in same} == {
+            "gamma", "beta", "moving_mean", "moving_variance",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn"])
+    def test_batch_norm_that_is_not_frozen_trains(self, data, strategy):
+        model = local_model(strategy=strategy)
+        before = model.variables()
+        model.train(data, stop=never)
+        for name in BATCH_NORM:
+            assert not np.array_equal(model.variables()[name], before[name])
+
+    def test_stops_after_the_running_batch(self, data):
+        model = local_model(epochs=3)
+        stop = AtTheSecond()
+        with pytest.raises(Stopped):
+            model.train(data, stop)
+        assert stop.asked == 2
+        assert np.isfinite(model.train(data, never))  # another round can follow
+
+    def test_nothing_is_traced_again_in_later_rounds(self, data):
+        model = local_model()
+        model.train(data, stop=never)
+        model.evaluate(data, CLASSES)
+        step = model.model.train_function
+        model.set_body(body(model))
+        model.train(data, stop=never)
+        assert model.model.train_function is step
+
+    def test_optimizer_keeps_its_state_between_rounds(self, data):
+        model = local_model()
+        model.train(data, stop=never)
+        model.train(data, stop=never)
+        assert int(model.model.optimizer.iterations) == 16
+
+
+class TestPredict:
+    def test_is_keras_prediction_in_the_order_of_the_images(self, data):
+        model = local_model()
+        features, probabilities, labels = model.predict(data)
+        np.testing.assert_array_equal(probabilities, model.model.predict(data, verbose=0))
+        assert features.shape == (128, FEATURES)
+        np.testing.assert_array_equal(labels, np.concatenate([batch for _, batch in data]))
+
+    def test_is_traced_once_whatever_the_split_and_its_last_batch(self, data):
+        model = local_model()
+        model.warm_up(CLASSES, data.unbatch().batch(30))
+        for images in (128, 17, 3):
+            model.evaluate(data.unbatch().take(images).batch(16), CLASSES)
+        assert model._forward.experimental_get_tracing_count() == 1
+
+    def test_makes_each_batch_once(self, data):
+        made = []
+
+        def batches():
+            for images, labels in data:
+                made.append(len(labels))
+                yield images, labels
+
+        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
+        local_model().evaluate(counted, CLASSES)
+        assert sum(made) == 128
+
+    def test_stops_after_the_running_batch(self, data):
+        stop = AtTheSecond()
+        with pytest.raises(Stopped):
+            local_model().evaluate(data, CLASSES, stop=stop)
+        assert stop.asked == 2
+
+
+class TestWarmUp:
+    @pytest.mark.parametrize("asked", [2, 10])
+    def test_stops_after_the_running_batch_and_leaves_the_columns(self, data, asked):
+        """While the features are computed, and while the columns are trained on them."""
+        model = local_model()
+        before = model.variables()
+        stop = AtTheSecond(asked)
+        with pytest.raises(Stopped):
+            model.warm_up(("Nodule/Mass",), data, stop)
+        assert stop.asked == asked
+        for name, value in model.variables().items():
+            assert value.tobytes() == before[name].tobytes()
+
+    def test_trains_the_columns_asked_for_and_nothing_else(self, data):
+        model = local_model()
+        before = model.variables()
+        model.warm_up(("Nodule/Mass",), data)
+        after = model.variables()
+        for name in body(model):
+            assert after[name].tobytes() == before[name].tobytes()
+        assert after["head/kernel"][:, 0].tobytes() == before["head/kernel"][:, 0].tobytes()
+        assert not np.array_equal(after["head/kernel"][:, 1], before["head/kernel"][:, 1])
+
+    def test_lowers_the_loss_of_its_class(self, data):
+        model = local_model()
+        before = model.evaluate(data, CLASSES)["bce/Nodule/Mass"]
+        model.warm_up(("Nodule/Mass",), data)
+        assert model.evaluate(data, CLASSES)["bce/Nodule/Mass"] < before
+
+    def test_weighs_the_labels_of_its_own_class(self, data):
+        weights = np.float32([[20, 1], [1, 20]])  # of the second class the positives count most
+        means = []
+        for given in (None, weights):
+            model = local_model(given)
+            model.warm_up(("Nodule/Mass",), data)
+            means.append(model.model.predict(data, verbose=0).mean(axis=0)[1])
+        assert means[1] > means[0] + 0.1
+
+
+class TestSetColumns:
+    def test_puts_columns_where_the_class_stands_and_leaves_the_others(self):
+        model = local_model()
+        before = model.variables()
+        model.set_columns({"Nodule/Mass": (np.full(FEATURES, 7, np.float32), np.float32([8]))})
+        after = model.variables()
+        np.testing.assert_array_equal(after["head/kernel"][:, 1], 7)
+        assert after["head/bias"][1] == 8
+        np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
+
+    def test_refuses_a_foreign_class(self):
+        with pytest.raises(SiteError, match="'Hernia'"):
+            local_model().set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
+
+    def test_refuses_another_number_of_features(self):
+        with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
+            local_model().set_columns({"Edema": (np.zeros(9), np.zeros(1))})
+
+
+class TestSetBody:
+    def test_names_the_variables_that_differ(self):
+        model = local_model()
+        with pytest.raises(SiteError, match="bn/gamma"):
+            model.set_body({name: v for name, v in body(model).items() if name != "bn/gamma"})
+
+    def test_refuses_another_shape(self):
+        model = local_model()
+        with pytest.raises(SiteError, match="dense/kernel"):
+            model.set_body({**body(model), "dense/kernel": np.zeros((5, 4), np.float32)})
+
+
+class TestDropout:
+    def test_its_random_state_is_no_part_of_the_model(self):
+        def with_dropout():
+            inputs = keras.Input((3,))
+            x = keras.layers.Dropout(0.3)(keras.layers.Dense(FEATURES, name="dense")(inputs))
+            return keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
+
+        first, second = (LocalModel(with_dropout(), CLASSES) for _ in range(2))
+        second.set_body(body(first))
+        assert set(body(first)) == {"dense/kernel", "dense/bias"}
+
+
+class TestHead:
+    def test_needs_a_unit_per_class(self):
+        with pytest.raises(SiteError, match="each of 3 classes; it has 2"):
+            LocalModel(tiny_model(2), ("A", "B", "C"))
+
+
+class TestOptions:
+    def test_gradient_clip_tames_a_batch_unlike_the_others(self, data):
+        images, labels = next(data.as_numpy_iterator())
+        huge = tf.data.Dataset.from_tensor_slices(([images, 1e4 * images], [labels, labels]))
+        moved = {}
+        for clip in (0.0, 0.1):
+            model = local_model(gradient_clip=clip)
+            before = model.variables()
+            model.train(huge, stop=never)
+            assert int(model.model.optimizer.iterations) == 2
+            moved[clip] = distance(before, model.variables())
+        assert moved[0.0] != moved[0.1]  # Adam's steps follow ratios of gradients
+
+    def test_fedprox_keeps_the_model_near_what_was_received(self, data):
+        moved = []
+        for proximal in (0.0, 10.0):
+            model = local_model(proximal=proximal, epochs=3)
+            before = body(model)
+            model.train(data, stop=never)
+            moved.append(distance(before, body(model)))
+        assert 0 < moved[1] < 0.5 * moved[0]
+
+    def test_fedprox_holds_on_to_the_round_and_not_to_the_first_model(self, data):
+        model = local_model(proximal=1e4)
+        far = {name: value + 5 for name, value in body(model).items()}
+        model.set_body(far)
+        model.train(data, stop=never)
+        assert distance(far, body(model)) < 1
+
+    def test_loss_weights_shift_the_probabilities_of_their_class(self, data):
+        means = []
+        for positive in (0.1, 10.0):
+            model = local_model(np.float32([[1, 1], [positive, 1]]), epochs=3)
+            model.train(data, stop=never)
+            means.append(model.model.predict(data, verbose=0).mean(axis=0)[0])
+        assert means[1] > means[0] + 0.2
+
+
+class TestTrainingState:
+    def test_another_process_trains_on_bit_for_bit(self, data):
+        straight = local_model()
+        straight.train(data, stop=never)
+        state, variables = straight.training_state(), straight.variables()
+        straight.train(data, stop=never)
+        continued = local_model()
+        continued.assign(variables)
+        continued.set_training_state(state)
+        continued.train(data, stop=never)
+        for name, value in straight.variables().items():
+            assert value.tobytes() == continued.variables()[name].tobytes()
+
+    def test_the_learning_rate_is_that_of_the_options(self, data):
+        other = local_model(learning_rate=0.5)
+        other.set_training_state(local_model(learning_rate=0.1).training_state())
+        assert float(other.model.optimizer.learning_rate) == pytest.approx(0.5)
+
+    def test_that_of_another_model_is_refused(self):
+        state = LocalModel(tiny_model(1), ("Edema",)).training_state()
+        with pytest.raises(SiteError, match="another model, or of other classes"):
+            local_model().set_training_state(state)
+
+    def test_holds_the_state_of_dropout(self, data):
+        inputs = keras.Input((3,))
+        x = keras.layers.Dropout(0.3, seed=1)(inputs)
+        model = keras.Model(inputs, keras.layers.Dense(2, activation="sigmoid", name="head")(x))
+        local = LocalModel(model, CLASSES)
+        before = local.training_state()["random/0"]
+        local.train(data, stop=never)
+        assert not np.array_equal(before, local.training_state()["random/0"])
+
+
+class TestDenseHead:
+    def test_has_zeros_for_classes_without_a_column(self):
+        dense = local_model().dense_head({"Nodule/Mass": (np.ones(FEATURES), np.float32([2]))})
+        np.testing.assert_array_equal(dense["head/kernel"], [[0, 1]] * FEATURES)
+        np.testing.assert_array_equal(dense["head/bias"], [0, 2])
+
+
+class TestMixedPrecision:
+    def test_variables_stay_float32_and_train(self, data):
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        try:
+            inputs = keras.Input((3,))
+            x = keras.layers.Dense(FEATURES, activation="relu", name="dense")(inputs)
+            head = keras.layers.Dense(2, activation="sigmoid", name="head", dtype="float32")
+            model = LocalModel(keras.Model(inputs, head(x)), CLASSES)
+            before = model.variables()
+            model.warm_up(CLASSES, data)
+            assert np.isfinite(model.train(data, stop=never))
+        finally:
+            keras.config.set_dtype_policy("float32")
+        after = model.variables()
+        assert {value.dtype for value in after.values()} == {np.dtype("float32")}
+        assert distance(before, after) > 0

@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from surgical_aggregation.aggregation.head import columns
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.trainer import LocalTraining
+from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire import variables as wire
+from tiny_site import FEATURES, TinySite
+
+COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
+
+
+@pytest.fixture
+def training(tmp_path):
+    table = tmp_path / "sites.json"
+    table.write_text('{"north": {"classes": ["Edema", "Mass"], "images": 20}}')
+
+    def make(**options):
+        return LocalTraining(TinySite("north", str(table)), TrainingOptions(**options))
+
+    return make
+
+
+def model(training):
+    body, _ = wire.split(
+        {p: v for p, v in training.variables().items() if not p.startswith("head/")}
+    )
+    return body, columns(training.head())
+
+
+class TestPasses:
+    def test_go_on_where_an_earlier_process_stopped(self, training):
+        """Two rounds of two passes, in one process and in two."""
+        straight = training(epochs=2, learning_rate=0.05)
+        start = straight.variables()
+        straight.train()
+        middle, state = straight.variables(), straight.state()
+        straight.train()
+        continued = training(epochs=2, learning_rate=0.05)
+        continued.restore(state)
+        continued.model.assign(middle)
+        continued.train()
+        assert int(state["passes"]) == 2
+        for name, value in straight.variables().items():
+            assert value.tobytes() == continued.variables()[name].tobytes()
+        again = training(epochs=2, learning_rate=0.05)
+        again.model.assign(start)
+        again.model.set_training_state(
+            {name: value for name, value in state.items() if name != "passes"}
+        )
+        again.train()  # the first two passes, not the next: another order of images
+        assert any(v.tobytes() != middle[name].tobytes() for name, v in again.variables().items())
+
+
+class TestUnreadable:
+    def test_an_image_in_the_middle_of_a_pass_ends_it_with_the_reason(self, training, monkeypatch):
+        whole = TinySite.data
+
+        def fragile(site, split, *, training=False, first_pass=0):
+            data = whole(site, split, training=training, first_pass=first_pass)
+
+            def batches():
+                yield from data.take(1).as_numpy_iterator()
+                raise OSError("image 00000013_004.png is truncated")
+
+            signature = data.element_spec
+            made = tf.data.Dataset.from_generator(batches, output_signature=signature)
+            return made if training else data
+
+        monkeypatch.setattr(TinySite, "data", fragile)
+        with pytest.raises(Exception, match=r"OSError: image 00000013_004\.png is truncated"):
+            training().train()
+
+
+class TestUnknown:
+    def test_are_the_classes_that_came_without_a_column(self, training):
+        assert training().unknown({"Mass": COLUMN}) == ("Edema",)
+
+    def test_a_personal_head_is_unknown_until_it_is_warmed_up(self, training):
+        site = training(personal_head=True, warmup_epochs=1)
+        assert site.unknown({}) == ("Edema", "Mass")
+        site.warm_up(("Edema", "Mass"))
+        assert site.unknown({}) == ()
+
+
+class TestPersonal:
+    def test_is_nothing_under_fedavg_and_fedbn_plus(self, training):
+        for strategy in ("fedavg", "fedbn+"):
+            assert training(strategy=strategy).personal_variables() is None
+
+    def test_what_is_received_does_not_replace_it_after_training(self, training):
+        site = training(strategy="fedbn")
+        body, held = model(site)
+        given = {**body, "bn/beta": np.full(FEATURES, 5, np.float32)}
+        site.receive(given, held)
+        np.testing.assert_array_equal(site.variables()["bn/beta"], given["bn/beta"])
+        site.train()
+        own = site.variables()["bn/beta"]
+        site.receive(given, held)
+        np.testing.assert_array_equal(site.variables()["bn/beta"], own)
+
+    def test_that_of_another_round_can_be_looked_at_without_losing_the_present_one(self, training):
+        site = training(strategy="fedbn")
+        body, held = model(site)
+        site.train()
+        present = site.variables()["bn/beta"]
+        site.receive(body, held, {"bn/beta": np.full(FEATURES, 9, np.float32)})
+        np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
+        site.receive(body, held)
+        np.testing.assert_array_equal(site.variables()["bn/beta"], present)
+
+    def test_survives_the_process(self, training):
+        site = training(strategy="fedbn")
+        body, held = model(site)
+        site.train()
+        later = training(strategy="fedbn")
+        later.restore(site.state())
+        later.receive(body, held)
+        np.testing.assert_array_equal(later.variables()["bn/beta"], site.variables()["bn/beta"])
+
+
+class TestRestore:
+    def test_refuses_personal_variables_that_are_not_those_of_its_strategy(self, training):
+        site, body = training(strategy="fedbn"), "personal/dense/kernel"
+        with pytest.raises(SiteError, match="those of another model or strategy"):
+            site.restore({**site.state(), body: np.zeros(1)})
+        assert site.personal is None
+
+    def test_refuses_the_state_of_another_model_and_stays_as_it_is(self, training):
+        site = training(strategy="fedbn")
+        with pytest.raises(SiteError):
+            site.restore({"passes": np.array(3), "optimizer/0": np.zeros(())})
+        assert site.passes == 0
+        assert site.personal is None
+
+
+class TestClassWeighting:
+    def test_balanced_trains_another_model(self, training):
+        trained = []
+        for weighting in ("none", "balanced"):
+            site = training(class_weighting=weighting)
+            site.model.assign({name: v * 0 + 0.1 for name, v in site.variables().items()})
+            site.train()
+            trained.append(site.variables()["head/bias"])
+        assert not np.array_equal(*trained)
+
+
+class TestCounts:
+    def test_are_of_the_split_and_classes_asked_for(self, training):
+        site = training()
+        labels = np.concatenate([y for _, y in site.site.data("test").as_numpy_iterator()])
+        measured = site.evaluate("test", ["Mass"])
+        assert site.evaluate("test", ["Mass"], counts=True) == measured | {
+            "images": 20,
+            "positives/Mass": labels[:, 1].sum(),
+            "negatives/Mass": 20 - labels[:, 1].sum(),
+        }
+
+
+class TestDifferences:
+    def test_are_from_what_was_received_and_from_zeros_where_nothing_was(self, training):
+        site = training()
+        body, _ = model(site)
+        site.receive(body, {"Mass": COLUMN})
+        found = site.differences(body, {"Mass": COLUMN})
+        assert not any(np.any(value) for path, value in found.items() if path in body)
+        np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
+        np.testing.assert_array_equal(
+            found["head/kernel"][:, 0], site.variables()["head/kernel"][:, 0]
+        )
+        assert found.keys() == site.variables().keys()

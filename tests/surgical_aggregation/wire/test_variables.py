@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.shareable import Shareable
+
+from surgical_aggregation.wire import variables as wire
+
+COLUMN = (np.float32([1, 2]), np.float32([3]))
+
+
+class TestClassOf:
+    def test_body_variable_has_none(self):
+        assert wire.class_of("conv1_bn/gamma") is None
+
+    @pytest.mark.parametrize(
+        "name", ["Pleural Effusion", "Nodule/Mass", "Épanchement", "kernel", "a/kernel", "胸水"]
+    )
+    def test_any_name_survives(self, name):
+        variables = wire.join({}, {name: COLUMN})
+        assert wire.classes_of(variables) == (name,)
+
+    @pytest.mark.parametrize("name", ["head/kernel", "head/bias", "head/Edema", "head//x"])
+    def test_refuses_what_is_no_column(self, name):
+        with pytest.raises(wire.WireError, match=name):
+            wire.class_of(name)
+
+
+class TestSplit:
+    @given(st.sets(st.text(min_size=1), max_size=8), st.integers(1, 4))
+    def test_undoes_join(self, names, features):
+        body = {"stem_conv/kernel": np.zeros((3, 3), np.float32)}
+        columns = {
+            name: (np.full(features, i, np.float32), np.float32([i]))
+            for i, name in enumerate(sorted(names))
+        }
+        again_body, again = wire.split(wire.join(body, columns))
+        assert list(again_body) == list(body)
+        assert list(again) == list(columns)
+        for name, (kernel, bias) in columns.items():
+            np.testing.assert_array_equal(again[name][0], kernel)
+            np.testing.assert_array_equal(again[name][1], bias)
+
+    def test_refuses_half_a_column(self):
+        with pytest.raises(wire.WireError, match="'Edema' needs both"):
+            wire.split({"head/Edema/kernel": COLUMN[0]})
+
+
+def shareable(kind):
+    return DXO(kind, data={"conv/kernel": COLUMN[0]}).to_shareable()
+
+
+class TestWeights:
+    def test_takes_whole_weights_only(self):
+        assert wire.weights(shareable(DataKind.WEIGHTS)).data_kind == DataKind.WEIGHTS
+        with pytest.raises(wire.WireError, match=r"kind WEIGHTS was needed; got .*WEIGHT_DIFF'"):
+            wire.weights(shareable(DataKind.WEIGHT_DIFF))
+
+    def test_refuses_what_is_no_dxo(self):
+        with pytest.raises(wire.WireError):
+            wire.weights(Shareable())
+
+
+class TestResult:
+    @pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
+    def test_may_be_weights_or_differences(self, kind):
+        assert wire.result(shareable(kind)).data_kind == kind
+
+    def test_refuses_another_kind(self):
+        with pytest.raises(wire.WireError, match=r"WEIGHTS or WEIGHT_DIFF was .*METRICS'"):
+            wire.result(shareable(DataKind.METRICS))
