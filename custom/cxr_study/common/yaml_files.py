@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 
 
 class _Loader(yaml.SafeLoader):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cxr_study.common.files import replace
 from cxr_study.comparison.grid import Cell, ComparisonError
 from cxr_study.comparison.measures import Score, mean_auroc
-from cxr_study.reports.page.html import replace
 
 
 @dataclass(frozen=True)

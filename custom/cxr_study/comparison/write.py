@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from cxr_study.common.files import replace
 from cxr_study.comparison import text
 from cxr_study.comparison.claims import EQUAL_CLASSES
 from cxr_study.comparison.grid import ENDINGS
@@ -21,7 +22,7 @@ from cxr_study.comparison.summary import Summary
 from cxr_study.evaluation.seed_intervals import Interval
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import TITLES
-from cxr_study.reports.page.html import replace, template
+from cxr_study.reports.page.html import template
 
 FORMAT = 1
 """Number of the layout of comparison.json."""

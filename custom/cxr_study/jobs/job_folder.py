@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_settings, setting_values
 from cxr_study.jobs.hocon import read_knobs, set_knobs
 from cxr_study.jobs.job_settings import JobError, Settings

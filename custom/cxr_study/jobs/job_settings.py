@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 
 ALIKE = ("backbone", "image_size", "hidden", "union", "strategy")
 """Knobs of a site that must be the same at all of them."""

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs import code_shipping, job_folder, presets
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from cxr_study.jobs.job_settings import JobError, Settings

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.job_settings import JobError, Settings
 from surgical_aggregation.site.training.training_options import TrainingOptions

@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from cxr_study.data.labels.vocabulary import NIH_CLASSES, nearest
+from cxr_study.common.spelling import nearest
+from cxr_study.data.labels.vocabulary import NIH_CLASSES
 
 ClassSets = tuple[tuple[str, ...], ...]
 

@@ -17,7 +17,7 @@ from typing import IO
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 
 
 class TableError(ValueError):

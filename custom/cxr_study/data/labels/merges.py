@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.spelling import key, nearest
 from cxr_study.data.labels.label_table import (
     BLANK,
     DESCRIPTORS,
@@ -24,7 +25,7 @@ from cxr_study.data.labels.label_table import (
     UNCERTAIN,
     classes,
 )
-from cxr_study.data.labels.vocabulary import class_name, key, nearest, relation
+from cxr_study.data.labels.vocabulary import class_name, relation
 
 
 class MergeError(ValueError):

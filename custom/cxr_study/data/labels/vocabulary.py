@@ -20,11 +20,13 @@ The relations are those of SKOS (exactMatch, narrowMatch, broadMatch).
 import csv
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from cxr_study.common.spelling import key, near, nearest
 
 SHARED = (
     "Atelectasis",
@@ -83,14 +85,6 @@ def catalogue() -> tuple[Entry, ...]:
         return tuple(Entry(**row) for row in csv.DictReader(file))  # type: ignore[arg-type]
 
 
-def key(name: str) -> str:
-    """Return what all spellings of a name have in common.
-
-    Case does not matter, and neither does which of "_", " ", "/" and "-" separates the words.
-    """
-    return re.sub(r"[_\s/-]+", " ", name).strip().casefold()
-
-
 def canonical(name: str, dataset: str | None = None) -> str:
     """Return the canonical spelling of a class name.
 
@@ -110,9 +104,9 @@ def canonical(name: str, dataset: str | None = None) -> str:
         return _names(dataset)[key(name)]
     except KeyError:
         own = (entry.name for entry in catalogue() if entry.dataset == dataset)
-        near = _near(name, (*UNION_CLASSES, *own)) or UNION_CLASSES
+        close = near(name, (*UNION_CLASSES, *own)) or UNION_CLASSES
         raise VocabularyError(
-            f"'{name}' is not the name of a class; {nearest(name, near)}"
+            f"'{name}' is not the name of a class; {nearest(name, close)}"
         ) from None
 
 
@@ -167,25 +161,6 @@ def _words(name: str) -> frozenset[str]:
     """Folded words of a name, in the singular."""
     words = re.findall(r"\w+", key(name))
     return frozenset(re.sub("(?<=ss)es$|(?<=[^s])s$", "", word) for word in words)
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """Say which known names a mistyped one may have meant.
-
-    Args:
-        name: The name that is not known.
-        known: Names that are.
-
-    Returns:
-        "nearest known: ..." with up to three names, or "known: ..." with all where none is near.
-    """
-    near = _near(name, known)
-    return f"nearest known: {', '.join(near)}" if near else f"known: {', '.join(known)}"
-
-
-def _near(name: str, known: Sequence[str]) -> list[str]:
-    spelt = {key(k): k for k in reversed(known)}
-    return [spelt[n] for n in difflib.get_close_matches(key(name), spelt, n=3, cutoff=0.5)]
 
 
 @cache

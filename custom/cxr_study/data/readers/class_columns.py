@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from cxr_study.common.spelling import key
 from cxr_study.data.labels.csv_columns import TableError
-from cxr_study.data.labels.vocabulary import class_name, key
+from cxr_study.data.labels.vocabulary import class_name
 
 _NO_CLASS = {"no finding", "normal"}
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.spelling import nearest
 from cxr_study.data.labels.csv_columns import TableError, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
-from cxr_study.data.labels.vocabulary import NIH_CLASSES, VocabularyError, canonical, nearest
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, VocabularyError, canonical
 from cxr_study.data.readers.cell_values import OLDEST, filled, number
 
 _UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.spelling import key
 from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
 from cxr_study.data.labels.label_table import DESCRIPTORS, LOADED, VIEWS, assemble
-from cxr_study.data.labels.vocabulary import key
 from cxr_study.data.readers import cell_values
 from cxr_study.data.readers.class_columns import class_columns
 

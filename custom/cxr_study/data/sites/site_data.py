@@ -7,12 +7,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
 from cxr_study.data.labels import label_policy, merges
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
-from cxr_study.data.labels.vocabulary import class_name, nearest
+from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
 from cxr_study.data.sites.patient_split import UNUSED, SplitError
 from cxr_study.data.sites.site_file import SiteFile, SiteFileError

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from cxr_study.common.files import replace
 from cxr_study.common.wording import Notice
 from cxr_study.data.census import pixels
 from cxr_study.data.census.across_sites import compare
@@ -15,7 +16,6 @@ from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels, prepare
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.reports.audit.render import SitePage, render
-from cxr_study.reports.page.html import replace
 
 Report = Callable[[int, int], None]
 

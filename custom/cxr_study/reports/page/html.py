@@ -1,9 +1,8 @@
-"""Makes and writes HTML pages that need nothing else: template, style, pictures and file."""
+"""Makes HTML pages that need nothing else: template, style and pictures."""
 
 import base64
 import io
 from importlib import resources
-from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
@@ -61,15 +60,3 @@ def picture(image: np.ndarray, site: str) -> str:
     buffer = io.BytesIO()
     reduced.save(buffer, format="PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part.
-
-    Args:
-        path: In a folder that exists.
-        text: Written as UTF-8.
-    """
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

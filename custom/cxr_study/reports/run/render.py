@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cxr_study.common.files import replace
 from cxr_study.evaluation.summary import Summary
-from cxr_study.reports.page.html import picture, replace, template
+from cxr_study.reports.page.html import picture, template
 from cxr_study.reports.run import view
 
 TOP_PREDICTIONS = 5

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from cxr_study.common.files import replace
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.page.html import replace
 from cxr_study.reports.study.facts import described
 from cxr_study.reports.study.page import page
 from cxr_study.reports.study.tables.latex import HEAD, latex

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cxr_study.reports.page.html import replace
+from cxr_study.common.files import replace
 
 RUNS = "runs"
 """In the folder of studies: the folders of runs."""

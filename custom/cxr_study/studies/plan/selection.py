@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
-from cxr_study.data.labels.vocabulary import nearest
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.setting import Setting
 from cxr_study.studies.plan.study_file import Study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cxr_study.data.labels.vocabulary import nearest
+from cxr_study.common.spelling import nearest
 
 
 def names(folder: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cxr_study.reports.page.html import replace
+from cxr_study.common.files import replace
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.selection import Selection
 

@@ -3,6 +3,7 @@ from itertools import combinations
 
 import pytest
 
+from cxr_study.common.spelling import key
 from cxr_study.data.labels.vocabulary import (
     CHEXPERT_CLASSES,
     NIH_CLASSES,
@@ -13,8 +14,6 @@ from cxr_study.data.labels.vocabulary import (
     catalogue,
     class_name,
     is_class,
-    key,
-    nearest,
     relation,
     resemblance,
 )
@@ -218,13 +217,3 @@ class TestResemblance:
     )
     def test_what_only_sounds_like_a_class_does_not(self, name, other):
         assert resemblance(name, other) is None
-
-
-class TestNearest:
-    def test_up_to_three_near_names_are_offered_in_their_own_spelling(self):
-        assert nearest("pleural thick", ["Mass", "Pleural_Thickening"]) == (
-            "nearest known: Pleural_Thickening"
-        )
-
-    def test_where_nothing_is_near_all_known_names_are_offered(self):
-        assert nearest("xyz", ("labels", "images")) == "known: labels, images"

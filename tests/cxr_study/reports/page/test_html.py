@@ -1,4 +1,4 @@
-"""Template, style, pictures and file of a page."""
+"""Template, style and pictures of a page."""
 
 import base64
 import io
@@ -8,7 +8,7 @@ import pytest
 from jinja2 import UndefinedError
 from PIL import Image
 
-from cxr_study.reports.page.html import picture, replace, style, template
+from cxr_study.reports.page.html import picture, style, template
 
 
 def decoded(address):
@@ -65,18 +65,3 @@ class TestPicture:
     def test_one_of_another_form_is_refused(self, image):
         with pytest.raises(ValueError, match=r"needs shape \(s, s\) and dtype uint8.*'nih'"):
             picture(image, "nih")
-
-
-class TestReplace:
-    def test_leaves_the_new_text_and_nothing_else(self, tmp_path):
-        for text in ("old", "new é\n"):
-            replace(tmp_path / "page.html", text)
-        assert (tmp_path / "page.html").read_bytes() == "new é\n".encode()
-        assert len(list(tmp_path.iterdir())) == 1
-
-    def test_one_that_fails_leaves_the_old_text(self, tmp_path):
-        path = tmp_path / "page.html"
-        replace(path, "old")
-        with pytest.raises(UnicodeEncodeError):
-            replace(path, "new" * 9999 + "\ud800")
-        assert path.read_text() == "old"
