@@ -98,7 +98,7 @@ def lie(job, *, claims=None, odd="", slow="", permitted=None):
     )
     if permitted is not None:
         for name in ("select_head.SelectHead", "check_result.CheckResult"):
-            path = f'path = "surgical_aggregation.{name}"'
+            path = f'path = "surgical_aggregation.server.access.{name}"'
             table = f"args {{ permitted = {json.dumps(permitted)} }}"
             _replace(server, re.escape(path), f"{path}, {table}")
 
