@@ -11,18 +11,21 @@ from flare import Engine, context, global_model
 from surgical_aggregation.aggregation.contribution import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.server.access.refusal import DROP, ROUND_DROPPED
 from surgical_aggregation.server.models.global_model import (
-    ACCEPTED,
-    CONTINUES,
-    HOLDERS,
-    INITIAL_BODY,
     GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
     to_learnable,
 )
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import (
+    ACCEPTED,
+    CONTINUES,
+    DROP,
+    HOLDERS,
+    INITIAL_BODY,
+    ROUND_DROPPED,
+)
 
 BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
 
@@ -72,7 +75,7 @@ def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
 
 def test_a_class_that_is_taught_again_is_retired_no_more():
     gone = {"Edema": {"round": 1, "sites": ["a"]}, "Mass": {"round": 1, "sites": ["b"]}}
-    model = GlobalModel(BODY, {}, {"head_features": 2, "retired": gone})
+    model = GlobalModel(BODY, {"head_features": 2, "retired": gone})
     after = merged(model, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 4)
     assert after.manifest["retired"] == {"Mass": gone["Mass"]}
 
@@ -109,7 +112,7 @@ class TestDroppedRound:
     def merge(self, value, **optimizer):
         """A round in which one site of two has sent something large; the engine, too."""
         start = {"head_features": 2, "round": 3, "classes": {"Mass": {}}}
-        model = GlobalModel(BODY, {"Mass": column(2)}, start, MOMENTS)
+        model = GlobalModel(wire.join(BODY, {"Mass": column(2)}), start, MOMENTS)
         engine = Engine()
         fl_ctx = context(current_round=3, model=model, engine=engine)
         large = Contribution({"conv/kernel": np.float32([value])}, {"Mass": column(-5)})
@@ -184,7 +187,7 @@ class TestToSites:
 
     def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self):
         history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
-        model = GlobalModel(BODY, {}, {"head_features": 2, "history": history})
+        model = GlobalModel(BODY, {"head_features": 2, "history": history})
         for current_round in (5, 6):
             task = MergeIntoGlobalModel().learnable_to_shareable(
                 to_learnable(model), context(current_round=current_round)
@@ -197,7 +200,7 @@ class TestToSites:
     def test_first_task_of_a_continued_run_carries_the_digest_of_its_own_start(self):
         fl_ctx = context(current_round=5)
         fl_ctx.set_prop(AppConstants.START_ROUND, 5, private=True, sticky=False)
-        model = GlobalModel(BODY, {}, {"initial_body_sha256": "of the first run"})
+        model = GlobalModel(BODY, {"initial_body_sha256": "of the first run"})
         task = MergeIntoGlobalModel().learnable_to_shareable(to_learnable(model), fl_ctx)
         assert task.get_header(INITIAL_BODY) == digest(BODY)
 

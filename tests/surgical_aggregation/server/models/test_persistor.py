@@ -18,20 +18,20 @@ from surgical_aggregation.checkpoints.checkpoint import (
     load,
     save,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.server.models.initial_body import InitialBody
+from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED
 
 TWO = np.float32([1, 2])
 BODY = {"conv/kernel": TWO}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
-MODEL = GlobalModel(BODY, {"Nodule/Mass": COLUMN}, {"head_features": 2, "job": "a"})
+MODEL = GlobalModel(wire.join(BODY, {"Nodule/Mass": COLUMN}), {"head_features": 2, "job": "a"})
 
 
 def persistor_context(folder, initial_body=None):

@@ -7,16 +7,21 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context
 from surgical_aggregation import __version__
-from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.server.access.refusal import (
     Refusal,
     announce,
     announce_silence,
     drop_round,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED, DROPPED
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
+    COLUMN_SIMILARITY,
+    DROPPED,
+    STOPPED,
+    TRAINING_STOPPED,
+)
 
 
 def test_every_event_is_a_line_at_once(tmp_path):

@@ -12,9 +12,10 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import context
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.locator import MODEL_HAS_HEAD, OneModelLocator
+from surgical_aggregation.server.models.evaluated_model import OneModelLocator
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.model_evaluation import ModelEvaluation
+from surgical_aggregation.wire.headers import MODEL_HAS_HEAD
 from workflow import ListeningEngine
 
 SITES = {"north": ["Edema", "Mass"], "south": ["Edema"]}
