@@ -52,7 +52,7 @@ class SiteMemory:
 
         Args:
             round_: Of a training task; None for an evaluation.
-            continues: The server's header, see `global_model.CONTINUES`; None: a fresh run.
+            continues: The server's header, see `headers.CONTINUES`; None: a fresh run.
             fl_ctx: Context of the task.
 
         Returns:
