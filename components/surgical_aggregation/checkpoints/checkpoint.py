@@ -39,8 +39,8 @@ class Checkpoint:
             last taught in), `round` (how many it has been through), `planned_rounds` (how many it
             will have been through when the run is whole), `job`, `history` (earlier jobs, see
             `continuation`), `best` (see `headers.BEST`), `not_compared` (rounds since then whose
-            models could not be compared with it; absent: none), `retired` (see `remove_classes`) and
-            the digest of the initial body.
+            models could not be compared with it; absent: none), `retired` (see `remove_classes`)
+            and the digest of the initial body.
         moments: What the server's optimizer remembers (see `server_optimizer`).
     """
 
