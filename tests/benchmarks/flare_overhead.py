@@ -69,7 +69,6 @@ def train(site, site_files, knobs, threads, pipe):
 
     tensorflow_setup.configure(threads, 0)
     from cxr_study.training.chest_xray_site import ChestXraySite
-    from surgical_aggregation.aggregation.head import columns
     from surgical_aggregation.site.training.trainer import LocalTraining
     from surgical_aggregation.site.training.training_options import TrainingOptions
 
@@ -85,9 +84,7 @@ def train(site, site_files, knobs, threads, pipe):
             training.warm_up(unknown)
         training.evaluate("validation", training.classes)
         training.train()
-        trained = training.variables()
-        body = {path: value for path, value in trained.items() if not path.startswith("head/")}
-        pipe.send(wire.join(body, columns(training.head())))
+        pipe.send(training.labelled_variables())
 
 
 def without_flare(sites, site_files, threads, rounds, knobs):

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from surgical_aggregation.server.access.check_result import CheckResult
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import MergeIntoGlobalModel, to_learnable
 

@@ -17,7 +17,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.persistor import LAST_FILE, checkpoint_folders
+from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint_folders
 from surgical_aggregation.site.executor import KerasExecutor
 
 LONGEST = 120.0

@@ -12,8 +12,8 @@ from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 
 from cxr_study.jobs import job_folder
-from surgical_aggregation.site.declaration import CLASSES
 from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.wire.headers import CLASSES
 
 ANSWERS = {
     0: make_reply(ReturnCode.UNSAFE_JOB),
@@ -97,8 +97,8 @@ def lie(job, *, claims=None, odd="", slow="", permitted=None):
         client, r'path = "surgical_aggregation\.site\.executor\.KerasExecutor"\s+args \{', executor
     )
     if permitted is not None:
-        for name in ("select_head.SelectHead", "check_result.CheckResult"):
-            path = f'path = "surgical_aggregation.server.access.{name}"'
+        for name in ("SelectHead", "CheckResult"):
+            path = f'path = "surgical_aggregation.server.access.class_filters.{name}"'
             table = f"args {{ permitted = {json.dumps(permitted)} }}"
             _replace(server, re.escape(path), f"{path}, {table}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cxr_study.runs.finished_run import SERVER
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.server.models.persistor import LAST_FILE
+from surgical_aggregation.server.models.model_files import LAST_FILE
 
 
 @dataclass(frozen=True)

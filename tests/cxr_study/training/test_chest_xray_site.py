@@ -9,8 +9,8 @@ from cxr_study.phantom import cached_phantom
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context
-from surgical_aggregation.site.contract.restricted_site import permitted
-from surgical_aggregation.site.contract.site import SiteError, find_site
+from surgical_aggregation.site.contract.restricted_site import find_site, permitted
+from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 

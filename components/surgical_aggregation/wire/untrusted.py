@@ -1,7 +1,13 @@
-"""Text of somebody else's, fit to stand in a line of a log or on a terminal."""
+"""Text from the other end, made fit for a log, a terminal or a path."""
+
+import re
 
 LONGEST = 1000
 """Characters of which no more are shown."""
+
+
+class JobIdError(ValueError):
+    """A text is no job's id."""
 
 
 def one_line(text: str) -> str:
@@ -21,3 +27,17 @@ def one_line(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown
     )
+
+
+def checked_job(job: object) -> str:
+    """A job's id as the name of a file or folder, which leads nowhere else.
+
+    Args:
+        job: FLARE's UUID, or the simulator's "simulate_job".
+
+    Raises:
+        JobIdError: It holds more than ASCII letters, digits, "-" and "_", or nothing.
+    """
+    if not isinstance(job, str) or not re.fullmatch(r"[\w-]+", job, re.ASCII):
+        raise JobIdError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")
+    return job

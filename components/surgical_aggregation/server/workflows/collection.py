@@ -1,8 +1,9 @@
-"""When enough sites have answered, and whether enough of them still can."""
+"""What has become of a task that several sites were given, and whether to wait on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection as Names
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,23 +11,29 @@ Verdict = Literal["open", "enough", "too few"]
 
 
 @dataclass
-class Tally:
-    """What has become of a task that several sites were given.
+class Collection:
+    """The results of a task.
 
     Attributes:
+        task: Its name.
+        round: The round that is running; None for an evaluation.
         sites: Names of those that were asked.
         needed: Accepted results that are needed.
         wait: Seconds to wait for the others once they are there.
         accepted: Sites whose results were accepted, in order of arrival.
         failed: Sites that answered, and whose result was not accepted.
+        reasons: Site -> why its result was refused, or never came; the first reason.
         reached: When as many as needed had been accepted, seconds; None: not yet.
     """
 
-    sites: Collection[str]
+    task: str
+    round: int | None
+    sites: Names[str]
     needed: int
     wait: float
     accepted: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
+    reasons: dict[str, str] = field(default_factory=dict)
     reached: float | None = None
 
     def accept(self, site: str, now: float) -> None:
@@ -43,7 +50,7 @@ class Tally:
         """Sites that have not answered."""
         return set(self.sites) - set(self.accepted) - self.failed
 
-    def verdict(self, now: float, gone: Collection[str] = ()) -> Verdict:
+    def verdict(self, now: float, gone: Names[str] = ()) -> Verdict:
         """Whether to wait on.
 
         Args:
@@ -60,3 +67,24 @@ class Tally:
         if self.reached is None:
             return "open"
         return "enough" if not coming or now - self.reached >= self.wait else "open"
+
+    def shortage(self, also: Sequence[str] = ()) -> str | None:
+        """Why the run must end, with every site's reason; None when enough results were accepted.
+
+        Args:
+            also: What else went wrong.
+        """
+        if len(self.accepted) >= self.needed:
+            return None
+        reasons = [
+            f"{site}: {reason}"
+            for site, reason in sorted(dict(self.reasons).items())
+            if site not in self.accepted
+        ]
+        of_round = "" if self.round is None else f" of round {self.round}"
+        return (
+            f"task {self.task!r}{of_round} needs accepted results of {self.needed} of the "
+            f"{len(self.sites)} sites; got {len(self.accepted)} (accepted: "
+            f"{', '.join(sorted(self.accepted)) or 'none'}; refused or silent: "
+            f"{'; '.join([*reasons, *also]) or 'none'}). Mend the sites, or lower min_clients."
+        )

@@ -4,7 +4,7 @@ import pytest
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError
-from surgical_aggregation.server.models.earlier_job import checkpoint_of
+from surgical_aggregation.server.models.model_files import checkpoint_of
 
 
 @pytest.fixture
