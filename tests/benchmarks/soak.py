@@ -29,7 +29,7 @@ from scipy import stats  # noqa: E402
 import deployed  # noqa: E402
 import tiny_job  # noqa: E402
 from body_statistics import with_statistics  # noqa: E402
-from cxr_study.deployment import services  # noqa: E402
+from cxr_study.deployment import processes  # noqa: E402
 from cxr_study.deployment.flare_session import FlareSession  # noqa: E402
 from surgical_aggregation.checkpoints.checkpoint import save  # noqa: E402
 from tiny_site import FEATURES, TinySite  # noqa: E402
@@ -87,7 +87,7 @@ def job(folder, sites, rounds):
 def memory(folder):
     """Resident memory of a POC's processes, MB, by what they are; of sites one entry each."""
     found = []
-    for process in services.processes(folder):
+    for process in processes.processes(folder):
         try:
             words, size = process.cmdline(), process.memory_info().rss
         except psutil.Error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-from cxr_study.deployment.ports import wait_for_listener
+from cxr_study.deployment.processes import wait_for_listener
 from provisioned import Provisioned
 
 UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()

@@ -11,7 +11,7 @@ import pytest
 import certificates
 import deployed
 import tiny_job
-from cxr_study.deployment import poc_command, services
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.site_kit import localise_server
@@ -61,7 +61,7 @@ def hostile(tmp_path_factory, undisturbed):
         port = system.project.port
         accepted = {name: certificates.accepted(kit, port) for name, kit in kits.items()}
         for kit in impostors.values():
-            services.start(kit, poc_command.environment(system.root))
+            processes.start(kit, system.environment)
         (run,) = together(FaultyRun(system, folder / "run", HOSTILE, PLAN, claims=CLAIMS))
         log = (system.server / "log.txt").read_text()
         logs = {name: (kit / "log.txt").read_text() for name, kit in impostors.items()}

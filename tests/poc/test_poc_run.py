@@ -19,13 +19,13 @@ import deployed
 import faulty_run
 import tiny_job
 from cxr_study.common.steps import Steps
-from cxr_study.deployment import deployed_run, poc_run, services
+from cxr_study.deployment import deployed_run, poc_run, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.deployment.ports import PortError
+from cxr_study.deployment.processes import PortError
 from cxr_study.runs import results
 from cxr_study.runs.finished_run import finished_run
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -45,7 +45,7 @@ def kill(system, word, place, rounds):
             records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
-        for process in services.processes(system.folder.resolve()):
+        for process in processes.processes(system.folder.resolve()):
             with suppress(psutil.NoSuchProcess):
                 words = process.cmdline()
                 if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
@@ -93,7 +93,7 @@ class TestPocRun:
         assert sorted(path.name for path in poc.folder.iterdir()) == [
             "job", "results", "run.json", "sites",
         ]  # fmt: skip
-        assert not services.processes(poc.folder)
+        assert not processes.processes(poc.folder)
 
     def test_the_job_folder_is_as_it_was(self, done):
         assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
@@ -192,7 +192,7 @@ class TestPocSystem:
         with FlareSession(system.lead) as session:
             job_id = session.submit(job)
             deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
-        left = services.processes(system.folder.resolve())
+        left = processes.processes(system.folder.resolve())
         faulty_run.kill(system.kit("server"), ".server_train")(session, job_id)
         system.clean()
         assert not any(process.is_running() for process in left)

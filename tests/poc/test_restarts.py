@@ -10,7 +10,7 @@ import pytest
 
 import deployed
 import faults
-from cxr_study.deployment import services
+from cxr_study.deployment import processes
 from faulty_run import ROUNDS, SITES, UNION, FaultyRun, kill, tell, together
 from undisturbed import distance, same
 
@@ -34,7 +34,7 @@ def offline(system, site, until, struck):
     """What stops all processes of a site that is "away", until so many rounds are made."""
 
     def act(session, job_id):
-        site_processes = services.processes(system.kit(site))
+        site_processes = processes.processes(system.kit(site))
 
         def each(how):
             for process in site_processes:

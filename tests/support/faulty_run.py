@@ -17,7 +17,7 @@ from rich.console import Console
 import deployed
 import faulty_job
 from cxr_study.common.steps import Steps
-from cxr_study.deployment import deployed_run, job_watch, services
+from cxr_study.deployment import deployed_run, job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
@@ -226,7 +226,7 @@ def kill(kit, *words):
 
     def act(session, job_id):
         wanted = words or (job_id,)
-        for process in services.processes(kit):
+        for process in processes.processes(kit):
             with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
                 if any(word in " ".join(process.cmdline()) for word in wanted):
                     process.kill()

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import tiny_job
-from cxr_study.deployment import services
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.deployment.ports import free_port, wait_for_listener
+from cxr_study.deployment.processes import free_port, wait_for_listener
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 
@@ -90,13 +90,13 @@ class Provisioned:
     def start_server(self):
         """Start the server as its kit says, with the tiny network's initial body."""
         body = tiny_job.initial_body(self.folder / "body.npz")
-        services.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+        processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
         wait_for_listener(self.project.port, timeout=60)
 
     def start_sites(self):
         """Start the sites as their kits say, and wait for them."""
         for site in self.sites:
-            services.start(self.kit(site), self.environment)
+            processes.start(self.kit(site), self.environment)
         deadline = time.monotonic() + 60
         with FlareSession(self.lead) as session:
             while session.sites() != set(self.sites):
@@ -105,4 +105,4 @@ class Provisioned:
 
     def stop(self):
         """End whatever runs."""
-        services.end(self.folder)
+        processes.end(self.folder)

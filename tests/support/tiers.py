@@ -14,7 +14,7 @@ ABOVE_QUICK = {
     "cxr_study/reports/audit/test_write.py": "slow",
     "cxr_study/comparison/test_write.py": "slow",
     "cxr_study/deployment/test_poc_system.py": "slow",
-    "cxr_study/deployment/test_services.py": "slow",
+    "cxr_study/deployment/test_processes.py": "slow",
     "cxr_study/phantom/drawing/test_rendering.py": "slow",
     "cxr_study/phantom/writers/test_write.py": "slow",
     "cxr_study/reports/run/test_render.py": "slow",

@@ -7,8 +7,17 @@ from rich.console import Console
 import tiny_job
 from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run, job_watch
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, run
+from cxr_study.deployment.deployed_run import (
+    DeployedRun,
+    DeployedRunError,
+    Rounds,
+    attend,
+    copied,
+    rounds_left,
+    run,
+)
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -171,7 +180,7 @@ class TestRun:
         def watch(session, job_id, show, *, server):
             assert server is None
             status, lost, rounds = next(ends)
-            return job_watch.End({"status": status}, lost, job_watch.Progress(rounds))
+            return End({"status": status}, lost, Progress(rounds))
 
         monkeypatch.setattr(job_watch, "watch", watch)
         session, servers = go(("lost", 4), (DONE, 6))
@@ -225,3 +234,109 @@ class TestRun:
         job = tiny_job.make(tmp_path / "evaluation", SITES, job="evaluation")
         _, servers = go((DONE, 0), job=job)
         assert len(servers) == 1
+
+
+ERROR = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
+
+
+class TestAttend:
+    @pytest.fixture
+    def attended(self, tmp_path, monkeypatch):
+        """Attends a job that ends in some way, or raises; what was said, and the session."""
+
+        def attended(status):
+            def watch(session, job_id, show, *, server):
+                seen = Progress(3, {"value": 0.25})
+                show(seen)
+                if not isinstance(status, str):
+                    raise status
+                return End({"status": status}, False, seen)
+
+            def download(job_id, folder):
+                server = folder / job_id / "workspace"
+                server.mkdir(parents=True)
+                (server / "error_log.txt").write_text(ERROR)
+                return folder / job_id
+
+            monkeypatch.setattr(job_watch, "watch", watch)
+            session = Session([], None)
+            session.download = download
+            console = Console(file=StringIO(), width=200)
+            try:
+                attend(session, "job", tmp_path, {}, Steps(console))
+            except (DeployedRunError, KeyboardInterrupt) as error:
+                return repr(error), session
+            return console.file.getvalue(), session
+
+        return attended
+
+    def test_its_rounds_are_told_and_its_end(self, attended, tmp_path):
+        first, last = attended(DONE)[0].splitlines()
+        assert first == "round 3, best validation BCE 0.2500"
+        assert last.startswith("watch     FINISHED:COMPLETED, 3 rounds seen")
+        assert not list(tmp_path.iterdir())
+
+    def test_where_it_fails_the_reason_is_fetched(self, attended):
+        said, _ = attended(BROKE)
+        assert "job job failed: " in said and "the disk is full" in said
+
+    def test_an_interrupt_leaves_it_to_itself(self, attended):
+        said, session = attended(KeyboardInterrupt())
+        assert said == "KeyboardInterrupt()" and session.aborted == []
+
+
+MODEL = {
+    "round": 9,
+    "planned_rounds": 12,
+    "history": [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}],
+}
+
+
+@pytest.fixture
+def server(tmp_path):
+    """The server's folder of a job that left a model with some manifest."""
+
+    def make(manifest):
+        save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
+        return tmp_path
+
+    return make
+
+
+class TestRounds:
+    @pytest.mark.parametrize(
+        ("jobs", "made"), [({"c"}, 4), ({"b", "c"}, 6), ({"a", "b", "c"}, 9), ({"lost", "b"}, 6)]
+    )
+    def test_are_those_of_the_runs_own_jobs(self, server, jobs, made):
+        rounds = rounds_left(server(MODEL), jobs)
+        assert rounds == Rounds(made, made + 3) and not rounds.all
+
+    def test_of_a_run_that_continues_nothing_are_all(self, server):
+        rounds = rounds_left(server({"round": 5, "planned_rounds": 5}), {"a"})
+        assert rounds == Rounds(5, 5) and rounds.all
+
+    def test_of_a_job_that_left_no_model_or_is_not_at_hand_are_not_known(self, tmp_path):
+        assert rounds_left(tmp_path, {"a"}) is None is rounds_left(None, {"a"})
+
+    def test_read_well(self):
+        assert str(Rounds(2, 5)) == "2 of 5 rounds"
+        assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"
+
+
+class TestCopied:
+    @pytest.fixture
+    def place(self, tmp_path):
+        (tmp_path / "server/job/models").mkdir(parents=True)
+        for name in ("models/last.npz", "models/.last.npz.half", "log.txt", "stats.tmp"):
+            (tmp_path / "server/job" / name).touch()
+        return tmp_path / "server"
+
+    def test_is_laid_out_as_a_download_without_what_comes_and_goes(self, place, tmp_path):
+        copy = copied({"server": place}, "job", tmp_path / "results")
+        assert copy == tmp_path / "results/job/workspace"
+        files = [str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()]
+        assert sorted(files) == ["log.txt", "models/last.npz"]
+
+    def test_needs_the_servers_workspace_and_a_job_that_had_begun(self, place, tmp_path):
+        assert copied({}, "job", tmp_path) is None
+        assert copied({"server": place}, "another", tmp_path) is None
