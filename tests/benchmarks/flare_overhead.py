@@ -8,13 +8,13 @@ in NumPy. The first round, which starts and warms up, is left out.
 Usage: python tests/benchmarks/flare_overhead.py [--rounds 8]
 """
 
-import argparse
 import multiprocessing
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from measure import options
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.partition import decisions, write_sites
@@ -125,9 +125,7 @@ def show(name, seconds):
 
 def main():
     """Print a table for each number of sites."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=8)
-    rounds = parser.parse_args().rounds
+    rounds = options(__doc__, rounds=8).rounds
     embedded_initial_body()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

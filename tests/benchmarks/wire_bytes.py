@@ -7,13 +7,13 @@ whose difference is what a round costs: with FLARE's headers, requests and heart
 Usage: python tests/benchmarks/wire_bytes.py [--simulate]
 """
 
-import argparse
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from measure import options
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
@@ -23,6 +23,7 @@ from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import Row
 from cxr_study.phantom.cached_phantom import embedded_initial_body
 from cxr_study.runs.simulation import simulate
+from flare import Engine, context
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.server.access.select_head import SelectHead
 from surgical_aggregation.server.models.global_model import (
@@ -33,9 +34,6 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.site.contract.architecture import variable_kinds
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.label_head import LabelHead
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from flare import Engine, context
 
 ROWS = {
     Row("surgical", "fedavg"): NIH_CLASSES,
@@ -153,9 +151,7 @@ def show(title, sizes):
 
 def main():
     """Print a table for each network, and one of a real run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--simulate", action="store_true")
-    options = parser.parse_args()
+    wanted = options(__doc__, simulate=False)
     fobs_initialize()
     from cxr_study.training.network import build
 
@@ -167,7 +163,7 @@ def main():
             sizes[row] = serialised(model, row, classes)
         count = sum(int(np.prod(v.shape)) for v in model.weights)
         show(f"{backbone}, {count:,} numbers: bytes of a round, serialised", sizes)
-    if options.simulate:
+    if wanted.simulate:
         with tempfile.TemporaryDirectory() as folder:
             rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+")]
             show("small_densenet: bytes of a round in the simulator", per_round(rows, Path(folder)))
