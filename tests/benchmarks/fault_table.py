@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "poc"
-FILES = ("test_faults.py", "test_restarts.py", "test_hostile.py")
+FILES = ("test_faults.py", "test_restarts.py")
 HEAD = (
     "| fault | what FLARE's job does | rounds lost | rounds repeated | seconds to recover | "
     "final model |\n|---|---|---|---|---|---|"

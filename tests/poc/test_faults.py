@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 import deployed
-from faulty_run import ROUNDS, SITES, FaultyRun, kill, tell, together
+from faulty_run import FaultyRun, kill, tell, together
+from simulated import PERSONAL, TWO, UNDISTURBED, same, undisturbed_run
 from surgical_aggregation.checkpoints.checkpoint import load
-from undisturbed import PERSONAL, same, undisturbed_run
 
 SITE = {
     "south:1:kill": ("a site's job process killed", "FINISHED:EXECUTION_EXCEPTION"),
@@ -39,7 +39,7 @@ FAULTS = [(run, item) for run, plan in RUNS.items() for item in plan]
 def runs(tmp_path_factory, undisturbed):
     """The three runs: one whose runner has the places at hand, and two as on a network."""
     folder = tmp_path_factory.mktemp("faults")
-    with deployed.poc_system(folder, SITES) as system:
+    with deployed.poc_system(folder, TWO) as system:
         strike = kill(system.server)
         when = {
             "south:1:hold": lambda session, job_id: session.abort(job_id),
@@ -105,7 +105,7 @@ def test_what_came_home_is_of_every_job_that_left_a_model(runs, run):
     home = [server.parent.name for server in run.servers]
     left = [part.job_id for part in run.parts if run.left_a_model(part.job_id)]
     assert home == left[-len(home) :]
-    assert load(run.servers[-1] / "models/last.npz").manifest["round"] == ROUNDS
+    assert load(run.servers[-1] / "models/last.npz").manifest["round"] == UNDISTURBED["num_rounds"]
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -145,7 +145,7 @@ def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_r
     assert made_up.status == "FINISHED:COMPLETED"
 
 
-@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("site", TWO)
 @pytest.mark.parametrize("run", ["server", "personal"])
 def test_every_site_measures_what_it_does_undisturbed(runs, run, site):
     server = getattr(runs, run).servers[-1]
@@ -155,10 +155,10 @@ def test_every_site_measures_what_it_does_undisturbed(runs, run, site):
 
 
 def test_the_final_model_is_judged_where_it_had_not_been(runs):
-    assert runs.server.checkpoint("best").manifest["best"]["round"] == ROUNDS
+    assert runs.server.checkpoint("best").manifest["best"]["round"] == UNDISTURBED["num_rounds"]
 
 
-@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("site", TWO)
 def test_every_site_has_its_own_best_model(runs, site):
     path = runs.system.kit(site) / "checkpoints" / runs.personal.newest / "site_best.npz"
     ours, theirs = load(path), runs.twins["personal"].own(site)

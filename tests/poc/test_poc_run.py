@@ -28,8 +28,8 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.processes import PortError
 from cxr_study.runs import results
 from cxr_study.runs.finished_run import finished_run
+from simulated import SITES
 from surgical_aggregation.checkpoints.checkpoint import load
-from tiny_run import SITES
 
 TWO = {name: SITES[name] for name in ("north", "south")}
 ROUNDS = 6

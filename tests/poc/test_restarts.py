@@ -11,8 +11,10 @@ import pytest
 import deployed
 import faults
 from cxr_study.deployment import processes
-from faulty_run import ROUNDS, SITES, UNION, FaultyRun, kill, tell, together
-from undisturbed import distance, same
+from faulty_run import FaultyRun, kill, tell, together
+from simulated import TWO, UNDISTURBED, distance, same
+
+UNION = ["Edema", "Fracture", "Nodule/Mass"]
 
 AWAY = ["north:0:last", "south:1:slow", "north:2:last", "south:3:away", "north:7:last"]
 """However late south starts or comes back, it takes part in rounds 0, 2 and 7."""
@@ -63,7 +65,7 @@ def later(act):
 def runs(tmp_path_factory, undisturbed):
     """One after the other: a run that goes on without a site, and two whose services are killed."""
     folder = tmp_path_factory.mktemp("restarts")
-    with deployed.poc_system(folder, SITES) as system:
+    with deployed.poc_system(folder, TWO) as system:
         away = FaultyRun(
             system, folder / "away", plan=AWAY,
             when={"south:3:away": offline(system, "south", 5, folder / "away/struck")},
@@ -148,7 +150,7 @@ class TestRestart:
     @pytest.mark.parametrize("runner", RESTARTS)
     def test_no_whole_round_is_made_twice(self, runs, runner):
         made = [number for part in getattr(runs, runner).parts for number in part.rounds]
-        assert made == list(range(1, ROUNDS + 1))
+        assert made == list(range(1, UNDISTURBED["num_rounds"] + 1))
 
     def test_a_site_that_was_started_again_is_named_as_the_reason(self, runs):
         record = runs.elsewhere.parts[0].record

@@ -60,10 +60,8 @@ GROUPS = {
     "simulator/test_filters.py": "runs",
     "simulator/test_homomorphic.py": "runs",
     "simulator/test_run.py": "runs",
-    "poc/test_evaluation.py": "network",
+    "poc/test_network.py": "network",
     "poc/test_policy.py": "network",
-    "poc/test_provisioned.py": "network",
-    "poc/test_submission.py": "network",
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
