@@ -55,7 +55,19 @@ def kill(system, word, place, rounds):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("poc")
+
+
+@pytest.fixture(scope="module")
+def system(folder):
+    with deployed.poc_system(folder, TWO) as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, system):
+    """A run in a POC of its own, beside another system."""
     folder = tmp_path_factory.mktemp("run")
     body = str(tiny_job.initial_body(folder / "body.npz"))
     settings = {"num_rounds": ROUNDS, "warmup_epochs": 1, "initial_body": body}
@@ -95,6 +107,10 @@ class TestPocRun:
         ]  # fmt: skip
         assert not processes.processes(poc.folder)
 
+    def test_another_system_beside_it_runs_on(self, done, system):
+        with FlareSession(system.lead) as session:
+            assert session.sites() == set(TWO)
+
     def test_the_job_folder_is_as_it_was(self, done):
         assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
 
@@ -103,17 +119,6 @@ def users_configuration():
     """What stands in the user's own folder of FLARE."""
     folder = Path.home() / ".nvflare"
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("poc")
-
-
-@pytest.fixture(scope="module")
-def system(folder):
-    with deployed.poc_system(folder, TWO) as system:
-        yield system
 
 
 def submit(system, folder, name, change=lambda job: None, **settings):
@@ -154,18 +159,6 @@ class TestPocSystem:
         with pytest.raises(PortError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
             PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
         assert not (tmp_path / "other").exists()
-
-    def test_two_systems_run_side_by_side(self, system, tmp_path):
-        other = PocSystem(tmp_path / "other")
-        other.prepare(deployed.PROJECT)
-        try:
-            other.start()
-            assert system.running and other.running
-            other.stop()
-            assert not other.running and system.running
-        finally:
-            other.clean()
-        assert not other.folder.exists()
 
     def test_stopped_twice_and_started_at_once(self, system):
         system.stop()

@@ -65,7 +65,7 @@ GROUPS = {
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
-HEAVIEST = ("poc/test_studies.py", "network", "poc/test_faults.py", "poc/test_restarts.py")
+HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "network")
 """Groups and files that take minutes, and begin first."""
 
 
