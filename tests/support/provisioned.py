@@ -54,31 +54,20 @@ class Provisioned:
     def admin(self):
         return self.kit(self.project.project_admin)
 
-    def nvflare(self, *arguments, check=True):
+    def nvflare(self, *arguments):
         """Run FLARE's command; what it printed."""
-        command = [sys.executable, "-m", "nvflare.cli", *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            env=self.environment,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return self._said([sys.executable, "-m", "nvflare.cli", *map(str, arguments)])
 
     def console(self, kit, *commands):
         """What an admin's console says to commands that are piped into it."""
+        typed = "\n".join([kit.name, *commands, "bye", ""])
+        return self._said(["bash", str(kit / "startup" / "fl_admin.sh")], typed)
+
+    def _said(self, command, typed=""):
         done = subprocess.run(
-            ["bash", str(kit / "startup" / "fl_admin.sh")],
-            env=self.environment,
-            input="\n".join([kit.name, *commands, "bye", ""]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+            command, env=self.environment, cwd=self.folder, input=typed, capture_output=True,
+            text=True, timeout=120,
+        )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
