@@ -146,6 +146,16 @@ class TestDeployedRun:
         assert "has no attribute 'Nothing'" in path.read_text()
 
 
+def endless(system, folder):
+    """Submit a job of very many rounds, and wait until it runs; its id."""
+    settings = {"num_rounds": 500, "initial_body": str(system.folder.parent / "body.npz")}
+    job = tiny_job.make(folder, TWO, settings=settings)
+    with FlareSession(system.lead) as session:
+        job_id = session.submit(job)
+        deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
+    return job_id
+
+
 class TestPocSystem:
     """In the order of a day: it runs, then it is stopped, then its server is killed."""
 
@@ -160,7 +170,8 @@ class TestPocSystem:
             PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
         assert not (tmp_path / "other").exists()
 
-    def test_stopped_twice_and_started_at_once(self, system):
+    def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
+        job_id = endless(system, folder / "aborted")
         system.stop()
         system.stop()
         assert not system.running
@@ -176,17 +187,14 @@ class TestPocSystem:
         system.start()
         with FlareSession(system.lead) as session:
             assert session.sites() == set(TWO)
+            assert session.meta(job_id)["status"] == "FINISHED:ABORTED"
 
     def test_a_system_whose_server_was_killed_under_a_job_is_stopped_and_removed(
         self, system, folder
     ):
-        settings = {"num_rounds": 500, "initial_body": str(folder / "body.npz")}
-        job = tiny_job.make(folder / "endless", TWO, settings=settings)
-        with FlareSession(system.lead) as session:
-            job_id = session.submit(job)
-            deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
+        job_id = endless(system, folder / "endless")
         left = processes.processes(system.folder.resolve())
-        faulty_run.kill(system.kit("server"), ".server_train")(session, job_id)
+        faulty_run.kill(system.kit("server"), ".server_train")(None, job_id)
         system.clean()
         assert not any(process.is_running() for process in left)
         assert not system.folder.exists()
