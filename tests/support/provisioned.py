@@ -11,7 +11,7 @@ import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.deployment.processes import free_port, wait_for_listener
+from cxr_study.deployment.processes import free_port, listens
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 
@@ -80,7 +80,14 @@ class Provisioned:
         """Start the server as its kit says, with the tiny network's initial body."""
         body = tiny_job.initial_body(self.folder / "body.npz")
         processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
-        wait_for_listener(self.project.port, timeout=60)
+        self.wait()
+
+    def wait(self):
+        """Wait until the server listens."""
+        deadline = time.monotonic() + 60
+        while not listens("localhost", self.project.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
     def start_sites(self):
         """Start the sites as their kits say, and wait for them."""

@@ -16,7 +16,7 @@ from cxr_study.common.cache import cache_dir
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
-from cxr_study.deployment.processes import check_free, free_port, wait_for_listener
+from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.runs import flare_log
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
@@ -251,14 +251,13 @@ class PocSystem:
     def _wait(self, project: PocProject, timeout: float) -> None:
         """Wait until all sites are connected."""
         deadline = time.monotonic() + timeout
-        missing = {*project.sites}
         try:
-            wait_for_listener(project.port, timeout)
-            with FlareSession(self.lead, max(1.0, deadline - time.monotonic())) as session:
-                while missing and time.monotonic() < deadline:
-                    missing -= session.sites()
+            with FlareSession(self.lead, timeout) as session:
+                while (
+                    missing := {*project.sites} - session.sites()
+                ) and time.monotonic() < deadline:
                     time.sleep(0.2)
-        except (TimeoutError, SessionError):
+        except SessionError:
             missing = {str(project.server["name"])}
         if missing:
             kit = self.kit(min(missing))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -139,19 +138,6 @@ def check_free(port: int) -> None:
                 f"the server needs port {port}; {_holder(port)} has it ({error.strerror}). End "
                 "that process, or prepare with another --port."
             ) from error
-
-
-def wait_for_listener(port: int, timeout: float) -> None:
-    """Wait until somebody listens on a port of this machine.
-
-    Raises:
-        TimeoutError: Nobody does in `timeout` seconds.
-    """
-    deadline = time.monotonic() + timeout
-    while not listens("localhost", port):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        time.sleep(0.2)
 
 
 def listens(host: str, port: int) -> bool:
