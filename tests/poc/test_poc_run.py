@@ -7,11 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
-import psutil
 import pytest
 from rich.console import Console
 
@@ -45,11 +43,7 @@ def kill(system, word, place, rounds):
             records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
-        for process in processes.processes(system.folder.resolve()):
-            with suppress(psutil.NoSuchProcess):
-                words = process.cmdline()
-                if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
-                    process.kill()
+        faulty_run.kill(system.kit(place), word)(None, None)
 
     threading.Thread(target=wait_and_kill, daemon=True).start()
 
