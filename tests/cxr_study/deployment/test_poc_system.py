@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,25 +112,6 @@ class TestCheck:
             system.check(PROJECT, taken)
 
 
-class Session:
-    """An admin's session with a server whose job ends some time after it was aborted."""
-
-    def __init__(self, kit, **_):
-        self.left = [["job"], ["job"], []]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.did.append("left")
-
-    def running(self):
-        return self.left.pop(0)
-
-    def abort(self, job_id):
-        self.did.append(job_id)
-
-
 class TestStop:
     @pytest.fixture
     def stopped(self, system, monkeypatch):
@@ -137,13 +120,16 @@ class TestStop:
         PocProject.read(PROJECT).changed(port=1).write(system.folder / MARK)
         did = []
 
-        def stop(*running, session=Session):
-            def opened(kit, **arguments):
-                made = session(kit, **arguments)
-                made.did = did
-                return made
+        def stop(*running, error=None):
+            @contextmanager
+            def session(kit, **_):
+                if error:
+                    raise error
+                left = iter([["job"], ["job"], []])  # it ends some time after it was aborted
+                yield SimpleNamespace(running=lambda: next(left), abort=did.append)
+                did.append("left")
 
-            monkeypatch.setattr(poc_system, "FlareSession", opened)
+            monkeypatch.setattr(poc_system, "FlareSession", session)
             monkeypatch.setattr(poc_system.time, "sleep", lambda _: None)
             monkeypatch.setattr(processes, "processes", lambda _: [])
             monkeypatch.setattr(processes, "runs", lambda _, *words: words in running)
@@ -168,10 +154,7 @@ class TestStop:
         [(SessionError("gone"), ["ended"]), (KeyboardInterrupt(), ["ended", "interrupted"])],
     )
     def test_whatever_happens_meanwhile_everything_is_ended(self, stopped, error, did):
-        def fail(*_, **__):
-            raise error
-
-        assert stopped(processes.JOB, processes.SERVER, session=fail) == did
+        assert stopped(processes.JOB, processes.SERVER, error=error) == did
 
 
 class TestClean:
