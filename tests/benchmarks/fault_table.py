@@ -10,8 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "poc"
-FILES = ("test_faults.py", "test_restarts.py", "test_hostile.py")
+TESTS = Path(__file__).parents[1] / "poc/test_faults.py"
 HEAD = (
     "| fault | what FLARE's job does | rounds lost | rounds repeated | seconds to recover | "
     "final model |\n|---|---|---|---|---|---|"
@@ -34,7 +33,7 @@ def row(entry):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.jsonl"
-        command = [sys.executable, "-m", "pytest", "-q", *(str(TESTS / name) for name in FILES)]
+        command = [sys.executable, "-m", "pytest", "-q", str(TESTS)]
         subprocess.run(command, check=True, env={**os.environ, "FAULT_TABLE": str(table)})
         rows = [row(json.loads(line)) for line in table.read_text().splitlines()]
     sys.stdout.write("\n".join([HEAD, *rows]) + "\n")

@@ -10,13 +10,13 @@ empty files are made in as many study folders as MIMIC-CXR has for them, and fou
 import argparse
 import os
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from measure import fastest, seconds
 from PIL import Image
 from scipy.ndimage import zoom
 
@@ -35,19 +35,6 @@ def draw(folder, number):
         smooth = zoom(rng.normal(128, 50, (12, 12)), 1024 / 12, order=3)
         pixels = (smooth + rng.normal(0, 2, smooth.shape)).clip(0, 255).astype(np.uint8)
         Image.fromarray(pixels).save(folder / f"{i:05}.png")
-
-
-def seconds(work):
-    """Seconds that a call takes, and what it returns."""
-    began = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began, result
-
-
-def fastest(work, repeats=3):
-    """Seconds of the fastest of several calls, without a first one."""
-    work()
-    return min(seconds(work)[0] for _ in range(repeats))
 
 
 def consume(data):

@@ -8,12 +8,12 @@ minutes on two cores.
 Usage: python tests/benchmarks/phantom_difficulty.py [--images 2000] [--epochs 12] [--seeds 3]
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from measure import options
 from PIL import Image
 from scipy.stats import t
 from sklearn.metrics import roc_auc_score
@@ -74,7 +74,7 @@ def auroc(model, part):
     return roc_auc_score(labels[test], scores, average=None)
 
 
-def measure(root, epochs, seed):
+def aurocs(root, epochs, seed):
     """AUROC per class for every pair of (trained on, tested on)."""
     patients = {
         "nih": lambda name: str(int(name.split("_")[0])),
@@ -90,18 +90,14 @@ def measure(root, epochs, seed):
 
 def main():
     """Print the table, and the classes' AUROC with the pooled model."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--images", type=int, default=2000, help="per site")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
+    wanted = options(__doc__, images=2000, epochs=12, seeds=3)
     configure(threads=2, seed=0)
     runs = []
-    for seed in range(options.seeds):
+    for seed in range(wanted.seeds):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) / "phantom"
-            write_phantom(root, images_per_site=options.images, size=SIZE, seed=seed, sites=SITES)
-            runs.append(measure(root, options.epochs, seed))
+            write_phantom(root, images_per_site=wanted.images, size=SIZE, seed=seed, sites=SITES)
+            runs.append(aurocs(root, wanted.epochs, seed))
     print("trained on  tested on   AUROC  95% interval")
     for trained_on, site in runs[0]:
         means = np.array([run[trained_on, site].mean() for run in runs])

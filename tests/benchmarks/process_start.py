@@ -6,12 +6,13 @@ count; but on a busy machine each of them does less.
 Usage: python tests/benchmarks/process_start.py [--times 3]
 """
 
-import argparse
 import re
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+
+from measure import options
 
 JOB = Path(__file__).parents[2] / "jobs/surgical"
 SIMULATOR = "nvflare.private.fed.app.simulator.simulator"
@@ -60,7 +61,6 @@ def processes():
         "TensorFlow alone": TENSORFLOW,
         "run of a study, before TensorFlow": program(runs),
         "run of a study": program(runs, then=TRAINING),
-        "training of a comparison": program("cxr_study.comparison.cell", then=TRAINING),
     }
 
 
@@ -75,9 +75,7 @@ def start(code):
 
 def main():
     """Print one line per kind of process."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--times", type=int, default=3)
-    times = parser.parse_args().times
+    times = options(__doc__, times=3).times
     print("process                              CPU s   modules")
     for kind, code in processes().items():
         starts = [start(code) for _ in range(times)]

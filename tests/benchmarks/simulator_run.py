@@ -6,11 +6,10 @@ Usage: python tests/benchmarks/simulator_run.py [--job jobs/surgical] [--set num
 import argparse
 import json
 import tempfile
-import threading
-import time
+from collections import Counter
 from pathlib import Path
 
-import psutil
+from measure import sampled, seconds, simulated
 
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.cached_phantom import embedded_initial_body
@@ -18,34 +17,6 @@ from cxr_study.runs import results
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulation import simulate
 from cxr_study.runs.simulator_folders import server_folder
-
-
-class PeakMemory(threading.Thread):
-    """Samples the resident memory of every descendant process four times a second."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.peak = {}
-        self.done = threading.Event()
-
-    def run(self):
-        """Sample until done."""
-        while not self.done.wait(0.25):
-            for process in psutil.Process().children(recursive=True):
-                try:
-                    name, size = role(process.cmdline()), process.memory_info().rss
-                except psutil.Error:
-                    continue
-                if name:
-                    self.peak[name] = max(size, self.peak.get(name, 0))
-
-
-def role(command):
-    """Which part of the simulator a process is."""
-    line = " ".join(command)
-    if "simulator_worker" in line:
-        return f"site {command[command.index('--client') + 1]}"
-    return "server and parents" if "cxr_study.runs.simulator " in line else None
 
 
 def main():
@@ -60,12 +31,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         job, workspace = Path(folder, "job"), Path(folder, "workspace")
         job_folder.copy(options.job, job, sites=sites, settings=settings)
-        memory = PeakMemory()
-        memory.start()
-        began = time.perf_counter()
-        simulate(job, workspace, sites)
-        wall = time.perf_counter() - began
-        memory.done.set()
+        peak = Counter()
+
+        def look(process, command):
+            if name := simulated(command):
+                peak[name] = max(peak[name], process.memory_info().rss)
+
+        with sampled(look):
+            wall, _ = seconds(lambda: simulate(job, workspace, sites))
         server = server_folder(workspace)
         trained = {entry.round: entry for entry in results.rounds(server)}
         print("round   seconds   slowest site trains + validates   beyond")
@@ -83,8 +56,8 @@ def main():
             mean = sum(steady) / len(steady)
             print(f"beyond training and validation, round 1 on: mean {mean:.2f} s")
         print(f"whole run {wall:.1f} s")
-        for name, peak in sorted(memory.peak.items()):
-            print(f"peak memory {name}: {peak / 2**20:.0f} MiB")
+        for name, size in sorted(peak.items()):
+            print(f"peak memory {name}: {size / 2**20:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -9,30 +9,27 @@ leak from that, in less memory.
 Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--poll 1] [--csv soak.csv]
 """
 
-import argparse
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-PATHS = [str(HERE), str(HERE.parent / "support")]
-sys.path[:0] = PATHS  # here, and in the services
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
+import pandas as pd
+import psutil
+from measure import SUPPORT, options
+from scipy import stats
+
+import deployed
+import tiny_job
+from body_statistics import with_statistics
+from cxr_study.deployment import processes
+from cxr_study.deployment.flare_session import FlareSession
+from surgical_aggregation.checkpoints.checkpoint import save
+from tiny_site import FEATURES, TinySite
+
+PATHS = [str(Path(__file__).resolve().parent), SUPPORT, os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))  # of the services
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-import pandas as pd  # noqa: E402
-import psutil  # noqa: E402
-from scipy import stats  # noqa: E402
-
-import deployed  # noqa: E402
-import tiny_job  # noqa: E402
-from body_statistics import with_statistics  # noqa: E402
-from cxr_study.deployment import services  # noqa: E402
-from cxr_study.deployment.flare_session import FlareSession  # noqa: E402
-from surgical_aggregation.checkpoints.checkpoint import save  # noqa: E402
-from tiny_site import FEATURES, TinySite  # noqa: E402
 
 WIDTH = 512
 """Of the wide layers: 512 x 512 float32 are a megabyte."""
@@ -87,7 +84,7 @@ def job(folder, sites, rounds):
 def memory(folder):
     """Resident memory of a POC's processes, MB, by what they are; of sites one entry each."""
     found = []
-    for process in services.processes(folder):
+    for process in processes.processes(folder):
         try:
             words, size = process.cmdline(), process.memory_info().rss
         except psutil.Error:
@@ -135,12 +132,7 @@ def show(samples):
 
 def main():
     """Print a table, and write the samples where asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sites", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--poll", type=float, default=1.0, help="seconds; as surgagg submit does")
-    parser.add_argument("--csv", type=Path)
-    wanted = parser.parse_args()
+    wanted = options(__doc__, sites=10, rounds=30, poll=1.0, csv="")
     shared = {"classes": ["Edema", "Fracture"], "images": 32}
     own = {f"site-{n}": [*shared["classes"], f"Sign {n}"] for n in range(1, wanted.sites + 1)}
     sites = {name: {**shared, "classes": classes} for name, classes in own.items()}

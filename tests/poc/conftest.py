@@ -12,9 +12,9 @@ from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.code_shipping import PACKAGES
 from provisioned import Provisioned
+from simulated import undisturbed_run
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from tiny_site import TinySite
-from undisturbed import undisturbed_run
 
 SITES = {
     "nih": {
@@ -48,7 +48,7 @@ def network(tmp_path_factory):
         "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
         "mercy": SitePolicy(),
     }
-    own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site")}
+    own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
     for site, policy in policies.items():
         localise_site(network.kit(site), policy, **own)
     stream(network.kit("chexpert") / "local/resources.json")

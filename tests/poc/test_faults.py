@@ -1,172 +1,281 @@
 """Faults of a site, of the server and of people, in real processes: what is lost, and how it ends.
 
-Three runs on one system, struck by faults; every job that a fault ended is continued. In the third,
-every site has a head and batch normalisation of its own.
+Six runs on one system. First three side by side, struck by faults; every job that a fault ended is
+continued; in the third, every site has a head and batch normalisation of its own. Then one that
+goes on without a site that is away, and two whose services are killed and started again.
 """
 
 import json
+import threading
+import time
+from contextlib import suppress
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 import deployed
-from faulty_run import ROUNDS, SITES, FaultyRun, kill, tell, together
+import faults
+from cxr_study.deployment import processes
+from faulty_run import FaultyRun, kill, tell, together
+from simulated import PERSONAL, TWO, UNDISTURBED, distance, same, undisturbed_run
 from surgical_aggregation.checkpoints.checkpoint import load
-from undisturbed import PERSONAL, same, undisturbed_run
 
-SITE = {
-    "south:1:kill": ("a site's job process killed", "FINISHED:EXECUTION_EXCEPTION"),
-    "north:3:image": ("unreadable image in the middle of training", "FINISHED:EXECUTION_EXCEPTION"),
+BROKE, LOST = "FINISHED:EXECUTION_EXCEPTION", "LOST"
+RUNS = {
+    "site": {
+        "south:1:kill": ("a site's job process killed", BROKE),
+        "north:3:image": ("unreadable image in the middle of training", BROKE),
+    },
+    "server": {
+        "south:1:hold": ("job aborted by the admin", "FINISHED:ABORTED"),
+        "north:2:hold": ("server's job process killed", BROKE),
+        "server:3:full": ("server's disk full", BROKE),
+        "south:4:torn": ("bytes of a result that cannot be decoded", BROKE),
+        "south:validate:hold": ("server's job process killed in the validation", BROKE),
+    },
+    "personal": {"south:test:hold": ("server's job process killed in the test", BROKE)},
+    "elsewhere": {
+        "south:1:hold": ("a site's process killed and restarted", BROKE),
+        "north:2:hold": ("the server's process killed and started again", LOST),
+    },
+    "at_hand": {"south:test:hold": ("the server's process killed in the test", LOST)},
 }
-SERVER = {
-    "south:1:hold": ("job aborted by the admin", "FINISHED:ABORTED"),
-    "north:2:hold": ("server's job process killed", "FINISHED:EXECUTION_EXCEPTION"),
-    "server:3:full": ("server's disk full", "FINISHED:EXECUTION_EXCEPTION"),
-    "south:4:torn": ("bytes of a result that cannot be decoded", "FINISHED:EXECUTION_EXCEPTION"),
-    "south:validate:hold": (
-        "server's job process killed in the validation", "FINISHED:EXECUTION_EXCEPTION",
-    ),
-}  # fmt: skip
-OWN = {
-    "south:test:hold": ("server's job process killed in the test", "FINISHED:EXECUTION_EXCEPTION")
-}
-AFTER_THE_ROUNDS = ("south:validate:hold", "south:test:hold")
-RUNS = {"site": SITE, "server": SERVER, "personal": OWN}
+"""Run -> planned item -> what it is, and how FLARE says that its job ends."""
+
 FAULTS = [(run, item) for run, plan in RUNS.items() for item in plan]
+AT_HAND = ("site", "at_hand")
+"""Runs whose runner may look into the places' workspaces; the others' ask, as on a network."""
+
+RESTARTED = ("elsewhere", "at_hand")
+AFTER_THE_ROUNDS = ("south:validate:hold", "south:test:hold")
+AWAY = ["north:0:last", "south:1:slow", "north:2:last", "south:3:away", "north:7:last"]
+"""However late south starts or comes back, it takes part in rounds 0, 2 and 7."""
+
+
+def offline(system, site, until, struck):
+    """What stops all processes of a site that is "away", until so many rounds are made."""
+
+    def act(session, job_id):
+        site_processes = processes.processes(system.kit(site))
+
+        def each(how):
+            for process in site_processes:
+                with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
+                    how(process)
+
+        def wake():
+            deadline = time.monotonic() + faults.LONGEST
+            while deployed.rounds(system, job_id) < until and time.monotonic() < deadline:
+                time.sleep(0.1)
+            each(psutil.Process.resume)
+            faults.back(struck, site).touch()
+
+        each(psutil.Process.suspend)
+        threading.Thread(target=wake).start()
+
+    return act
+
+
+def later(act):
+    """What acts once the runner has been told how far its job is."""
+    return lambda *asked: threading.Timer(3.0, act, asked).start()
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, undisturbed):
-    """The three runs: one whose runner has the places at hand, and two as on a network."""
     folder = tmp_path_factory.mktemp("faults")
-    with deployed.poc_system(folder, SITES) as system:
-        strike = kill(system.server)
+    with deployed.poc_system(folder, TWO) as system:
+        job, server = kill(system.server), later(kill(system.server, "server_train"))
         when = {
-            "south:1:hold": lambda session, job_id: session.abort(job_id),
-            "north:2:hold": strike,
-            "south:validate:hold": strike,
+            "server": {
+                "south:1:hold": lambda session, job_id: session.abort(job_id),
+                "north:2:hold": job,
+                "south:validate:hold": job,
+            },
+            "personal": {"south:test:hold": job},
+            "elsewhere": {
+                "south:1:hold": later(kill(system.kit("south"), "client_train")),
+                "north:2:hold": server,
+            },
+            "at_hand": {"south:test:hold": server},
         }
-        site, server, personal = together(
-            FaultyRun(system, folder / "site", plan=list(SITE), at_hand=True),
-            FaultyRun(system, folder / "server", plan=list(SERVER), when=when),
-            FaultyRun(
-                system, folder / "personal", plan=list(OWN), when=dict.fromkeys(OWN, strike),
-                **PERSONAL,
-            ),
-        )  # fmt: skip
-        own = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
-        logs = {
-            name: "".join(log.read_text() for log in place.glob("*/log.txt"))
+        settings = {"personal": PERSONAL} | {key: {"site_silence": 10} for key in RESTARTED}
+        made = {
+            name: FaultyRun(
+                system, folder / name, list(plan), when.get(name), name in AT_HAND,
+                **settings.get(name, {}),
+            )
+            for name, plan in RUNS.items()
+        }  # fmt: skip
+        together(*(made[name] for name in RUNS if name not in RESTARTED))
+        said = {
+            name: "".join(file.read_text() for file in place.glob("*/log.txt"))
             for name, place in system.places.items()
         }
-        notes = {
-            name: "".join(file.read_text() for file in place.glob("local_notes/*.txt"))
-            for name, place in system.places.items()
-        }
+        notes = "".join(f.read_text() for f in system.kit("north").glob("local_notes/*.txt"))
         home = "".join(log.read_text() for log in folder.glob("*/results/*/*/workspace/log.txt"))
-        return SimpleNamespace(
-            site=site, server=server, personal=personal, system=system,
-            logs=logs, notes=notes, home=home,
-            twins={"site": undisturbed, "server": undisturbed, "personal": own},
+        away = FaultyRun(
+            system, folder / "away", AWAY,
+            when={"south:3:away": offline(system, "south", 5, folder / "away/struck")},
+            num_rounds=8, min_clients=1, wait_seconds=2,
         )  # fmt: skip
+        for run in (away, *(made[name] for name in RESTARTED)):
+            together(run)
+        own = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
+        twins = {name: own if name == "personal" else undisturbed for name in RUNS}
+        logs = "".join(said.values()) + home
+        return SimpleNamespace(
+            **made, away=away, system=system, logs=logs, notes=notes, twins=twins
+        )
 
 
-def part_of(run, item):
-    """The job that a fault ended: each ends one, in the order of the plan."""
-    return run.parts[list(run.plan).index(item)]
+@pytest.fixture
+def run(runs, request):
+    """The run that a test is about."""
+    return getattr(runs, request.param)
 
 
-@pytest.mark.parametrize(("run", "item"), FAULTS)
-def test_the_model_on_the_disk_is_the_undisturbed_runs_after_the_last_whole_round(runs, run, item):
-    twin, fault, status = runs.twins[run], *RUNS[run][item]
-    run = getattr(runs, run)
-    part = part_of(run, item)
-    assert part.status == status
-    assert part.model.manifest["round"] == part.made
-    assert part.model.manifest["classes"] == twin.after(part.made).manifest["classes"]
-    assert same(part.model, twin.after(part.made))
-    seconds, again = (None, 0) if item in AFTER_THE_ROUNDS else run.recovery(item)
-    tell(fault, ended=status, repeated=again, seconds=seconds, distance=0.0)
+@pytest.fixture
+def twin(runs, run):
+    """The same without faults."""
+    return runs.twins[run.folder.name]
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_the_run_ends_with_the_undisturbed_runs_models_bit_for_bit(runs, run):
-    twin, run = runs.twins[run], getattr(runs, run)
-    for name in ("last", "best"):
-        ours, theirs = run.checkpoint(name), twin.checkpoint(name)
-        assert same(ours, theirs), name
-        assert ours.manifest["best"] == theirs.manifest["best"]
-        assert ours.manifest["classes"] == theirs.manifest["classes"]
+def of(*names):
+    """Parametrises a test by runs."""
+    return pytest.mark.parametrize("run", names, indirect=True)
 
 
-@pytest.mark.parametrize("run", ["site", "server"])
-def test_what_came_home_is_of_every_job_that_left_a_model(runs, run):
-    run = getattr(runs, run)
-    home = [server.parent.name for server in run.servers]
-    left = [part.job_id for part in run.parts if run.left_a_model(part.job_id)]
-    assert home == left[-len(home) :]
-    assert load(run.servers[-1] / "models/last.npz").manifest["round"] == ROUNDS
+class TestEnds:
+    @pytest.mark.parametrize(("run", "item"), FAULTS, indirect=["run"])
+    def test_the_model_on_the_disk_is_the_twins_after_the_last_whole_round(self, run, twin, item):
+        part = run.parts[list(run.plan).index(item)]  # each ends a job, in the order of the plan
+        fault, status = RUNS[run.folder.name][item]
+        assert part.status == status
+        assert part.model.manifest["round"] == part.made
+        assert part.model.manifest["classes"] == twin.after(part.made).manifest["classes"]
+        assert same(part.model, twin.after(part.made))
+        seconds, again = (None, 0) if item in AFTER_THE_ROUNDS else run.recovery(item)
+        tell(fault, ended=status, repeated=again, seconds=seconds, distance=0.0)
+
+    @of(*RUNS)
+    def test_the_run_ends_with_the_twins_models_bit_for_bit(self, run, twin):
+        for name in ("last", "best"):
+            ours, theirs = run.checkpoint(name), twin.checkpoint(name)
+            assert same(ours, theirs), name
+            assert ours.manifest["best"] == theirs.manifest["best"]
+            assert ours.manifest["classes"] == theirs.manifest["classes"]
+
+    @of(*RUNS)
+    def test_no_whole_round_is_made_twice(self, run):
+        made = [number for part in run.parts for number in part.rounds]
+        assert made == list(range(1, run.knobs["num_rounds"] + 1))
+
+    @of("site", "server")
+    def test_what_came_home_is_of_every_job_that_left_a_model(self, run):
+        home = [server.parent.name for server in run.servers]
+        left = [part.job_id for part in run.parts if run.left_a_model(part.job_id)]
+        assert home == left[-len(home) :]
+        last = load(run.servers[-1] / "models/last.npz")
+        assert last.manifest["round"] == UNDISTURBED["num_rounds"]
+
+    @of(*RESTARTED)
+    def test_a_lost_job_comes_home_where_its_place_is_at_hand(self, run):
+        lost = [part.job_id for part in run.parts if part.status == LOST]
+        at_hand = [part.job_id for part in run.parts if part.job_id not in lost or run.at_hand]
+        assert lost and [server.parent.name for server in run.servers] == at_hand
+
+    @of("server", "personal")
+    def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_rounds(
+        self, run, twin
+    ):
+        cut_off, made_up = run.parts[-2:]
+        assert cut_off.made == made_up.made == run.knobs["num_rounds"]
+        assert not made_up.rounds
+        assert made_up.status == "FINISHED:COMPLETED"
+        file = run.servers[-1] / "cross_site_val/cross_val_results.json"
+        results = json.loads(file.read_text())
+        assert results == twin.measured()
+        assert all(results[site]["SRV_best"] for site in TWO)
+
+    def test_the_final_model_is_judged_where_it_had_not_been(self, runs):
+        best = runs.server.checkpoint("best").manifest["best"]
+        assert best["round"] == UNDISTURBED["num_rounds"]
+
+    @pytest.mark.parametrize("site", TWO)
+    def test_every_site_has_its_own_best_model(self, runs, site):
+        path = runs.system.kit(site) / "checkpoints" / runs.personal.newest / "site_best.npz"
+        ours, theirs = load(path), runs.twins["personal"].own(site)
+        assert same(ours, theirs)
+        assert ours.manifest["round"] == theirs.manifest["round"]
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_no_whole_round_is_made_twice(runs, run):
-    run = getattr(runs, run)
-    made = [number for part in run.parts for number in part.rounds]
-    assert made == list(range(1, run.knobs["num_rounds"] + 1))
+def reason(part):
+    """Why the server ended a job."""
+    (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
+    return failed
 
 
-def test_what_a_full_disk_could_not_take_is_named(runs):
-    record = part_of(runs.server, "server:3:full").record
-    (failed,) = [event["reason"] for event in record if event["event"] == "failed"]
-    assert "npz' could not be written: No space left on device" in failed
-    assert "make room, and continue the job" in failed
+class TestReasons:
+    def test_what_a_full_disk_could_not_take_is_named(self, runs):
+        failed = reason(runs.server.parts[list(RUNS["server"]).index("server:3:full")])
+        assert "npz' could not be written: No space left on device" in failed
+        assert "make room, and continue the job" in failed
+
+    def test_a_site_that_was_started_again_is_named(self, runs):
+        silent = "south: no sign of life for 10 s; a site that was started again"
+        assert silent in reason(runs.elsewhere.parts[0])
+
+    def test_that_of_a_sites_error_is_in_its_own_notes_alone(self, runs):
+        truncated = "00000013_004.png is truncated"
+        assert truncated in runs.notes
+        assert truncated not in runs.logs
+        assert truncated not in "".join(json.dumps(part.record) for part in runs.site.parts)
+
+    def test_the_runner_is_told_what_was_wrong(self, runs):
+        """By the site's own notes where they are at hand, and by the record alone elsewhere."""
+        read = "north: train failed: image 00000013_004.png is truncated\nThe log of north is "
+        assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
+        assert "could not be written: No space left on device" in runs.server.said.getvalue()
+
+    def test_no_component_stumbles(self, runs):
+        assert "validate: bce" in runs.logs  # the search reads what there is
+        assert "Exception when handling event" not in runs.logs
 
 
-def test_the_reason_of_a_sites_error_is_in_its_own_notes_alone(runs):
-    reason = "00000013_004.png is truncated"
-    assert reason in runs.notes["north"]
-    assert reason not in "".join(runs.logs.values()) + runs.home
-    assert reason not in "".join(json.dumps(part.record) for part in runs.site.parts)
+class TestAway:
+    @pytest.fixture
+    def taught(self, runs):
+        """Rounds in which south's result was averaged: its own class changed."""
+        kernels = [runs.away.after(n).variables["head/Fracture/kernel"] for n in range(1, 9)]
+        return {n for n in range(1, 8) if kernels[n - 1].tobytes() != kernels[n].tobytes()}
 
+    def test_the_run_goes_on_without_a_break(self, runs):
+        (part,) = runs.away.parts
+        assert part.status == "FINISHED:COMPLETED" and part.made == 8
 
-def test_the_runner_is_told_what_was_wrong(runs):
-    """By the site's own notes where they are at hand, and by the record alone elsewhere."""
-    read = "north: train failed: image 00000013_004.png is truncated\nThe log of north is "
-    assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
-    assert "could not be written: No space left on device" in runs.server.said.getvalue()
+    def test_a_site_misses_the_rounds_in_which_it_is_away_and_teaches_again_afterwards(
+        self, taught
+    ):
+        assert 1 not in taught  # slow
+        assert taught & {3, 4} == set()  # offline
+        assert taught >= {2, 7}
 
+    def test_the_model_is_not_far_from_the_undisturbed_runs_then(self, runs, undisturbed):
+        off = {n: distance(runs.away.after(n), undisturbed.after(n)) for n in (2, 5)}
+        assert 0 < off[2] < 0.3 and 0 < off[5] < 0.3
+        tell("slow site, past the wait", ended="goes on", repeated=0, seconds=0.0, distance=off[2])
+        tell("site offline for 2 rounds", ended="goes on", repeated=0, seconds=0.0, distance=off[5])
 
-@pytest.mark.parametrize("run", ["server", "personal"])
-def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_rounds(runs, run):
-    run = getattr(runs, run)
-    cut_off, made_up = run.parts[-2:]
-    assert cut_off.made == made_up.made == run.knobs["num_rounds"]
-    assert not made_up.rounds
-    assert made_up.status == "FINISHED:COMPLETED"
+    def test_its_classes_keep_their_columns_meanwhile(self, runs):
+        union = ["Edema", "Fracture", "Nodule/Mass"]
+        assert sorted(runs.away.checkpoint("last").manifest["classes"]) == union
 
-
-@pytest.mark.parametrize("site", SITES)
-@pytest.mark.parametrize("run", ["server", "personal"])
-def test_every_site_measures_what_it_does_undisturbed(runs, run, site):
-    server = getattr(runs, run).servers[-1]
-    results = json.loads((server / "cross_site_val/cross_val_results.json").read_text())
-    assert results[site] == runs.twins[run].measured()[site]
-    assert results[site]["SRV_best"]
-
-
-def test_the_final_model_is_judged_where_it_had_not_been(runs):
-    assert runs.server.checkpoint("best").manifest["best"]["round"] == ROUNDS
-
-
-@pytest.mark.parametrize("site", SITES)
-def test_every_site_has_its_own_best_model(runs, site):
-    path = runs.system.kit(site) / "checkpoints" / runs.personal.newest / "site_best.npz"
-    ours, theirs = load(path), runs.twins["personal"].own(site)
-    assert same(ours, theirs)
-    assert ours.manifest["round"] == theirs.manifest["round"]
-
-
-def test_no_component_stumbles(runs):
-    logs = "".join(runs.logs.values()) + runs.home
-    assert "validate: bce" in logs  # the search reads what there is
-    assert "Exception when handling event" not in logs
+    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs, taught):
+        """The column that it alone teaches is of each round the very one, bit for bit."""
+        column = "head/Fracture/kernel"
+        assert runs.away.trained("south", 1) is not None  # and it came late
+        for round_ in taught:
+            result = runs.away.trained("south", round_).variables[column]
+            assert runs.away.after(round_ + 1).variables[column].tobytes() == result.tobytes()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-from cxr_study.deployment.ports import wait_for_listener
 from provisioned import Provisioned
 
 UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
@@ -34,7 +33,7 @@ def code_after(network, command):
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    wait_for_listener(network.project.port, timeout=60)
+    network.wait()
     session = new_secure_session(network.admin.name, str(network.admin))
     getattr(session, command)("server", wait=False)
     session.close()

@@ -7,11 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
-import psutil
 import pytest
 from rich.console import Console
 
@@ -19,17 +17,17 @@ import deployed
 import faulty_run
 import tiny_job
 from cxr_study.common.steps import Steps
-from cxr_study.deployment import deployed_run, poc_run, services
+from cxr_study.deployment import deployed_run, poc_run, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.deployment.ports import PortError
+from cxr_study.deployment.processes import PortError
 from cxr_study.runs import results
 from cxr_study.runs.finished_run import finished_run
+from simulated import SITES
 from surgical_aggregation.checkpoints.checkpoint import load
-from tiny_run import SITES
 
 TWO = {name: SITES[name] for name in ("north", "south")}
 ROUNDS = 6
@@ -45,17 +43,25 @@ def kill(system, word, place, rounds):
             records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
-        for process in services.processes(system.folder.resolve()):
-            with suppress(psutil.NoSuchProcess):
-                words = process.cmdline()
-                if any(w.endswith(word) for w in words) and str(system.kit(place)) in words:
-                    process.kill()
+        faulty_run.kill(system.kit(place), word)(None, None)
 
     threading.Thread(target=wait_and_kill, daemon=True).start()
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("poc")
+
+
+@pytest.fixture(scope="module")
+def system(folder):
+    with deployed.poc_system(folder, TWO) as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, system):
+    """A run in a POC of its own, beside another system."""
     folder = tmp_path_factory.mktemp("run")
     body = str(tiny_job.initial_body(folder / "body.npz"))
     settings = {"num_rounds": ROUNDS, "warmup_epochs": 1, "initial_body": body}
@@ -93,7 +99,11 @@ class TestPocRun:
         assert sorted(path.name for path in poc.folder.iterdir()) == [
             "job", "results", "run.json", "sites",
         ]  # fmt: skip
-        assert not services.processes(poc.folder)
+        assert not processes.processes(poc.folder)
+
+    def test_another_system_beside_it_runs_on(self, done, system):
+        with FlareSession(system.lead) as session:
+            assert session.sites() == set(TWO)
 
     def test_the_job_folder_is_as_it_was(self, done):
         assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
@@ -103,17 +113,6 @@ def users_configuration():
     """What stands in the user's own folder of FLARE."""
     folder = Path.home() / ".nvflare"
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("poc")
-
-
-@pytest.fixture(scope="module")
-def system(folder):
-    with deployed.poc_system(folder, TWO) as system:
-        yield system
 
 
 def submit(system, folder, name, change=lambda job: None, **settings):
@@ -141,6 +140,16 @@ class TestDeployedRun:
         assert "has no attribute 'Nothing'" in path.read_text()
 
 
+def endless(system, folder):
+    """Submit a job of very many rounds, and wait until it runs; its id."""
+    settings = {"num_rounds": 500, "initial_body": str(system.folder.parent / "body.npz")}
+    job = tiny_job.make(folder, TWO, settings=settings)
+    with FlareSession(system.lead) as session:
+        job_id = session.submit(job)
+        deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
+    return job_id
+
+
 class TestPocSystem:
     """In the order of a day: it runs, then it is stopped, then its server is killed."""
 
@@ -155,19 +164,8 @@ class TestPocSystem:
             PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
         assert not (tmp_path / "other").exists()
 
-    def test_two_systems_run_side_by_side(self, system, tmp_path):
-        other = PocSystem(tmp_path / "other")
-        other.prepare(deployed.PROJECT)
-        try:
-            other.start()
-            assert system.running and other.running
-            other.stop()
-            assert not other.running and system.running
-        finally:
-            other.clean()
-        assert not other.folder.exists()
-
-    def test_stopped_twice_and_started_at_once(self, system):
+    def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
+        job_id = endless(system, folder / "aborted")
         system.stop()
         system.stop()
         assert not system.running
@@ -183,17 +181,14 @@ class TestPocSystem:
         system.start()
         with FlareSession(system.lead) as session:
             assert session.sites() == set(TWO)
+            assert session.meta(job_id)["status"] == "FINISHED:ABORTED"
 
     def test_a_system_whose_server_was_killed_under_a_job_is_stopped_and_removed(
         self, system, folder
     ):
-        settings = {"num_rounds": 500, "initial_body": str(folder / "body.npz")}
-        job = tiny_job.make(folder / "endless", TWO, settings=settings)
-        with FlareSession(system.lead) as session:
-            job_id = session.submit(job)
-            deployed.wait(session, job_id, until=lambda meta: meta["status"] == "RUNNING")
-        left = services.processes(system.folder.resolve())
-        faulty_run.kill(system.kit("server"), ".server_train")(session, job_id)
+        job_id = endless(system, folder / "endless")
+        left = processes.processes(system.folder.resolve())
+        faulty_run.kill(system.kit("server"), ".server_train")(None, job_id)
         system.clean()
         assert not any(process.is_running() for process in left)
         assert not system.folder.exists()

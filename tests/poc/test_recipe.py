@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 import tiny_job
-from tiny_run import SITES
+from simulated import SITES
 
-RUN = Path(__file__).parents[1] / "support" / "poc_run.py"
+RECIPES = Path(__file__).parents[1] / "support" / "recipes.py"
+SETTINGS = {"num_rounds": 8, "patience": 1, "warmup_epochs": 1}
 PORT = 8002  # of every POC's server
 
 
@@ -41,7 +42,8 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("poc")
     (folder / "home").mkdir()
     (folder / "tmp").mkdir()
-    (folder / "sites.json").write_text(json.dumps({s: SITES[s] for s in ("north", "south")}))
+    table = folder / "sites.json"
+    table.write_text(json.dumps({s: SITES[s] for s in ("north", "south")}))
     environment = {
         **os.environ,
         "HOME": str(folder / "home"),
@@ -51,7 +53,15 @@ def found(tmp_path_factory):
     body = tiny_job.initial_body(folder / "body.npz")
     try:
         done = subprocess.run(
-            [sys.executable, RUN, folder, folder / "sites.json", body],
+            [
+                sys.executable,
+                RECIPES,
+                "poc",
+                folder,
+                folder / "sites.json",
+                body,
+                json.dumps(SETTINGS),
+            ],
             env=environment,
             capture_output=True,
             text=True,

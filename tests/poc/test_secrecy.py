@@ -15,7 +15,7 @@ import deployed
 import tiny_job
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
-from tiny_run import SITES as PLACES
+from simulated import SITES as PLACES
 
 SITES = {f"{name}-hospital": entry for name, entry in PLACES.items()}
 """Long names, which a certificate's letters do not hold by chance."""

@@ -18,7 +18,7 @@ from rich.console import Console
 import deployed
 import study_data
 from cxr_study.data.labels.label_table import classes
-from cxr_study.deployment import services
+from cxr_study.deployment import processes
 from cxr_study.evaluation import test_set
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
@@ -196,7 +196,7 @@ class TestKilledAndInPoc:
             np.testing.assert_array_equal(mine[array], theirs[array])
 
     def test_nothing_is_left_behind(self, in_poc, killed, study):
-        assert not services.processes(study.home.resolve())
+        assert not processes.processes(study.home.resolve())
         assert not list(study.home.glob("*/runs/*/work"))
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 import tiny_job
-from surgical_aggregation.checkpoints.checkpoint import load
-from tiny_run import KNOBS, SITES, run
+from simulated import KNOBS, SITES, Run, run, undisturbed_run
 
-RECIPE = Path(__file__).parents[1] / "support/simulated_recipe.py"
+RECIPES = Path(__file__).parents[1] / "support/recipes.py"
 FAULTS = [
-    "west:1:crash", "west:2:crash", "west:3:crash", "south:2:nan", "north:3:foreign",
+    "west:1:crash", "west:2:crash", "west:3:truncated", "south:2:nan", "north:3:foreign",
 ]  # fmt: skip
 
 
@@ -25,11 +24,9 @@ def initial_body(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory, initial_body):
-    """Three runs: one captured and tracked, the same by the recipe, untracked, one with faults."""
+    """Three runs: one tracked, the same by the recipe, untracked, one with faults."""
     folder = tmp_path_factory.mktemp("runs")
-    first = run(
-        folder / "first", SITES, initial_body, capture=True, **{**KNOBS, "tracking": "tensorboard"}
-    )
+    first = run(folder / "first", SITES, initial_body, **{**KNOBS, "tracking": "tensorboard"})
     faulty = run(
         folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
         wait_seconds=60,
@@ -37,19 +34,23 @@ def runs(tmp_path_factory, initial_body):
     return SimpleNamespace(first=first, recipe=by_recipe(folder, initial_body), faulty=faulty)
 
 
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory):
+    """The run that faults and lies strike, without them."""
+    return undisturbed_run(tmp_path_factory, "undisturbed")
+
+
 def by_recipe(folder, initial_body):
-    """The same run, as the recipe makes it."""
-    table = folder / "sites.json"
+    """The first run, as the recipe makes it."""
+    table, log = folder / "sites.json", folder / "recipe.log"
     table.write_text(json.dumps(SITES))
-    log, where = folder / "recipe.log", folder / "recipe.txt"
-    command = [RECIPE, folder / "recipe", table, initial_body, json.dumps(KNOBS), where]
+    command = [RECIPES, "simulator", folder, table, initial_body, json.dumps(KNOBS)]
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, *command], stdout=output, stderr=subprocess.STDOUT, timeout=300
         )
     assert done.returncode == 0, log.read_text()[-3000:]
-    workspace = Path(where.read_text())
-    models = workspace / "server/simulate_job/models"
-    return SimpleNamespace(
-        workspace=workspace, best=load(models / "best.npz"), last=load(models / "last.npz")
-    )
+    made = Run(folder)
+    made.workspace = Path(json.loads((folder / "found.json").read_text()))
+    made.server = made.workspace / "server/simulate_job"
+    return made

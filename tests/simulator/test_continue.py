@@ -6,16 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from cxr_study.runs.simulator_folders import checkpoint_folder
+from simulated import TWO, run, same
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
-from tiny_run import run
 
-SITES = {
-    "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},
-    "south": {"classes": ["Edema", "Fracture"], "images": 16},
-}
 OTHERS = {
-    "north": SITES["north"],
+    "north": TWO["north"],
     "west": {"classes": ["Edema", "Support Devices"], "images": 16},
 }
 # So fast a learner gets worse soon.
@@ -26,42 +22,35 @@ KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
 def continued(tmp_path_factory, initial_body):
     """One undisturbed run, and one in two parts; and its first part continued with other sites."""
     folder = tmp_path_factory.mktemp("continued")
-    whole = run(folder / "whole", SITES, initial_body, num_rounds=8, **KNOBS)
-    half = run(folder / "half", SITES, initial_body, num_rounds=2, **KNOBS)
+    whole = run(folder / "whole", TWO, initial_body, num_rounds=8, **KNOBS)
+    half = run(folder / "half", TWO, initial_body, num_rounds=2, **KNOBS)
     start = checkpoint_folder(half.workspace) / "last.npz"
-    states = {site: checkpoint_folder(half.workspace, site) for site in SITES}
-    rest = run(folder / "rest", SITES, start, states=states, num_rounds=6, **KNOBS)
+    states = {site: checkpoint_folder(half.workspace, site) for site in TWO}
+    rest = run(folder / "rest", TWO, start, states=states, num_rounds=6, **KNOBS)
     grown = run(folder / "grown", OTHERS, start, num_rounds=2, **KNOBS)
     return SimpleNamespace(whole=whole, half=half, rest=rest, grown=grown)
-
-
-def same(one, other):
-    assert list(one) == list(other)
-    return all(one[name].tobytes() == other[name].tobytes() for name in one)
-
-
-def events(outcome, kind):
-    return [event for event in outcome.record if event["event"] == kind]
 
 
 class TestContinuing:
     def test_ends_with_the_model_of_an_undisturbed_run_bit_for_bit(self, continued):
         for model in ("last", "best"):
             rest, whole = getattr(continued.rest, model), getattr(continued.whole, model)
-            assert same(rest.variables, whole.variables), model
-            assert same(rest.moments, whole.moments) and rest.moments
+            assert same(rest, whole) and rest.moments.keys() == whole.moments.keys()
+            for name, value in rest.moments.items():
+                assert value.tobytes() == whole.moments[name].tobytes()
+            assert rest.moments
             assert rest.manifest["best"] == whole.manifest["best"]
             assert rest.manifest["round"] == whole.manifest["round"]
 
     def test_rounds_and_history_go_on(self, continued):
         first = continued.rest.last.manifest["history"]
         assert first == [{"job": "simulate_job", "rounds": [0, 2]}]
-        assert events(continued.rest, "round")[0]["round"] == 2
+        assert continued.rest.events("round")[0]["round"] == 2
         assert continued.rest.last.manifest["classes"] == continued.whole.last.manifest["classes"]
 
     def test_the_earlier_best_model_is_on_record_from_the_start(self, continued):
-        assert events(continued.rest, "best")[0] == events(continued.half, "best")[-1]
-        assert events(continued.rest, "best_dropped") == []
+        assert continued.rest.events("best")[0] == continued.half.events("best")[-1]
+        assert continued.rest.events("best_dropped") == []
 
 
 class TestGrowing:
@@ -80,12 +69,12 @@ class TestGrowing:
         assert wire.classes_of(continued.grown.best.variables) == union
 
     def test_the_earlier_best_model_lacks_the_new_class(self, continued):
-        (dropped,) = events(continued.grown, "best_dropped")
+        (dropped,) = continued.grown.events("best_dropped")
         assert dropped["reason"] == "it has no columns for all classes of ['west']"
         assert continued.grown.best.manifest["best"]["round"] >= 3
 
     def test_a_new_site_is_sent_the_columns_that_there_are(self, continued):
-        lines = (continued.grown.server / "metrics" / "round_metrics.jsonl").read_text()
+        lines = (continued.grown.server / "metrics/round_metrics.jsonl").read_text()
         first = json.loads(lines.splitlines()[0])["sites"]
         warmed = {
             site["name"]: metric["value"]
@@ -98,19 +87,18 @@ class TestGrowing:
 
 class TestStopping:
     def test_is_on_record_and_counts_the_rounds_before_the_continuation(self, continued):
-        (stopped,) = events(continued.whole, "stopped")
+        (stopped,) = continued.whole.events("stopped")
         assert stopped["round"] - stopped["best_round"] == 2 and stopped["round"] < 7
-        assert events(continued.rest, "stopped") == [stopped]
+        assert continued.rest.events("stopped") == [stopped]
 
     def test_the_last_model_is_that_of_the_last_round(self, continued):
-        (stopped,) = events(continued.whole, "stopped")
-        assert events(continued.whole, "round")[-1]["round"] == stopped["round"]
+        (stopped,) = continued.whole.events("stopped")
+        assert continued.whole.events("round")[-1]["round"] == stopped["round"]
         assert continued.whole.last.manifest["round"] == stopped["round"] + 1
 
     def test_the_final_model_is_validated_and_the_best_one_tested(self, continued):
-        path = continued.whole.server / "cross_site_val" / "cross_val_results.json"
-        measured = json.loads(path.read_text())
-        assert all({"SRV_last", "SRV_best"} <= set(measured[site]) for site in SITES)
+        measured = continued.whole.measured()
+        assert all({"SRV_last", "SRV_best"} <= set(measured[site]) for site in TWO)
 
     def test_the_run_ends_well(self, continued):
         assert continued.whole.record[-1]["event"] == "ended"

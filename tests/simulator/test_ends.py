@@ -3,14 +3,12 @@
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tiny_job
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, server_folder, simulate
-from plain_simulator import processes
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
+from simulated import processes
 from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
@@ -54,25 +52,6 @@ def test_an_initial_body_that_is_not_there_ends_the_job(tmp_path):
         )  # fmt: skip
     assert time.monotonic() - began < 200
     assert processes(tmp_path) == []
-
-
-def test_random_weights_whose_batch_normalisation_would_be_frozen_end_the_job(
-    tmp_path, initial_body
-):
-    made = load(initial_body)
-    fresh = {"bn/moving_mean": np.zeros(4, np.float32), "bn/moving_variance": np.ones(4, "f4")}
-    body = {**made.variables, **fresh}
-    manifest = {**made.manifest, "initial_body_sha256": digest(body)}
-    save(Checkpoint(body, manifest), tmp_path / "random.npz")
-    job = tiny_job.make(tmp_path, SITES)
-    said = r"failed: strategy 'fedbn\+' freezes .* Take 'fedavg' or 'fedbn', or an initial body"
-    with pytest.raises(SimulationError, match=said):
-        simulate(
-            job, tmp_path / "run", list(SITES),
-            environment={"CXR_INITIAL_BODY": str(tmp_path / "random.npz")},
-        )  # fmt: skip
-    models = server_folder(tmp_path / "run") / "models"
-    assert not models.exists()
 
 
 def test_an_interrupt_ends_every_process(tmp_path, initial_body):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiny_run import run
+from simulated import run
 
 SITES = {
     "north": {"classes": ["Pneumothorax", "Nodule/Mass"], "images": 40},
@@ -26,7 +26,7 @@ def finished(tmp_path_factory, initial_body):
 @pytest.fixture(scope="module")
 def refused(finished):
     """The site whose spelling came second; which of the two depends on who was faster."""
-    sites = {event["site"] for event in finished.record if event["event"] == "refused"}
+    sites = {event["site"] for event in finished.events("refused")}
     assert len(sites) == 1 and sites <= SPELT.keys()
     return sites.pop()
 
@@ -38,27 +38,25 @@ def test_the_spelling_that_came_first_is_the_models(finished, refused):
 
 
 def test_the_other_is_refused_in_every_round_by_name(finished, refused):
-    reasons = {e["round"]: e["reason"] for e in finished.record if e["event"] == "refused"}
-    assert list(reasons) == list(range(ROUNDS))
+    reasons = finished.refused(refused)
+    assert list(reasons) == [("train", round_) for round_ in range(ROUNDS)]
     for reason in reasons.values():
         assert reason.startswith(f"class '{SPELT[refused]}' is known as")
 
 
 def test_no_site_hears_how_the_other_spells_it(finished, refused):
     known = "south" if refused == "north" else "north"
-    assert SPELT[known].encode() in (finished.folder / "received" / known).read_bytes()
+    assert SPELT[known].encode() in finished.received(known)
     for site, other in (("north", SPELT["south"]), ("south", SPELT["north"])):
-        received = (finished.folder / "received" / site).read_bytes()
-        assert other.encode() not in received
-        for path in (finished.workspace / site).rglob("*"):
-            assert path.is_dir() or other.encode() not in path.read_bytes(), path
+        assert other.encode() not in finished.received(site)
+        assert [p for p, held in finished.files(site).items() if other.encode() in held] == []
 
 
 def test_a_round_that_would_not_stay_finite_is_dropped_and_the_run_goes_on(finished):
-    (dropped,) = (event for event in finished.record if event["event"] == "dropped")
+    (dropped,) = finished.events("dropped")
     assert dropped["round"] == 1
     assert "came: west 3e+38 in 'dense/kernel'; " in dropped["reason"]
-    rounds = [event["round"] for event in finished.record if event["event"] == "round"]
+    rounds = [event["round"] for event in finished.events("round")]
     assert rounds == list(range(ROUNDS))
     assert finished.last.manifest["round"] == ROUNDS
     for value in [*finished.last.variables.values(), *finished.last.moments.values()]:

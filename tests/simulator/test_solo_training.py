@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tiny_job
+from simulated import SITES, run
 from surgical_aggregation.checkpoints.checkpoint import load
-from tiny_run import SITES, run
 
 ALONE = """
 import sys

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from cxr_study.runs.run_events import read_events
-from faulty_run import SITES
+from simulated import PERSONAL, TWO, run, undisturbed_run
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
-from tiny_run import run
-from undisturbed import PERSONAL, undisturbed_run
 
-KEEP_RESULTS = ["nobody:0:nan"]
 BATCH_NORM = {f"bn/{name}" for name in ("gamma", "beta", "moving_mean", "moving_variance")}
 BODY = {"dense/kernel", "dense/bias"}
 
@@ -19,9 +15,8 @@ BODY = {"dense/kernel", "dense/bias"}
 def strategies(tmp_path_factory, initial_body):
     """Two rounds of strategies."""
     folder = tmp_path_factory.mktemp("strategies")
-    kept = {"plan": KEEP_RESULTS, "num_rounds": 2}
     return {
-        name: run(folder / name, SITES, initial_body, strategy=name, **kept)
+        name: run(folder / name, TWO, initial_body, strategy=name, plan=(), num_rounds=2)
         for name in ("fedavg", "fedbn")
     }
 
@@ -34,12 +29,7 @@ def personalised(tmp_path_factory):
 
 def results(run, round_=0):
     """What each site sent in a round, as it left its last filter."""
-    return {s: load(run.folder / "results" / f"{s}-{round_}.npz").variables for s in SITES}
-
-
-def site_models(run, which):
-    folder = "checkpoints/simulate_job"
-    return {s: load(run.workspace / s / folder / f"site_{which}.npz").variables for s in SITES}
+    return {site: run.trained(site, round_).variables for site in TWO}
 
 
 class TestFedAvg:
@@ -65,10 +55,10 @@ class TestFedBN:
     @pytest.mark.parametrize("which", ["last", "best"])
     def test_each_site_has_a_model_with_its_own_batch_normalisation(self, strategies, which):
         run = strategies["fedbn"]
-        models = site_models(run, which)
-        world = {"last": run.last, "best": run.best}[which].variables
+        models = {site: run.own(site, which).variables for site in TWO}
+        world = run.checkpoint(which).variables
         for site, model in models.items():
-            assert wire.classes_of(model) == tuple(sorted(SITES[site]["classes"]))
+            assert wire.classes_of(model) == tuple(sorted(TWO[site]["classes"]))
             np.testing.assert_array_equal(model["dense/kernel"], world["dense/kernel"])
         north, south = models.values()
         assert not np.array_equal(north["bn/moving_mean"], south["bn/moving_mean"])
@@ -77,28 +67,28 @@ class TestFedBN:
 class TestPersonalisedHead:
     def test_it_never_leaves_a_site(self, personalised):
         for round_ in (0, 1):
-            for site in SITES:
+            for site in TWO:
                 assert set(personalised.trained(site, round_).variables) == BODY
-        assert wire.classes_of(personalised.checkpoint("last").variables) == ()
+        assert wire.classes_of(personalised.last.variables) == ()
 
     def test_the_body_is_averaged(self, personalised):
-        sent = [personalised.trained(site, 1).variables["dense/kernel"] for site in SITES]
-        last = personalised.checkpoint("last").variables["dense/kernel"]
+        sent = [personalised.trained(site, 1).variables["dense/kernel"] for site in TWO]
+        last = personalised.last.variables["dense/kernel"]
         np.testing.assert_allclose(last, np.mean(sent, axis=0), rtol=1e-6)
 
     def test_no_file_of_the_server_names_a_class(self, personalised):
         """Metrics per class apart, which a site reports to whoever aggregates."""
         for path in (personalised.server / "models").iterdir():
-            for name in {name for site in SITES.values() for name in site["classes"]}:
+            for name in {name for site in TWO.values() for name in site["classes"]}:
                 assert name.encode() not in path.read_bytes()
 
     @pytest.mark.parametrize("which", ["last", "best"])
     def test_each_site_has_a_whole_model_of_its_own(self, personalised, which):
-        models = {site: personalised.own(site, which).variables for site in SITES}
+        models = {site: personalised.own(site, which).variables for site in TWO}
         for site, model in models.items():
-            assert wire.classes_of(model) == tuple(sorted(SITES[site]["classes"]))
-        edema = [models[site]["head/Edema/kernel"] for site in SITES]
+            assert wire.classes_of(model) == tuple(sorted(TWO[site]["classes"]))
+        edema = [models[site]["head/Edema/kernel"] for site in TWO]
         assert not np.array_equal(*edema)
 
     def test_the_best_model_is_found_and_tested(self, personalised):
-        assert any(event["event"] == "best" for event in read_events(personalised.server))
+        assert personalised.events("best")

@@ -1,4 +1,9 @@
-"""Faults, placed into the tiny job's configurations; each strikes once, also in a continued job."""
+"""Faults and lies, placed into the tiny job's configurations: see `tiny_job.make`.
+
+A plan holds items "who:round:what", where in place of a round a task's name may stand, such as
+"test". Each strikes once, also in a job that continues another. In a round first what happens to
+the site's process strikes, then what becomes of its result.
+"""
 
 import errno
 import os
@@ -7,38 +12,58 @@ import signal
 import time
 from pathlib import Path
 
-from nvflare.apis.dxo import from_shareable
+import numpy as np
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.event_type import EventType
 from nvflare.apis.filter import Filter
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.app_common.np.np_downloader import ArrayDownloadable
 
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint_folders
 from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.wire.headers import CLASSES
 
 LONGEST = 120.0
 """Seconds that a site is held up at most."""
 
-KINDS = ("kill", "slow", "last", "away", "hold")
-"""What can go wrong in an executor, in the order in which a round's faults strike."""
+LATE = 4.0
+"""Seconds that a site takes that is "late"."""
 
-ROUND = "faults.round"
+ANSWERS = {
+    "unsafe": make_reply(ReturnCode.UNSAFE_JOB),
+    "unknown": make_reply(ReturnCode.TASK_UNKNOWN),
+    "mismatch": make_reply(ReturnCode.RUN_MISMATCH),
+    "text": DXO(DataKind.METRICS, data={"bce": "low"}).to_shareable(),
+    "pair": DXO(DataKind.METRICS, data={("bce", "Edema"): 0.5}).to_shareable(),
+}
+"""What a site may answer that would end the job for all, or is no metric."""
+
+_ROUND = "faults.round"
 """Context property at a site: the round of its task."""
 
+_PRODUCED = ArrayDownloadable.produce_item
 
-def strikes(plan, folder, site, round_, kinds):
-    """Which of `kinds` strikes now: planned as "site:round:kind", and not yet struck."""
+
+def strikes(plan, folder, who, round_, kinds):
+    """Which of `kinds` strikes now: planned, and not yet struck, as a mark in the folder says."""
     for kind in kinds:
-        item = f"{site}:{round_}:{kind}"
-        mark = Path(folder) / item.replace(":", "-")
-        if item in plan and not mark.exists():
-            mark.touch()
+        item = f"{who}:{round_}:{kind}"
+        if item in plan and not mark(folder, item).exists():
+            mark(folder, item).touch()
             return kind
     return None
+
+
+def mark(folder, item):
+    """The file that says that a planned fault has struck."""
+    return Path(folder) / item.replace(":", "-")
 
 
 def back(folder, site):
@@ -49,13 +74,14 @@ def back(folder, site):
 class FaultyExecutor(KerasExecutor):
     """The job's executor, which fails when a task is done and the site's state is written.
 
+    What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
+    the round is over without it), "last" (until another's result is accepted), "away" (until the
+    test says that the site is back) or "hold" (until the task is aborted).
+
     Args:
         site: The site it runs at.
-        plan: "site:round:what" items; what is "kill" (of the process), "slow" (until the
-            round is over without it), "last" (until another's result is accepted), "away" (until
-            the test says that the site is back) or "hold" (until the task is aborted). In place of
-            a round a task's name, such as "test".
-        folder: Where marks of what has struck are kept.
+        plan: The plan.
+        folder: See `strikes`.
         settings: The job's own.
     """
 
@@ -69,28 +95,26 @@ class FaultyExecutor(KerasExecutor):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
         train = task_name == "train"
         round_ = shareable.get_header(AppConstants.CURRENT_ROUND) if train else task_name
-        fl_ctx.set_prop(ROUND, round_, private=True, sticky=False)
-        what = strikes(self.plan, self.folder, self.site, round_, KINDS)
+        fl_ctx.set_prop(_ROUND, round_, private=True, sticky=False)
+        kept = Path(self.folder)
+        until = {
+            "slow": lambda: (kept / f"round-{round_ + 1}.npz").exists(),
+            "last": lambda: any(kept.glob(f"accepted-{round_}-*")),
+            "away": back(self.folder, self.site).exists,
+            "hold": lambda: False,
+        }
+        kinds = ("kill", "late", *until, *ANSWERS)
+        what = strikes(self.plan, self.folder, self.site, round_, kinds)
         if what == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        if what == "slow":
-            closed = Path(self.folder) / f"round-{round_ + 1}.npz"
-            _wait(lambda: abort_signal.triggered or closed.exists())
-        if what == "last":
-            accepted = Path(self.folder)
-            _wait(lambda: abort_signal.triggered or any(accepted.glob(f"accepted-{round_}-*")))
-        if what == "away":
-            back_again = back(self.folder, self.site)
-            _wait(lambda: abort_signal.triggered or back_again.exists())
-        if what == "hold":
-            _wait(lambda: abort_signal.triggered)
-        return reply
-
-
-def _wait(until):
-    end = time.monotonic() + LONGEST
-    while not until() and time.monotonic() < end:
-        time.sleep(0.1)
+        if what == "late":
+            time.sleep(LATE)
+        end = time.monotonic() + LONGEST
+        while what in until and not (abort_signal.triggered or until[what]()):
+            if time.monotonic() > end:
+                break
+            time.sleep(0.1)
+        return ANSWERS.get(what, reply)
 
 
 class KeepResults(Filter):
@@ -107,11 +131,114 @@ class KeepResults(Filter):
         self.folder = folder
 
     def process(self, shareable, fl_ctx):
-        round_ = fl_ctx.get_prop(ROUND)
+        round_ = fl_ctx.get_prop(_ROUND)
         if isinstance(round_, int) and shareable.get_return_code() == ReturnCode.OK:
             result = Checkpoint(dict(from_shareable(shareable).data))
             checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
         return shareable
+
+
+class HostileResult(Filter):
+    """A site's last filter, which sends something else in chosen rounds, as `HOSTILE` says.
+
+    Args:
+        site: The site it runs at.
+        plan: The plan.
+        folder: See `strikes`.
+    """
+
+    def __init__(self, site: str, plan: list, folder: str):
+        super().__init__()
+        self.site = site
+        self.plan = plan
+        self.folder = folder
+
+    def process(self, shareable, fl_ctx):
+        ArrayDownloadable.produce_item = _PRODUCED
+        round_ = fl_ctx.get_prop(_ROUND)
+        what = strikes(self.plan, self.folder, self.site, round_, HOSTILE)
+        return shareable if what is None else HOSTILE[what](shareable)
+
+
+def _changed(change):
+    def process(shareable):
+        dxo = from_shareable(shareable)
+        change(dxo.data)
+        return dxo.update_shareable(shareable)
+
+    return process
+
+
+def _filled(value):
+    def change(data):
+        data["dense/kernel"] = np.full_like(data["dense/kernel"], value)
+
+    return _changed(change)
+
+
+def _shape(data):
+    data["dense/kernel"] = data["dense/kernel"][:, :-1].copy()
+
+
+def _foreign(data):
+    first = next(name for name in data if name.startswith("head/")).rpartition("/")[0]
+    for part in ("kernel", "bias"):
+        data[f"head/Pneumonia/{part}"] = data[f"{first}/{part}"]
+
+
+def _truncated(data):
+    for name in sorted(data)[1:]:
+        del data[name]
+
+
+def _corrupted(shareable):
+    corrupted = Shareable()
+    corrupted["DXO"] = b"\x00" * 64
+    corrupted.set_header("task_name", "train")
+    return corrupted
+
+
+def _torn(shareable):
+    """Arrays that the server fetches lack their last bytes."""
+    ArrayDownloadable.produce_item = lambda self, index: _PRODUCED(self, index)[:-40]
+    return shareable
+
+
+def _crash(shareable):
+    raise OSError("the disk is gone")
+
+
+HOSTILE = {
+    "crash": _crash,
+    "torn": _torn,
+    "nan": _filled(np.nan),
+    "huge": _filled(3e38),
+    "shape": _changed(_shape),
+    "foreign": _changed(_foreign),
+    "truncated": _changed(_truncated),
+    "corrupted": _corrupted,
+}
+"""What becomes of a result."""
+
+
+class Impostor(FLComponent):
+    """From the start of the run on, a site calls itself by another's name.
+
+    Args:
+        site: The site it runs at.
+        claims: Site -> whom it passes for, and the classes that it declares.
+    """
+
+    def __init__(self, site: str, claims: dict):
+        super().__init__()
+        self.site = site
+        self.claims = claims
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == EventType.START_RUN and self.site in self.claims:
+            victim, classes = self.claims[self.site]
+            fl_ctx.get_engine().fl_ctx_mgr.identity_name = victim
+            fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
 
 
 class KeepRounds(FLComponent):
@@ -143,7 +270,7 @@ class FullDisk(FLComponent):
 
     Args:
         plan: "server:round:full" items: from that round's start on.
-        folder: Where marks of what has struck are kept.
+        folder: See `strikes`.
     """
 
     def __init__(self, plan: list, folder: str):

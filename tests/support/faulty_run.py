@@ -15,27 +15,18 @@ import pytest
 from rich.console import Console
 
 import deployed
-import faulty_job
+import tiny_job
 from cxr_study.common.steps import Steps
-from cxr_study.deployment import deployed_run, job_watch, services
+from cxr_study.deployment import deployed_run, job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER
 from cxr_study.runs.run_events import read_events
+from faults import mark
+from simulated import TWO, UNDISTURBED
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
-
-SITES = {
-    "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},
-    "south": {"classes": ["Edema", "Fracture"], "images": 16},
-}
-UNION = ["Edema", "Fracture", "Nodule/Mass"]
-ROUNDS = 5
-KNOBS = {
-    "num_rounds": ROUNDS, "epochs": 2, "learning_rate": 0.01, "warmup_epochs": 2, "threads": 1,
-    "wait_seconds": 60, "tracking": "none",
-}  # fmt: skip
 
 LIMIT = 150.0
 """Seconds that one job may take."""
@@ -74,28 +65,24 @@ class FaultyRun:
     Args:
         system: The FLARE system.
         folder: New folder for jobs, results and marks.
-        sites: Its sites, see `tiny_job.make`.
-        plan: See `faulty_job.make`.
+        plan: See `tiny_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the places' workspaces, as in a POC.
         job: Its name. Default "surgical".
-        claims: See `faulty_job.make`.
-        knobs: Of the job, beside `KNOBS`.
+        knobs: Of the job, beside `UNDISTURBED`.
     """
 
     def __init__(
-        self, system, folder, sites=SITES, plan=(), when=None, at_hand=False, job="surgical",
-        claims=None, **knobs,
+        self, system, folder, plan=(), when=None, at_hand=False, job="surgical",
+        **knobs,
     ):  # fmt: skip
         self.system = system
         self.folder = folder
-        self.sites = sites
         self.plan = plan
         self.when = dict(when or {})
         self.at_hand = at_hand
         self.job = job
-        self.claims = claims
-        self.knobs = {**KNOBS, **knobs}
+        self.knobs = {**UNDISTURBED, **knobs}
         self.struck = folder / "struck"
         self.parts = []
         self.servers = ()
@@ -104,10 +91,7 @@ class FaultyRun:
 
     def run(self):
         """Run it until all rounds are made, and the last model is tested; returns itself."""
-        job = faulty_job.make(
-            self.folder, self.sites, self.plan,
-            job=self.job, struck=self.struck, settings=self.knobs, claims=self.claims,
-        )  # fmt: skip
+        job = tiny_job.make(self.folder, TWO, job=self.job, settings=self.knobs, plan=self.plan)
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
         try:
@@ -127,7 +111,7 @@ class FaultyRun:
                 raise
             again = self.folder / f"after-{len(self.parts)}"
             settings = {"continues": self.parts[-1].job_id, "num_rounds": 0}
-            job_folder.copy(job, again, sites=self.sites, settings=settings)
+            job_folder.copy(job, again, sites=TWO, settings=settings)
             self._to_the_end(again, session)
         else:
             self._close()
@@ -216,17 +200,12 @@ class WatchedSession(FlareSession):
         return meta
 
 
-def mark(folder, item):
-    """The file that says that a planned fault has struck."""
-    return Path(folder) / item.replace(":", "-")
-
-
 def kill(kit, *words):
     """What kills the processes of a service whose command has a word, or the job's."""
 
     def act(session, job_id):
         wanted = words or (job_id,)
-        for process in services.processes(kit):
+        for process in processes.processes(kit):
             with suppress(psutil.NoSuchProcess):  # a watchdog's sleep is short
                 if any(word in " ".join(process.cmdline()) for word in wanted):
                     process.kill()

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import tiny_job
-from cxr_study.deployment import services
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.deployment.ports import free_port, wait_for_listener
+from cxr_study.deployment.processes import free_port, listens
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
 
@@ -54,31 +54,20 @@ class Provisioned:
     def admin(self):
         return self.kit(self.project.project_admin)
 
-    def nvflare(self, *arguments, check=True):
+    def nvflare(self, *arguments):
         """Run FLARE's command; what it printed."""
-        command = [sys.executable, "-m", "nvflare.cli", *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            env=self.environment,
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return self._said([sys.executable, "-m", "nvflare.cli", *map(str, arguments)])
 
     def console(self, kit, *commands):
         """What an admin's console says to commands that are piped into it."""
+        typed = "\n".join([kit.name, *commands, "bye", ""])
+        return self._said(["bash", str(kit / "startup" / "fl_admin.sh")], typed)
+
+    def _said(self, command, typed=""):
         done = subprocess.run(
-            ["bash", str(kit / "startup" / "fl_admin.sh")],
-            env=self.environment,
-            input="\n".join([kit.name, *commands, "bye", ""]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+            command, env=self.environment, cwd=self.folder, input=typed, capture_output=True,
+            text=True, timeout=120,
+        )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -90,13 +79,20 @@ class Provisioned:
     def start_server(self):
         """Start the server as its kit says, with the tiny network's initial body."""
         body = tiny_job.initial_body(self.folder / "body.npz")
-        services.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
-        wait_for_listener(self.project.port, timeout=60)
+        processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+        self.wait()
+
+    def wait(self):
+        """Wait until the server listens."""
+        deadline = time.monotonic() + 60
+        while not listens("localhost", self.project.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
 
     def start_sites(self):
         """Start the sites as their kits say, and wait for them."""
         for site in self.sites:
-            services.start(self.kit(site), self.environment)
+            processes.start(self.kit(site), self.environment)
         deadline = time.monotonic() + 60
         with FlareSession(self.lead) as session:
             while session.sites() != set(self.sites):
@@ -105,4 +101,4 @@ class Provisioned:
 
     def stop(self):
         """End whatever runs."""
-        services.end(self.folder)
+        processes.end(self.folder)

@@ -14,7 +14,7 @@ ABOVE_QUICK = {
     "cxr_study/reports/audit/test_write.py": "slow",
     "cxr_study/comparison/test_write.py": "slow",
     "cxr_study/deployment/test_poc_system.py": "slow",
-    "cxr_study/deployment/test_services.py": "slow",
+    "cxr_study/deployment/test_processes.py": "slow",
     "cxr_study/phantom/drawing/test_rendering.py": "slow",
     "cxr_study/phantom/writers/test_write.py": "slow",
     "cxr_study/reports/run/test_render.py": "slow",
@@ -60,14 +60,12 @@ GROUPS = {
     "simulator/test_filters.py": "runs",
     "simulator/test_homomorphic.py": "runs",
     "simulator/test_run.py": "runs",
-    "poc/test_evaluation.py": "network",
+    "poc/test_network.py": "network",
     "poc/test_policy.py": "network",
-    "poc/test_provisioned.py": "network",
-    "poc/test_submission.py": "network",
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
-HEAVIEST = ("poc/test_studies.py", "network", "poc/test_faults.py", "poc/test_restarts.py")
+HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "network")
 """Groups and files that take minutes, and begin first."""
 
 

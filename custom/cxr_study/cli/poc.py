@@ -132,12 +132,12 @@ def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
 @app.command(epilog="Example:  surgagg poc watch 0043d777-243b-4872-a3ae-97753961216e")
 def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
-    from cxr_study.deployment import attended_job
+    from cxr_study.deployment import deployed_run
     from cxr_study.deployment.poc_system import PocSystem
 
     places = PocSystem(folder).places
     with _lead(folder) as session:
-        attended_job.attend(session, job_id, folder / "downloads", places, Steps(console))
+        deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
 
 
 @app.command(epilog="Example:  surgagg poc download 0043d777-243b-4872-a3ae-97753961216e")

@@ -1,10 +1,11 @@
-"""A job on a deployed system to its end: submitted, watched, continued, taken home."""
+"""A job on a deployed system: submitted, monitored, continued after a failure, downloaded."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from cxr_study.common.steps import Steps
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_watch import End
-from cxr_study.deployment.jobs_left import Rounds, copied, rounds_left
+from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER
 from cxr_study.runs.job_failure import JobFailedError
+from surgical_aggregation.checkpoints import continuation
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.server.models.model_files import LAST_FILE
 
 _SITES_PATIENCE = 120.0
 """Seconds to wait for a job's sites; then FLARE decides whether it starts without."""
@@ -58,6 +61,27 @@ class DeployedRun:
         """Ids of the jobs that it goes on from, newest first."""
         named = str(job_folder.knobs(self.job).get("continues", ""))
         return [job.strip() for job in named.split(",") if job.strip()]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How far a run is.
+
+    Attributes:
+        made: Rounds that its jobs have made, as far as known.
+        planned: Rounds that they are to make; 0: not known.
+    """
+
+    made: int
+    planned: int
+
+    @property
+    def all(self) -> bool:
+        """Whether none is missing."""
+        return self.made == self.planned
+
+    def __str__(self) -> str:
+        return f"{self.made} of {self.planned or 'an unknown number of'} rounds"
 
 
 def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Path, ...]:
@@ -107,6 +131,74 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
         steps.console.print(reason, markup=False, highlight=False, soft_wrap=True)
         job = _continued(deployed, left, attempt + 1)
     return tuple(servers)
+
+
+def attend(
+    session: FlareSession, job_id: str, downloads: Path, places: Mapping[str, Path], steps: Steps
+) -> None:
+    """Wait for the end of a job that somebody submitted. An interrupt leaves it to itself.
+
+    Args:
+        session: A session with its server.
+        job_id: Its id.
+        downloads: Folder for its results, if it fails: the reason is in them.
+        places: See `DeployedRun`.
+        steps: Where to say how far it is.
+
+    Raises:
+        DeployedRunError: It did not end well.
+    """
+
+    def show(now: Progress) -> None:
+        best = f", best validation BCE {now.best['value']:.4f}" if now.best else ""
+        steps.console.print(f"round {now.rounds}{best}", highlight=False)
+
+    with steps.step("watch", alone=False) as said:
+        end = job_watch.watch(session, job_id, show, server=places.get("server"))
+        said += end.told()
+    if not end.completed:
+        server = None if end.lost else session.download(job_id, downloads) / SERVER
+        reason = explain(job_id, end, server, places).reason
+        raise DeployedRunError(f"job {job_id} failed: {reason}")
+
+
+def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
+    """Rounds that the jobs of a run have made, by the last model that the last of them left.
+
+    Args:
+        server: The server's folder of that job; None: it is not at hand.
+        jobs: Ids of the run's jobs. Of a run that they go on from, rounds do not count.
+
+    Returns:
+        None where there is no model.
+    """
+    last = None if server is None else server / "models" / LAST_FILE
+    if last is None or not last.is_file():
+        return None
+    manifest = load(last).manifest
+    earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
+    made = int(manifest["round"]) - min(earlier, default=continuation.first_round(manifest))
+    return Rounds(made, made + continuation.missing_rounds(manifest))
+
+
+def copied(places: Mapping[str, Path], job_id: str, folder: Path) -> Path | None:
+    """Copy the server's folder of a job that FLARE takes to be running, and gives nothing away of.
+
+    Args:
+        places: Party -> its workspace, where they are at hand.
+        job_id: The job's id.
+        folder: Folder for the copy, which is laid out as a download.
+
+    Returns:
+        The copy; None where the server's workspace is not at hand, or the job had not begun.
+    """
+    left = places["server"] / job_id if "server" in places else None
+    if left is None or not left.is_dir():
+        return None
+    target = folder / job_id / SERVER
+    # Files that come and go while its process ends are not needed.
+    shutil.copytree(left, target, ignore=shutil.ignore_patterns(".*", "*.tmp"))
+    return target
 
 
 def _submit(session: FlareSession, job: Path, steps: Steps) -> str:

@@ -19,6 +19,8 @@ from nvflare.fuel.common.excepts import ConfigError
 from nvflare.fuel.flare_api import api_spec
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
+from cxr_study.deployment.processes import listens
+
 _LOST = (
     api_spec.NoConnection, api_spec.SessionClosed, api_spec.SessionExpired, api_spec.NoReply,
     FLCommunicationError,
@@ -102,6 +104,11 @@ class FlareSession:
         meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
         return meta
 
+    def running(self) -> list[str]:
+        """Ids of the jobs that FLARE says are running."""
+        jobs = self._ask(lambda session: session.list_jobs())
+        return [str(job["job_id"]) for job in jobs if job["status"] == "RUNNING"]
+
     def stats(self, job_id: str) -> dict[str, dict[str, Any]]:
         """What the components of a running job at the server say of themselves, by name."""
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, api_spec.InternalError):
@@ -144,19 +151,26 @@ class FlareSession:
                     ) from error
                 raise
 
-    @property
-    def _user(self) -> str:
-        """Who the kit is for; a POC's admins are asked for by their certificates instead."""
+    def _open(self) -> Session:
+        """A new session, where somebody listens.
+
+        FLARE waits for ever when it gives a session up while its connection is being made, which
+        happens where a server comes up late.
+        """
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
-        return str(config["admin"]["username"])
+        admin = config["admin"]
+        if not listens(admin["host"], int(admin["port"])):
+            raise api_spec.NoConnection(f"nobody listens at {admin['host']}:{admin['port']}")
+        with redirect_stdout(StringIO()):
+            # A POC's admins are asked for by their certificates, not by a user name.
+            return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
 
     def _connected(self, patience: float, deadline: float) -> Session:
         """The open session; where there is none, a new one within the `patience` till a time."""
         waiting = False
         while self._session is None:
             try:
-                with redirect_stdout(StringIO()):
-                    self._session = new_secure_session(self._user, str(self.kit), timeout=5.0)
+                self._session = self._open()
             except _LOST as error:
                 if time.monotonic() > deadline:
                     raise SessionError(

@@ -1,10 +1,13 @@
-"""The project file of a POC: who takes part, and on which port."""
+"""The project file of a POC: who takes part, on which port, and the startup kits made of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from copy import deepcopy
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,29 @@ class PocProject:
 
         text = yaml.safe_dump(self.content, sort_keys=False, allow_unicode=True)
         path.write_text(text, encoding="utf-8")
+
+    def provision(self, folder: Path) -> None:
+        """Make certificates and startup kits, in <folder>/<name>/prod_00, as `nvflare poc` does.
+
+        That command would also make the POC the user's choice of system everywhere.
+
+        Raises:
+            PocError: FLARE refuses.
+        """
+        from nvflare.lighter.constants import CtxKey, ProvisionMode
+        from nvflare.lighter.provision import prepare_builders, prepare_project
+        from nvflare.lighter.provisioner import Provisioner
+
+        content = deepcopy(self.content)  # FLARE changes it
+        with redirect_stdout(StringIO()) as said, redirect_stderr(said):
+            try:
+                provisioner = Provisioner(str(folder), prepare_builders(content))
+                done = provisioner.provision(prepare_project(content), ProvisionMode.POC)
+                failed = bool(done.get(CtxKey.BUILD_ERROR))
+            except Exception as error:  # of many kinds: FLARE's share no base
+                raise PocError(f"FLARE makes no startup kits of this project: {error}") from error
+        if failed:
+            raise PocError(f"FLARE made no startup kits: {said.getvalue().strip()}")
 
     @property
     def name(self) -> str:

@@ -2,43 +2,119 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cxr_study.deployment import poc_command, services
+from cxr_study.common.cache import cache_dir
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.poc_folder import MARK, PocFolder
 from cxr_study.deployment.poc_project import PocError, PocProject
-from cxr_study.deployment.ports import check_free, free_port, wait_for_listener
+from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.runs import flare_log
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
+MARK = "surgagg_poc.yml"
+"""In a POC's folder: its project file, the first that is written and what tells it from others."""
+
+_KITS = "system"
+_ABORTING = 20.0
+"""Seconds in which running jobs may end when the system is stopped."""
+
+_USERS_OWN = ("NVFLARE_STARTUP_KIT_DIR", "NVFL_WORKSPACE", "NVFLARE_HOME")
+"""Variables by which FLARE would find something else than the POC's folder."""
+
 
 @dataclass(frozen=True)
-class PocSystem(PocFolder):
+class PocSystem:
     """A server and sites of FLARE's POC, with everything they write in one folder.
 
-    Prepared with FLARE's own command, with a home folder of its own, for that command makes the
-    POC the user's choice of system everywhere. Services are started by their kits' start.sh as
-    FLARE does, but all at once (FLARE's command waits a second per site), after a look at the port
-    (FLARE's tries in vain for half a minute and names no port), and none is left running if one
-    cannot start. To stop, FLARE's command is asked where a job runs, so that it ends orderly. It
-    fails where the server has crashed or lost its port, and returns before the watchdogs have
-    ended, which then keep the system from starting; so whatever is left is ended here.
+    Services are started by their kits' start.sh as FLARE does, but all at once (FLARE's command
+    waits a second per site), after a look at the port (FLARE's tries in vain for half a minute and
+    names no port), and none is left running if one cannot start. To stop, running jobs are aborted,
+    so that they end orderly, and whatever is left is ended: FLARE's command fails where the server
+    has crashed, and returns before the watchdogs have ended.
 
     Args:
         folder: Its folder; without spaces, for FLARE's start scripts.
     """
 
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """Its absolute path, as in the command lines of its processes."""
+        return self.folder.resolve()
+
+    @property
+    def project(self) -> PocProject:
+        """Who takes part.
+
+        Raises:
+            PocError: It is not prepared.
+        """
+        self._check_marked()
+        return PocProject.read(self.root / MARK)
+
+    def _check_marked(self) -> None:
+        """Make sure that it is a POC's, be it a half-made one."""
+        if not (self.root / MARK).is_file():
+            raise PocError(
+                f"{self.folder} holds no POC. Say surgagg poc prepare --folder {self.folder}"
+            )
+
+    def kit(self, name: str) -> Path:
+        """Startup kit of the server, a site or an admin; of a service also its workspace."""
+        return self.root / _KITS / self.project.name / "prod_00" / name
+
+    @property
+    def lead(self) -> Path:
+        """Startup kit of the admin who submits jobs."""
+        return self.kit(self.project.lead)
+
+    @property
+    def server(self) -> Path:
+        """Startup kit of the server, its workspace."""
+        return self.kit(str(self.project.server["name"]))
+
+    @property
+    def places(self) -> dict[str, Path]:
+        """Party -> its workspace; the server is called "server", as in a job."""
+        return {"server": self.server, **{site: self.kit(site) for site in self.project.sites}}
+
+    @property
+    def site_files(self) -> Path | None:
+        """Folder of the sites' <site>.yaml; None: the embedded phantom study's."""
+        privacy = self.kit(self.project.sites[0]) / "local" / "privacy.json"
+        scopes = json.loads(privacy.read_text(encoding="utf-8"))["scopes"]
+        folder = scopes[0]["properties"].get("site_files")
+        return None if folder is None else Path(folder)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of its services: this process's, but FLARE finds its folder alone."""
+        own = {
+            "HOME": str(self.root / "home"),
+            "TMPDIR": str(self.root / "tmp"),  # FLARE leaves files there
+            "NVFLARE_POC_WORKSPACE": str(self.root / _KITS),
+            "SURGAGG_CACHE": str(cache_dir().absolute()),  # by default in the user's home
+            # The kits' scripts say python3.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        }
+        users = {name: value for name, value in os.environ.items() if name not in _USERS_OWN}
+        return {**users, **own}
+
     @property
     def running(self) -> bool:
         """Whether any process of it is left."""
-        return bool(services.processes(self.root))
+        return bool(processes.processes(self.root))
 
     def prepare(
         self,
@@ -76,12 +152,14 @@ class PocSystem(PocFolder):
         self.root.mkdir(parents=True)
         try:
             wanted.write(self.root / MARK)  # first: a half-made folder can be told from others
-            poc_command.prepare(self.root, self.root / MARK)
+            for name in ("home", "tmp"):
+                (self.root / name).mkdir()
+            wanted.provision(self.root / _KITS)
             if site_files is not None:
                 policy = replace(policy, site_files=str(site_files))
             for site in wanted.sites:
                 localise_site(self.kit(site), policy)
-            localise_server(self.server, self.root / "storage", force=True)
+            localise_server(self.server, self.root / "storage")
         except BaseException:
             shutil.rmtree(self.root)
             raise
@@ -125,25 +203,34 @@ class PocSystem(PocFolder):
                 f"{self.folder} first."
             )
         check_free(project.port)
-        kits = [self.server, *(self.kit(site) for site in project.sites)]
         try:
-            for kit in kits:
-                services.forget(kit)
-                services.start(kit, {**poc_command.environment(self.root), **(environment or {})})
+            for kit in self.places.values():
+                processes.start(kit, {**self.environment, **(environment or {})})
             self._wait(project, timeout)
         except BaseException:
-            services.end(self.root)
+            processes.end(self.root)
             raise
 
     def stop(self) -> None:
         """End all its processes, whatever state they are in; a running job is aborted."""
         try:
-            with suppress(PocError):
-                found = services.processes(self.root)
-                if services.runs(found, *services.JOB) and services.runs(found, *services.SERVER):
-                    poc_command.stop(self.root)
+            with suppress(PocError, SessionError):
+                found = processes.processes(self.root)
+                if processes.runs(found, *processes.JOB) and processes.runs(
+                    found, *processes.SERVER
+                ):
+                    self._abort_jobs()
         finally:  # also where another interrupt comes meanwhile
-            services.end(self.root)
+            processes.end(self.root)
+
+    def _abort_jobs(self) -> None:
+        deadline = time.monotonic() + _ABORTING
+        admin = self.kit(self.project.project_admin)
+        with FlareSession(admin, timeout=_ABORTING, patience=_ABORTING) as session:
+            for job_id in session.running():
+                session.abort(job_id)
+            while session.running() and time.monotonic() < deadline:
+                time.sleep(0.5)
 
     def clean(self) -> None:
         """Stop it and remove its folder, also a half-made one.
@@ -151,7 +238,7 @@ class PocSystem(PocFolder):
         Raises:
             PocError: The folder is no POC's.
         """
-        self.check_marked()  # anything else is not removed
+        self._check_marked()  # anything else is not removed
         self.stop()
         shutil.rmtree(self.root)
 
@@ -164,19 +251,18 @@ class PocSystem(PocFolder):
     def _wait(self, project: PocProject, timeout: float) -> None:
         """Wait until all sites are connected."""
         deadline = time.monotonic() + timeout
-        missing = {*project.sites}
         try:
-            wait_for_listener(project.port, timeout)
-            with FlareSession(self.lead, max(1.0, deadline - time.monotonic())) as session:
-                while missing and time.monotonic() < deadline:
-                    missing -= session.sites()
+            with FlareSession(self.lead, timeout) as session:
+                while (
+                    missing := {*project.sites} - session.sites()
+                ) and time.monotonic() < deadline:
                     time.sleep(0.2)
-        except (TimeoutError, SessionError):
+        except SessionError:
             missing = {str(project.server["name"])}
         if missing:
             kit = self.kit(min(missing))
-            errors = flare_log.last_errors(kit / services.CONSOLE)
+            errors = flare_log.last_errors(kit / processes.CONSOLE)
             raise PocError(
                 f"{', '.join(sorted(missing))} did not come up in {timeout:.0f} s. The log is "
-                f"{kit / services.CONSOLE}, and ends with\n{errors}"
+                f"{kit / processes.CONSOLE}, and ends with\n{errors}"
             )

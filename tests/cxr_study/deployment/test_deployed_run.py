@@ -7,8 +7,17 @@ from rich.console import Console
 import tiny_job
 from cxr_study.common.steps import Steps
 from cxr_study.deployment import deployed_run, job_watch
-from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, run
+from cxr_study.deployment.deployed_run import (
+    DeployedRun,
+    DeployedRunError,
+    Rounds,
+    attend,
+    copied,
+    rounds_left,
+    run,
+)
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
@@ -107,53 +116,54 @@ BROKE = "FINISHED:EXECUTION_EXCEPTION"
 DONE = "FINISHED:COMPLETED"
 
 
+def asked(session):
+    """Of each job that was submitted, what it continues, and its rounds; 0: those missing."""
+    return [(job["continues"], job["num_rounds"]) for job in session.jobs]
+
+
+MADE = {
+    "ends well": ([(DONE, 10)], {}, [("", 10)], [1]),
+    "breaks": (
+        [(BROKE, 3), (BROKE, 2), (DONE, 5)], {}, [("", 10), ("job-1", 0), ("job-2,job-1", 0)],
+        [1, 2, 3],
+    ),
+    "breaks, and the next makes no round": (
+        [(BROKE, 3), (BROKE, 0), (DONE, 7)], {}, [("", 10), ("job-1", 0), ("job-1", 0)], [1, 3],
+    ),
+    "ends well without all its rounds": (
+        [(DONE, 3), (DONE, 7)], {}, [("", 10), ("job-1", 0)], [1, 2],
+    ),
+    "stops early": ([(DONE, 3)], {"planned": 3}, [("", 10)], [1]),
+    "breaks in the test": ([(BROKE, 10), (DONE, 0)], {}, [("", 10), ("job-1", 0)], [1, 2]),
+    "a site does not come": ([(DONE, 10)], {"present": ["north"]}, [("", 10)], [1]),
+}  # fmt: skip
+"""What happens -> how each job ends and its rounds, more, what is asked for, the jobs kept."""
+
+GIVEN_UP = {
+    "before a round was made": ([(BROKE, 0), (DONE, 10)], {}, 1, "after 0 of 10 rounds: "),
+    "after so many tries": (
+        [(BROKE, 3), (BROKE, 2), (DONE, 5)], {"retries": 1}, 2, "after 5 of 10 rounds: ",
+    ),
+    "aborted": ([("FINISHED:ABORTED", 3)], {}, 1, "after 3 of 10 rounds: "),
+    "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, 1, "after 3 of 10 rounds: "),
+}  # fmt: skip
+
+
 class TestRun:
-    def test_a_job_that_ends_well_is_submitted_once(self, go, tmp_path):
-        session, servers = go((DONE, 10))
-        assert servers == (tmp_path / "results/job-1/workspace",)
-        assert [job["continues"] for job in session.jobs] == [""]
+    @pytest.mark.parametrize(("plan", "more", "wanted", "kept"), MADE.values(), ids=MADE)
+    def test_a_run_is_made_by_as_many_jobs_as_it_needs(
+        self, go, tmp_path, plan, more, wanted, kept
+    ):
+        session, servers = go(*plan, **more)
+        assert asked(session) == wanted
+        results = tmp_path / "results"
+        assert list(servers) == [results / f"job-{number}/workspace" for number in kept]
 
-    def test_a_job_that_breaks_is_continued_by_the_rounds_that_are_missing(self, go):
-        session, servers = go((BROKE, 3), (BROKE, 2), (DONE, 5))
-        assert len(servers) == 3
-        asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 0), ("job-2,job-1", 0)]
-
-    def test_it_is_told_how_far_the_run_is(self, go):
-        _, error = go((BROKE, 3), (BROKE, 2), retries=1)
-        assert str(error).startswith("job job-2 failed after 5 of 10 rounds: ")
-
-    def test_a_job_that_breaks_before_a_round_was_made_is_given_up(self, go):
-        session, error = go((BROKE, 0), (DONE, 10))
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == 1
-
-    def test_where_a_continued_job_makes_no_round_the_one_before_is_continued_again(self, go):
-        session, servers = go((BROKE, 3), (BROKE, 0), (DONE, 7))
-        asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 0), ("job-1", 0)]
-        assert [server.parent.name for server in servers] == ["job-1", "job-3"]
-
-    def test_it_is_continued_so_often_and_no_more(self, go):
-        session, error = go((BROKE, 1), (BROKE, 1), retries=1)
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == 2
-
-    @pytest.mark.parametrize("status", ["FINISHED:ABORTED", "FINISHED:FAILED_TO_RUN"])
-    def test_what_would_end_the_same_way_is_not_tried_again(self, go, status):
-        session, error = go((status, 3))
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == 1
-
-    def test_a_job_that_ended_well_without_all_its_rounds_has_not(self, go):
-        session, _ = go((DONE, 3), (DONE, 7))
-        assert len(session.jobs) == 2
-
-    def test_a_job_that_stopped_early_has_all_its_rounds(self, go):
-        session, servers = go((DONE, 3), planned=3)
-        assert len(servers) == len(session.jobs) == 1
-
-    def test_after_all_rounds_a_test_that_broke_is_made_up_for(self, go):
-        session, servers = go((BROKE, 10), (DONE, 0))
-        assert [job["continues"] for job in session.jobs] == ["", "job-1"]
-        assert [path.parent.name for path in servers] == ["job-1", "job-2"]
+    @pytest.mark.parametrize(("plan", "more", "jobs", "said"), GIVEN_UP.values(), ids=GIVEN_UP)
+    def test_what_would_end_the_same_way_is_given_up(self, go, plan, more, jobs, said):
+        session, error = go(*plan, **more)
+        assert isinstance(error, DeployedRunError) and len(session.jobs) == jobs
+        assert str(error).startswith(f"job job-{jobs} failed {said}")
 
     def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(self, go, tmp_path):
         place = tmp_path / "server"
@@ -171,12 +181,11 @@ class TestRun:
         def watch(session, job_id, show, *, server):
             assert server is None
             status, lost, rounds = next(ends)
-            return job_watch.End({"status": status}, lost, job_watch.Progress(rounds))
+            return End({"status": status}, lost, Progress(rounds))
 
         monkeypatch.setattr(job_watch, "watch", watch)
         session, servers = go(("lost", 4), (DONE, 6))
-        asked = [(job["continues"], job["num_rounds"]) for job in session.jobs]
-        assert asked == [("", 10), ("job-1", 0)]
+        assert asked(session) == [("", 10), ("job-1", 0)]
         assert [path.parent.name for path in servers] == ["job-2"]
 
     def test_a_server_that_is_gone_for_good_leaves_the_job_and_the_way_on(self, go):
@@ -217,11 +226,113 @@ class TestRun:
         session, error = go((KeyboardInterrupt(), 0))
         assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
 
-    def test_a_site_that_does_not_come_is_left_to_flare(self, go):
-        _, servers = go((DONE, 10), present=["north"])
-        assert len(servers) == 1
-
     def test_a_job_that_trains_nothing_is_done_when_it_has_ended(self, go, tmp_path):
         job = tiny_job.make(tmp_path / "evaluation", SITES, job="evaluation")
         _, servers = go((DONE, 0), job=job)
         assert len(servers) == 1
+
+
+ERROR = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
+
+
+class TestAttend:
+    @pytest.fixture
+    def attended(self, tmp_path, monkeypatch):
+        """Attends a job that ends in some way, or raises; what was said, and the session."""
+
+        def attended(status):
+            def watch(session, job_id, show, *, server):
+                seen = Progress(3, {"value": 0.25})
+                show(seen)
+                if not isinstance(status, str):
+                    raise status
+                return End({"status": status}, False, seen)
+
+            def download(job_id, folder):
+                server = folder / job_id / "workspace"
+                server.mkdir(parents=True)
+                (server / "error_log.txt").write_text(ERROR)
+                return folder / job_id
+
+            monkeypatch.setattr(job_watch, "watch", watch)
+            session = Session([], None)
+            session.download = download
+            console = Console(file=StringIO(), width=200)
+            try:
+                attend(session, "job", tmp_path, {}, Steps(console))
+            except (DeployedRunError, KeyboardInterrupt) as error:
+                return repr(error), session
+            return console.file.getvalue(), session
+
+        return attended
+
+    def test_its_rounds_are_told_and_its_end(self, attended, tmp_path):
+        first, last = attended(DONE)[0].splitlines()
+        assert first == "round 3, best validation BCE 0.2500"
+        assert last.startswith("watch     FINISHED:COMPLETED, 3 rounds seen")
+        assert not list(tmp_path.iterdir())
+
+    def test_where_it_fails_the_reason_is_fetched(self, attended):
+        said, _ = attended(BROKE)
+        assert "job job failed: " in said and "the disk is full" in said
+
+    def test_an_interrupt_leaves_it_to_itself(self, attended):
+        said, session = attended(KeyboardInterrupt())
+        assert said == "KeyboardInterrupt()" and session.aborted == []
+
+
+MODEL = {
+    "round": 9,
+    "planned_rounds": 12,
+    "history": [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}],
+}
+
+
+@pytest.fixture
+def server(tmp_path):
+    """The server's folder of a job that left a model with some manifest."""
+
+    def make(manifest):
+        save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
+        return tmp_path
+
+    return make
+
+
+class TestRounds:
+    @pytest.mark.parametrize(
+        ("jobs", "made"), [({"c"}, 4), ({"b", "c"}, 6), ({"a", "b", "c"}, 9), ({"lost", "b"}, 6)]
+    )
+    def test_are_those_of_the_runs_own_jobs(self, server, jobs, made):
+        rounds = rounds_left(server(MODEL), jobs)
+        assert rounds == Rounds(made, made + 3) and not rounds.all
+
+    def test_of_a_run_that_continues_nothing_are_all(self, server):
+        rounds = rounds_left(server({"round": 5, "planned_rounds": 5}), {"a"})
+        assert rounds == Rounds(5, 5) and rounds.all
+
+    def test_of_a_job_that_left_no_model_or_is_not_at_hand_are_not_known(self, tmp_path):
+        assert rounds_left(tmp_path, {"a"}) is None is rounds_left(None, {"a"})
+
+    def test_read_well(self):
+        assert str(Rounds(2, 5)) == "2 of 5 rounds"
+        assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"
+
+
+class TestCopied:
+    @pytest.fixture
+    def place(self, tmp_path):
+        (tmp_path / "server/job/models").mkdir(parents=True)
+        for name in ("models/last.npz", "models/.last.npz.half", "log.txt", "stats.tmp"):
+            (tmp_path / "server/job" / name).touch()
+        return tmp_path / "server"
+
+    def test_is_laid_out_as_a_download_without_what_comes_and_goes(self, place, tmp_path):
+        copy = copied({"server": place}, "job", tmp_path / "results")
+        assert copy == tmp_path / "results/job/workspace"
+        files = [str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()]
+        assert sorted(files) == ["log.txt", "models/last.npz"]
+
+    def test_needs_the_servers_workspace_and_a_job_that_had_begun(self, place, tmp_path):
+        assert copied({}, "job", tmp_path) is None
+        assert copied({"server": place}, "another", tmp_path) is None

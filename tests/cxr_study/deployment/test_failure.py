@@ -140,13 +140,6 @@ class TestExplain:
             f"<its workspace>/local_notes/{JOB}.txt, at the site: b.",
         ]
 
-    def test_what_a_site_raised_only_after_anothers_process_ended_is_no_reason(
-        self, places, result
-    ):
-        note_lost_site(places["server"])
-        log(places["a"] / JOB, ERROR.format(5, "ClientRunner", RAISED.format(FULL)))
-        assert "a process at b ended" in why(server=result, places=places).reason
-
     def test_a_site_that_cannot_take_part_is_not_told_twice(self, places, result):
         note(places["b"], f"{CANNOT_TAKE_PART}no file x")
         record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
@@ -166,22 +159,23 @@ class TestExplain:
         assert "could it not load the job?" in reason
         assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
 
-    def test_what_others_complained_of_after_it_is_no_reason(self, places, result):
+    @pytest.mark.parametrize(
+        ("party", "second", "said", "reason"),
+        [
+            ("a", 5, "download aborted", "a process at b ended"),
+            ("a", 5, RAISED.format(FULL), "a process at b ended"),
+            ("server", 6, "Aborting", "a process at b ended"),
+            ("server", 3, "the disk is full", "The log of server is"),
+            ("b", 6, "out of memory", "The log of b is"),
+        ],
+    )
+    def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(
+        self, places, result, party, second, said, reason
+    ):
         note_lost_site(places["server"])
-        log(places["a"] / JOB, ERROR.format(5, "Communicator", "download aborted"))
-        log(result, ERROR.format(6, "ServerRunner", "Aborting"))
-        assert "a process at b ended" in why(server=result, places=places).reason
-
-    def test_what_anybody_complained_of_before_it_is(self, places, result):
-        note_lost_site(places["server"])
-        log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
-        assert "The log of server is" in why(server=result, places=places).reason
-
-    def test_what_that_site_said_itself_is_the_reason(self, places, result):
-        note_lost_site(places["server"])
-        log(places["a"] / JOB, ERROR.format(5, "Communicator", "download aborted"))
-        log(places["b"] / JOB, ERROR.format(6, "Site", "out of memory"))
-        assert "The log of b is" in why(server=result, places=places).reason
+        folder = result if party == "server" else places[party] / JOB
+        log(folder, ERROR.format(second, "ClientRunner", said))
+        assert reason in why(server=result, places=places).reason
 
     def test_a_long_error_keeps_both_its_ends(self, result):
         log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))

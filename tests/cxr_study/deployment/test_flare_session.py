@@ -21,6 +21,10 @@ class Flare:
             raise self.trouble.pop(0)
         return {"status": "RUNNING"}
 
+    def list_jobs(self):
+        statuses = ("FINISHED:COMPLETED", "RUNNING", "SUBMITTED")
+        return [{"job_id": str(n), "status": s} for n, s in enumerate(statuses, 1)]
+
     def show_stats(self, job_id, target):
         if self.trouble:
             raise self.trouble.pop(0)
@@ -45,7 +49,7 @@ class Flare:
 @pytest.fixture
 def kit(tmp_path):
     (tmp_path / "lead/startup").mkdir(parents=True)
-    admin = {"admin": {"username": "lead@university.org"}}
+    admin = {"admin": {"username": "lead@university.org", "host": "hub", "port": 8002}}
     (tmp_path / "lead/startup/fed_admin.json").write_text(json.dumps(admin))
     return tmp_path / "lead"
 
@@ -66,6 +70,7 @@ def connect(monkeypatch, kit):
             return outcome
 
         monkeypatch.setattr(flare_session, "new_secure_session", new)
+        monkeypatch.setattr(flare_session, "listens", lambda *server: server == ("hub", 8002))
         monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
 
     return connect
@@ -86,6 +91,19 @@ class TestConnection:
     def test_a_server_that_does_not_is_named_by_the_kit(self, kit, connect):
         connect(*[api_spec.NoConnection("down")] * 9)
         with pytest.raises(SessionError, match=r"no FLARE server answers lead.*is .*down"):
+            FlareSession(kit, timeout=0).__enter__()
+
+    def test_while_nobody_listens_no_session_is_opened(self, kit, connect, monkeypatch):
+        """For FLARE waits for ever when it gives one up while its connection is being made."""
+        connect(Flare())
+        answers = iter([False, False, True])
+        monkeypatch.setattr(flare_session, "listens", lambda *_: next(answers))
+        waits = []
+        with FlareSession(kit, on_wait=waits.append) as session:
+            assert session.meta("x") == {"status": "RUNNING"}
+        assert waits == [60] and list(answers) == []
+        monkeypatch.setattr(flare_session, "listens", lambda *_: False)
+        with pytest.raises(SessionError, match="within 0 s: nobody listens at hub:8002"):
             FlareSession(kit, timeout=0).__enter__()
 
     def test_who_is_not_let_in_is_told(self, kit, connect):
@@ -137,6 +155,11 @@ class TestCommands:
         connect(Flare([api_spec.AuthorizationError("not you")]))
         with FlareSession(kit) as session, pytest.raises(SessionError, match="asks: not you"):
             session.meta("x")
+
+    def test_the_running_jobs_are_named(self, kit, connect):
+        connect(Flare())
+        with FlareSession(kit) as session:
+            assert session.running() == ["2"]
 
     def test_a_job_that_does_not_run_says_nothing_of_itself(self, kit, connect):
         connect(Flare([api_spec.JobNotRunning("x"), api_spec.JobNotFound("x")]))

@@ -92,37 +92,30 @@ def test_nor_is_one_whose_schedule_the_server_has_not_noted_yet():
     assert ended(Session(["JUST DISPATCHED", "FINISHED:COMPLETED"], started=200.0)).completed
 
 
-def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path):
+BEST = {"event": "best", "round": 1, "value": 0.5}
+NEWER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([BEST, {"event": "round", "round": 0}, {"event": "stopped"}], Progress(1, BEST, True)),
+        ([BEST, {"event": "best_dropped"}, {"event": "round"}], Progress(1, None, False)),
+        ([BEST, *NEWER], Progress(0, BEST, False)),
+    ],
+)
+def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, events, told):
     (tmp_path / "job").mkdir()
-    best = {"event": "best", "round": 1, "value": 0.5}
-    events = [best, {"event": "round", "round": 0}, {"event": "stopped"}]
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "job/run_record.jsonl").write_text(lines)
-    session = Session(["RUNNING", "FINISHED:COMPLETED"])
-    shown = []
-    ended(session, shown.append, server=tmp_path)
-    assert shown == [Progress(1, best, True)] and session.asked == 0
+    session, shown = Session(["RUNNING", "FINISHED:COMPLETED"]), []
+    assert ended(session, shown.append, server=tmp_path).seen == told
+    assert shown == [told] and session.asked == 0
 
 
-def test_a_best_model_that_was_dropped_is_none(tmp_path):
-    (tmp_path / "job").mkdir()
-    events = [{"event": "best", "value": 0.5}, {"event": "best_dropped"}, {"event": "round"}]
-    lines = "".join(json.dumps(event) + "\n" for event in events)
-    (tmp_path / "job/run_record.jsonl").write_text(lines)
-    end = ended(Session(["RUNNING", "FINISHED:COMPLETED"]), server=tmp_path)
-    assert end.seen == Progress(1, None, False)
-
-
-def test_what_a_newer_server_says_beside_it_is_passed_over(tmp_path):
-    (tmp_path / "job").mkdir()
-    best = {"event": "best", "value": 0.5}
-    newer = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
-    lines = "".join(json.dumps(event) + "\n" for event in [best, *newer])
-    (tmp_path / "job/run_record.jsonl").write_text(lines)
-    statuses = ["RUNNING", "FINISHED:COMPLETED"]
-    assert ended(Session(statuses), server=tmp_path).seen == Progress(0, best, False)
+def test_what_a_newer_server_says_beside_it_is_passed_over():
     stats = [{"RunRecord": {**ROUND, "of a newer version": 1}}]
-    assert ended(Session(statuses, stats)).seen == Progress(1)
+    assert ended(Session(["RUNNING", "FINISHED:COMPLETED"], stats)).seen == Progress(1)
 
 
 def test_before_there_is_a_record_nothing_is_shown(tmp_path):

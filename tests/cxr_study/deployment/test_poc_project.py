@@ -61,3 +61,25 @@ class TestChanged:
         changed = project.changed(port=1, sites=["a"])
         changed.write(tmp_path / "p.yml")
         assert PocProject.read(tmp_path / "p.yml") == changed
+
+
+class TestProvision:
+    def test_makes_a_kit_for_everybody_and_says_nothing(self, project, tmp_path, capfd):
+        before = PocProject.read(PROJECT)
+        project.provision(tmp_path)
+        assert capfd.readouterr() == ("", "")
+        kits = {path.name for path in (tmp_path / project.name / "prod_00").iterdir()}
+        assert kits == {person["name"] for person in project.content["participants"]}
+        assert project == before
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"api_version": 1}, "API version expected"),
+            ({"builders": [{"path": "nvflare.nothing.Here", "args": {}}]}, "nvflare.nothing"),
+            ({"builders": [{"path": "nvflare.lighter.impl.cert.CertBuilder", "args": {}}]}, "."),
+        ],
+    )
+    def test_what_flare_says_of_a_failure_is_told(self, project, tmp_path, change, said):
+        with pytest.raises(PocError, match=rf"FLARE ma\w+ no startup kits.*{said}"):
+            PocProject({**project.content, **change}).provision(tmp_path)

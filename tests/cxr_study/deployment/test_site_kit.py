@@ -8,10 +8,9 @@ import pytest
 import yaml
 from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
 from nvflare.fuel.sec.authz import AuthzContext, Person
-from nvflare.lighter.provision import prepare_builders, prepare_project
-from nvflare.lighter.provisioner import Provisioner
 from nvflare.security.security import FLAuthorizer
 
+from cxr_study.deployment.poc_project import PocProject
 from cxr_study.deployment.site_kit import KitError, localise_server, localise_site
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -26,9 +25,7 @@ OWN = Person("it@nih.hospital.org", "hospital_nih", "org_admin")
 def provisioned(tmp_path_factory):
     """Startup kits of the project file, as FLARE makes them."""
     folder = tmp_path_factory.mktemp("provisioned")
-    content = yaml.safe_load((POC / "project.yml").read_text())
-    project = prepare_project(content)
-    Provisioner(str(folder), prepare_builders(content)).provision(project)
+    PocProject.read(POC / "project.yml").provision(folder)
     return folder / "surgical_cxr" / "prod_00"
 
 

@@ -13,7 +13,7 @@ from cxr_study.runs import simulation
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, simulate
 from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
-from plain_simulator import processes
+from simulated import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from tiny_job import JOBS
 

@@ -1,0 +1,158 @@
+"""The processes of a POC (services, watchdogs, jobs), known by their folder, and their ports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from random import SystemRandom
+
+import psutil
+
+CONSOLE = "console.log"
+"""In a service's kit: what it prints, also before it has a log."""
+
+JOB = (".runner_process", ".worker_process")
+SERVER = (".server_train",)
+
+LASTING = range(20000, 30000)
+"""Ports that no system gives to outgoing connections, so that a free one stays free."""
+
+_LEFT_BEHIND = ("pid.fl", "daemon_pid.fl", "shutdown.fl", "restart.fl")
+_WATCHDOG = ("/startup/sub_start.sh", "/startup/start.sh")
+
+
+class PortError(ValueError):
+    """A server cannot have the port that it needs; the message names who has it."""
+
+
+def start(kit: Path, environment: Mapping[str, str]) -> None:
+    """Start a service by its kit's start.sh, and the watchdog that starts it again.
+
+    In a session of its own and without a terminal, so that no interrupt meant for the caller ends
+    it. What an earlier one left behind that would keep it from starting is removed.
+
+    Args:
+        kit: Its startup kit; the service must not run.
+        environment: All its variables.
+    """
+    for name in _LEFT_BEHIND:
+        (kit / name).unlink(missing_ok=True)
+    with (kit / CONSOLE).open("a", encoding="utf-8") as console:
+        subprocess.run(
+            ["bash", str(kit / "startup" / "start.sh")],
+            cwd=kit,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            check=True,
+        )
+
+
+def processes(folder: Path) -> list[psutil.Process]:
+    """FLARE's processes that run from a folder, and their children; watchdogs first.
+
+    An editor that has one of its files open is none.
+    """
+    found: dict[psutil.Process, bool] = {}  # process -> whether it is a watchdog
+    for process in psutil.process_iter():
+        words = _words(process)
+        inside = any(word.startswith(f"{folder}{os.sep}") for word in words)
+        watchdog = any(word.endswith(_WATCHDOG) for word in words)
+        if inside and (watchdog or any(word.startswith("nvflare.") for word in words)):
+            found[process] = watchdog
+    for process in list(found):
+        with suppress(psutil.NoSuchProcess):
+            for child in process.children(recursive=True):
+                found.setdefault(child, False)
+    return sorted(found, key=lambda process: not found[process])
+
+
+def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
+    """Whether any of them is a process of one of FLARE's modules, named by their last words."""
+    return any(word.endswith(modules) for process in services for word in _words(process))
+
+
+def end(folder: Path, patience: float = 3.0) -> None:
+    """End every process that runs from a folder; watchdogs first, for they start others again.
+
+    Args:
+        folder: See `processes`.
+        patience: Seconds that they have to end by themselves before they are killed.
+    """
+    left = processes(folder)
+    while left:
+        for how in (psutil.Process.terminate, psutil.Process.kill):
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    how(process)
+            _, left = psutil.wait_procs(left, timeout=patience)
+        left = processes(folder)  # whoever was started meanwhile
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """The words of its command; none where it has ended or is not ours to look at."""
+    with suppress(psutil.Error):
+        return list(process.cmdline())
+    return []
+
+
+def free_port() -> int:
+    """A port that nobody has.
+
+    Raises:
+        PortError: A hundred in a row are taken.
+    """
+    # From the system's randomness: Keras seeds Python's, alike in all processes.
+    for port in SystemRandom().sample(LASTING, 100):
+        with suppress(PortError):
+            check_free(port)
+            return port
+    raise PortError(f"a free port is needed; none was found from {LASTING[0]} to {LASTING[-1]}.")
+
+
+def check_free(port: int) -> None:
+    """Make sure that a server could listen on a port.
+
+    Two FLARE servers on one port would both start, and each get some of the other's sites.
+
+    Raises:
+        PortError: Somebody has it; the message names the process where this user may know it.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("", port))
+        except PermissionError as error:
+            raise PortError(
+                f"the server needs port {port}, which this user may not listen on. Prepare with "
+                "another --port, of 1024 or more."
+            ) from error
+        except OSError as error:
+            raise PortError(
+                f"the server needs port {port}; {_holder(port)} has it ({error.strerror}). End "
+                "that process, or prepare with another --port."
+            ) from error
+
+
+def listens(host: str, port: int) -> bool:
+    """Whether somebody listens on a port."""
+    with suppress(OSError):
+        socket.create_connection((host, port), timeout=1.0).close()
+        return True
+    return False
+
+
+def _holder(port: int) -> str:
+    with suppress(psutil.Error):
+        for connection in psutil.net_connections(kind="inet"):
+            here = connection.laddr and connection.laddr.port == port
+            if here and connection.status == psutil.CONN_LISTEN and connection.pid:
+                words = psutil.Process(connection.pid).cmdline()
+                return f"process {connection.pid} ({' '.join(words)[:100]})"
+    return "another process"

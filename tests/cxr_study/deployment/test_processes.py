@@ -1,0 +1,138 @@
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from cxr_study.deployment import processes
+from cxr_study.deployment.processes import PortError, check_free, free_port, listens
+
+SLEEP = "import time; time.sleep(60)"
+WATCHDOG = """#!/usr/bin/env bash
+while true; do
+  {python} -c '{sleep}' nvflare.private.fed.app.client.worker_process -m {kit}/ &
+  wait $!
+done
+"""
+
+
+@pytest.fixture
+def kit(tmp_path):
+    """A startup kit whose watchdog starts a job's process again whenever it ends."""
+    kit = tmp_path / "system" / "site"
+    (kit / "startup").mkdir(parents=True)
+    watchdog = kit / "startup" / "sub_start.sh"
+    watchdog.write_text(WATCHDOG.format(python=sys.executable, sleep=SLEEP, kit=kit))
+    watchdog.chmod(0o755)
+    (kit / "startup" / "start.sh").write_text(f"echo started\n{watchdog} &\n")
+    yield kit
+    processes.end(tmp_path)
+
+
+def wait_for(count, folder):
+    deadline = time.monotonic() + 10
+    while len(found := processes.processes(folder)) != count and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(found) == count
+    return found
+
+
+class TestStart:
+    def test_a_service_outlives_the_session_that_started_it(self, kit, tmp_path):
+        processes.start(kit, os.environ)
+        for process in wait_for(2, tmp_path):
+            assert os.getsid(process.pid) != os.getsid(0)
+        assert (kit / processes.CONSOLE).read_text() == "started\n"
+
+    def test_what_would_keep_it_from_starting_is_removed(self, kit):
+        left = [kit / name for name in ("pid.fl", "daemon_pid.fl", "shutdown.fl", "log.txt")]
+        for file in left:
+            file.touch()
+        processes.start(kit, os.environ)
+        assert [file.name for file in left if file.exists()] == ["log.txt"]
+
+
+class TestProcesses:
+    def test_the_watchdog_comes_first_and_a_jobs_process_is_known(self, kit, tmp_path):
+        processes.start(kit, os.environ)
+        watchdog, job = wait_for(2, tmp_path)
+        assert "sub_start.sh" in " ".join(watchdog.cmdline()) and job.ppid() == watchdog.pid
+        while "nvflare" not in " ".join((job := processes.processes(tmp_path)[1]).cmdline()):
+            pass  # a fork that is not yet what it will be
+        assert processes.runs([watchdog, job], *processes.JOB)
+        assert not processes.runs([watchdog], *processes.JOB)
+        assert not processes.runs([watchdog, job], *processes.SERVER)
+        assert processes.processes(tmp_path / "sys") == []  # another folder
+
+    def test_a_program_that_looks_at_a_file_of_it_is_none(self, tmp_path):
+        command = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
+        with subprocess.Popen(command) as process:
+            try:
+                assert processes.processes(tmp_path) == []
+            finally:
+                process.kill()
+
+
+LAST_WORDS = f"""
+import signal, subprocess, sys
+def leave(*_):
+    subprocess.Popen([sys.executable, "-c", {SLEEP!r}, *sys.argv[1:]])
+    sys.exit()
+signal.signal(signal.SIGTERM, leave)
+{SLEEP}
+"""
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
+
+
+class TestEnd:
+    def test_nothing_is_started_again(self, kit, tmp_path):
+        processes.start(kit, os.environ)
+        found = wait_for(2, tmp_path)
+        processes.end(tmp_path)
+        assert processes.processes(tmp_path) == []
+        assert not any(map(psutil.Process.is_running, found))
+
+    @pytest.mark.parametrize("program", [STUBBORN, LAST_WORDS], ids=["stubborn", "last words"])
+    def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(
+        self, tmp_path, program
+    ):
+        command = [sys.executable, "-c", textwrap.dedent(program), "nvflare.x", f"{tmp_path}/site"]
+        with subprocess.Popen(command):
+            wait_for(1, tmp_path)
+            time.sleep(0.5)  # until it listens to signals
+            processes.end(tmp_path, patience=0.3)
+            assert processes.processes(tmp_path) == []
+
+    def test_where_nothing_runs_nothing_happens(self, tmp_path):
+        processes.end(tmp_path)
+
+
+class TestPorts:
+    def test_a_free_port_is_free(self):
+        check_free(free_port())
+
+    def test_who_has_a_port_is_named(self, taken, monkeypatch):
+        with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
+            check_free(taken)
+
+        def denied(**_):
+            raise psutil.AccessDenied
+
+        monkeypatch.setattr(psutil, "net_connections", denied)
+        with pytest.raises(PortError, match=f"needs port {taken}; another process has it"):
+            check_free(taken)
+
+    def test_a_port_that_this_user_may_not_have_is_no_others(self, monkeypatch):
+        def denied(*_):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(processes.socket.socket, "bind", denied)
+        with pytest.raises(PortError, match="needs port 80, which this user may not listen on"):
+            check_free(80)
+
+    def test_whether_somebody_listens_is_known(self, taken):
+        assert listens("localhost", taken)
+        assert not listens("localhost", free_port())

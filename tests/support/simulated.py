@@ -1,0 +1,231 @@
+"""Runs of the tiny study in FLARE's real simulator, and what they left."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import cached_property
+
+import numpy as np
+import psutil
+from filelock import FileLock
+
+import tiny_job
+from cxr_study.runs.run_events import read_events
+from cxr_study.runs.simulation import simulate
+from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
+from surgical_aggregation.checkpoints.checkpoint import load
+
+SITES = {
+    "north": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
+    "south": {"classes": ["Épanchement", "Edema", "Fracture"], "images": 24},
+    "west": {"classes": ["Fracture", "Support Devices"], "images": 16},
+}
+UNION = sorted({name for site in SITES.values() for name in site["classes"]})
+KNOBS = {"num_rounds": 3, "warmup_epochs": 1, "learning_rate": 0.05, "tracking": "none"}
+"""Of the run that others are compared with."""
+
+TWO = {
+    "north": {"classes": ["Edema", "Nodule/Mass"], "images": 24},
+    "south": {"classes": ["Edema", "Fracture"], "images": 16},
+}
+"""Sites of the runs that faults strike, and of the same undisturbed."""
+
+UNDISTURBED = {
+    "num_rounds": 5, "epochs": 2, "learning_rate": 0.01, "warmup_epochs": 2, "threads": 1,
+    "wait_seconds": 60, "tracking": "none",
+}  # fmt: skip
+"""Settings of these."""
+
+PERSONAL = {"job": "personalised", "strategy": "fedbn", "num_rounds": 2}
+"""Of the one in which every site has a head and batch normalisation of its own."""
+
+LOST = ("Communication error with client", "run_client_thread error")
+"""Another process took the port that FLARE had chosen."""
+
+
+class Run:
+    """What a run left.
+
+    Args:
+        folder: Its folder.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        self.server = server_folder(self.workspace)
+
+    @cached_property
+    def record(self):
+        """The server's events."""
+        return read_events(self.server)
+
+    def events(self, kind):
+        """Those of a kind."""
+        return [event for event in self.record if event["event"] == kind]
+
+    def refused(self, site):
+        """(task, round) -> reason, of what a site sent."""
+        own = [event for event in self.events("refused") if event["site"] == site]
+        return {(event["task"], event["round"]): event["reason"] for event in own}
+
+    @cached_property
+    def last(self):
+        """The model of the last round."""
+        return self.checkpoint("last")
+
+    @cached_property
+    def best(self):
+        """The best model."""
+        return self.checkpoint("best")
+
+    def checkpoint(self, name):
+        """The last or best model."""
+        return load(self.server / f"models/{name}.npz")
+
+    def own(self, site, name="best"):
+        """A site's own last or best model, where it has one."""
+        return load(checkpoint_folder(self.workspace, site) / f"site_{name}.npz")
+
+    def after(self, made):
+        """The model after so many rounds, where there was a plan of faults."""
+        return load(self.folder / "struck" / f"round-{made}.npz")
+
+    def trained(self, site, round_):
+        """What a site trained in a round, likewise."""
+        return load(self.folder / "struck" / f"{site}-{round_}.npz")
+
+    def measured(self):
+        """What the sites measured: site -> model -> metrics."""
+        return json.loads((self.server / "cross_site_val/cross_val_results.json").read_text())
+
+    def received(self, site):
+        """All bytes that a site's process received, where they were captured."""
+        return (self.folder / "received" / site).read_bytes()
+
+    def files(self, site):
+        """Path -> content, of a site's folder."""
+        found = (self.workspace / site).rglob("*")
+        return {path: path.read_bytes() for path in found if path.is_file()}
+
+    def log(self, party):
+        """The log of a site or of the server."""
+        return (self.workspace / party / "log.txt").read_text(encoding="utf-8")
+
+
+def run(
+    folder, sites, initial_body, *, job="surgical", capture=False, states=None, before=None,
+    site=tiny_job.NUMPY, plan=None, claims=None, permitted=None, per_site=None, **settings,
+):  # fmt: skip
+    """Run a training job to its end, untracked unless asked for; what it left.
+
+    Args:
+        folder: New folder.
+        sites: See `tiny_job.make`; likewise `site` and what follows it.
+        initial_body: Checkpoint to start from.
+        job: The job's name.
+        capture: Whether what the sites receive is kept.
+        states: See `simulate`.
+        before: Called with the run's folder when the job is in it.
+        settings: Of the job.
+    """
+    settings = {"tracking": "none", "warmup_epochs": 1, **settings}
+    made = tiny_job.make(
+        folder, sites, job=job, settings=settings, per_site=per_site, site=site, plan=plan,
+        claims=claims, permitted=permitted,
+    )  # fmt: skip
+    environment = {"CXR_INITIAL_BODY": str(initial_body)}
+    if capture:
+        (folder / "received").mkdir()
+        environment["CAPTURE_FOLDER"] = str(folder / "received")
+    if before:
+        before(folder)
+    simulate(made, folder / "workspace", list(sites), environment=environment, states=states)
+    return Run(folder)
+
+
+def undisturbed_run(tmp_path_factory, name, **settings):
+    """The run that faults strike, without them: made once, whichever worker asks first."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    folder, done = shared / name, shared / f"{name}.done"
+    with FileLock(shared / f"{name}.lock"):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            body = tiny_job.initial_body(folder / "body.npz")
+            run(folder / "run", TWO, body, plan=(), **{**UNDISTURBED, **settings})
+            done.touch()
+    return Run(folder / "run")
+
+
+def plain(job, folder, sites, **variables):
+    """FLARE's simulator as a user starts it, for jobs that train nothing; always stopped.
+
+    A run is made anew where FLARE loses a site at the start. What the sites receive is captured.
+    """
+    (folder / "received").mkdir(parents=True)
+    environment = {"CAPTURE_FOLDER": str(folder / "received"), **variables}
+    for _ in range(3):
+        shutil.rmtree(folder / "workspace", ignore_errors=True)
+        code = _plain(job, folder, sites, {**os.environ, **environment})
+        if code is not None:
+            break
+    assert code == 0, (folder / "workspace.log").read_text()
+    return Run(folder)
+
+
+def _plain(job, folder, sites, environment):
+    """The simulator's exit code; None where it has lost a site."""
+    log = folder / "workspace.log"
+    command = [
+        sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator", str(job),
+        "-w", str(folder / "workspace"), "-c", ",".join(sites), "-t", str(len(sites)),
+    ]  # fmt: skip
+    with log.open("w") as output:
+        process = psutil.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
+    family = set()
+    try:
+        deadline = time.monotonic() + 240
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(psutil.NoSuchProcess):
+                family |= set(process.children(recursive=True))
+            if any(said in log.read_text() for said in LOST):
+                return None
+            time.sleep(0.3)
+        assert process.poll() is not None, log.read_text()
+        return process.returncode
+    finally:
+        for member in [*family, process]:  # a site leads a process group of its own
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        process.wait()
+
+
+def processes(folder):
+    """Processes of FLARE's simulator that work in a folder."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def same(one, other):
+    """Whether two models are equal to the last bit."""
+    return one.variables.keys() == other.variables.keys() and all(
+        value.tobytes() == other.variables[name].tobytes() for name, value in one.variables.items()
+    )
+
+
+def distance(one, other):
+    """Relative L2 distance of two models' common variables."""
+    names = sorted(one.variables.keys() & other.variables.keys())
+    ours, theirs = (
+        np.concatenate([model.variables[name].ravel() for name in names]) for model in (one, other)
+    )
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(theirs))
