@@ -1,5 +1,4 @@
 import pytest
-
 from cxr_study.data.images.image_limit import allowed
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,7 @@ class TestLabels:
         for name in ("Mass", "Nodule"):
             np.testing.assert_array_equal(merged[name], [NAN, NEGATIVE, NAN, BLANK, NAN])
 
-    @pytest.mark.parametrize("blank", label_policy.BLANK_POLICIES)
+    @pytest.mark.parametrize("blank", get_args(label_policy.Blank))
     @given(st.lists(st.sampled_from([POSITIVE, NEGATIVE, BLANK, NAN]), min_size=2, max_size=2))
     def test_blanks_may_be_decided_before_or_after_a_merge(self, blank, labels):
         read = table({"Rib": labels[:1], "X": labels[1:]})

@@ -6,7 +6,7 @@ import pytest
 from cxr_study.data.labels.class_sets import ClassSetError, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.readers.official_files import DiscoveryError
-from cxr_study.data.sites.nih_partition import StudyError, write_nih_study
+from cxr_study.data.sites.partition import StudyError, write_nih_study
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 
