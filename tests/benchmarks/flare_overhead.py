@@ -20,7 +20,7 @@ from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.partition import decisions, write_sites
 from cxr_study.data.sites.site_file import read_site_file, write_site_file
 from cxr_study.jobs import job_folder, job_templates
-from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulated_run import prepare
 from cxr_study.runs.simulation import simulate

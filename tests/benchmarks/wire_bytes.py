@@ -21,7 +21,7 @@ from nvflare.private.fed.utils.fed_utils import fobs_initialize
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import Row
-from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.phantom.demo_data import embedded_initial_body
 from cxr_study.runs.simulation import simulate
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.server.access.select_head import SelectHead

@@ -13,9 +13,12 @@ from cxr_study.phantom.drawing.canvas import (
 )
 from cxr_study.phantom.drawing.chest import (
     Chest,
+    distance_from,
+    draw_lines,
     lung_border,
+    sides,
+    spot,
 )
-from cxr_study.phantom.drawing.placement import distance_from, draw_lines, sides, spot
 
 
 def atelectasis(chest: Chest, rng: np.random.Generator) -> np.ndarray:
