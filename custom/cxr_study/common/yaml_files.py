@@ -27,7 +27,7 @@ _NEEDS = {
     "tuple_type": "a list with one entry or more",
     "too_short": "a list with one entry or more",
     "dict_type": "lines 'key: value'",
-    "model_type": "lines 'key: value'",
+    "dataclass_type": "lines 'key: value'",
     "literal_error": "{expected}",
     "greater_than_equal": "a number of {ge} or more",
 }
@@ -146,11 +146,11 @@ def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError
     try:
         return model.model_validate(values, context=path)
     except ValidationError as problem:
-        raise error(f"{path}: {_said(problem, values)}") from None
+        raise error(f"{path}: {said(problem, values)}") from None
 
 
-def _said(problem: ValidationError, values: object) -> str:
-    """Say what is wrong first: where, what it needs, what it has."""
+def said(problem: ValidationError, values: object) -> str:
+    """Say what is wrong first with some values: where, what it needs, what it has."""
     first = problem.errors()[0]
     place, got, context = "", first["input"], first.get("ctx", {})
     for part in first["loc"]:
@@ -168,7 +168,8 @@ def _said(problem: ValidationError, values: object) -> str:
     elif error is not None:
         return f"{place}: {error}".removeprefix(": ")
     else:
-        need = _NEEDS.get(first["type"], first["msg"]).format(**context).replace("'", "")
+        told = {key: str(value).replace("'", "") for key, value in context.items()}
+        need = _NEEDS.get(first["type"], first["msg"]).format(**told)
     return f"{place} needs {need}; got {got!r}."
 
 
