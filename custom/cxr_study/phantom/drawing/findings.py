@@ -12,7 +12,7 @@ from cxr_study.phantom.drawing.anatomy import Anatomy, Shown
 from cxr_study.phantom.drawing.canvas import per_picture
 from cxr_study.phantom.drawing.chest import Chest
 
-Painter = Callable[[Chest, np.random.Generator], np.ndarray]
+Painter = Callable[[Chest], np.ndarray]
 
 _FAINTEST, _PLAINEST = 0.7, 1.4  # density of a finding, as a multiple of what its painter gives
 _REPLACING = ("Hernia", "Pleural Effusion")  # hide what lies beneath, which they can do only once
@@ -115,4 +115,4 @@ def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
             strength = _FAINTEST + (_PLAINEST - _FAINTEST) * per_picture(finding.visibility)
             if name in _REPLACING:
                 strength = np.minimum(strength, 1)
-            chest.density[finding.rows] += strength * painter(chest.take(finding.rows), finding.rng)
+            chest.density[finding.rows] += strength * painter(chest.take(finding.rows, finding.rng))
