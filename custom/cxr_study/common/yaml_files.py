@@ -23,10 +23,13 @@ from cxr_study.common.spelling import nearest
 _NEEDS = {
     "string_type": "a text (in quotes where it is a number)",
     "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
     "list_type": "a list with one entry or more",
     "tuple_type": "a list with one entry or more",
     "too_short": "a list with one entry or more",
     "dict_type": "lines 'key: value'",
+    "model_type": "lines 'key: value'",
     "dataclass_type": "lines 'key: value'",
     "literal_error": "{expected}",
     "greater_than_equal": "a number of {ge} or more",
@@ -68,7 +71,8 @@ Model = TypeVar("Model", bound=BaseModel)
 def _target(value: object, info: ValidationInfo) -> Path:
     if not isinstance(value, str):
         raise NeedError("a path")
-    return Path(os.path.normpath(info.context.parent / Path(value).expanduser()))
+    file: Any = info.context
+    return Path(os.path.normpath(file.parent / Path(value).expanduser()))
 
 
 def _file(value: object, info: ValidationInfo) -> Path:
@@ -169,7 +173,8 @@ def said(problem: ValidationError, values: object) -> str:
         return f"{place}: {error}".removeprefix(": ")
     else:
         told = {key: str(value).replace("'", "") for key, value in context.items()}
-        need = _NEEDS.get(first["type"], first["msg"]).format(**told)
+        known = _NEEDS.get(first["type"])
+        need = known.format(**told) if known else first["msg"].removeprefix("Input should be ")
     return f"{place} needs {need}; got {got!r}."
 
 

@@ -61,11 +61,12 @@ def read(csv: Path) -> pd.DataFrame:
     optional = [name for name in _OPTIONAL if name in header]
     columns = read_columns(csv, [_IMAGE, "patient", *optional, *names])
     columns.require_unique("image", _image)
+    described: dict[str, Any] = {name: columns.decode(name, _OPTIONAL[name]) for name in optional}
     return assemble(
         {names[name]: columns.decode(name, cell_values.label) for name in names},
         image=columns.decode("image", _image),
         patient=columns.decode("patient", cell_values.filled),
-        **{"view": "frontal"} | {name: columns.decode(name, _OPTIONAL[name]) for name in optional},
+        **{"view": "frontal"} | described,
     )
 
 

@@ -203,9 +203,10 @@ def write_site_file(
         decisions: The other keys, such as `classes`, as they are to stand in the file; None to
             leave a key out.
     """
+    folder = Path(path).parent
 
     def relative(target: Path | None) -> str | None:
-        return target and Path(os.path.relpath(target, Path(path).parent)).as_posix()
+        return None if target is None else Path(os.path.relpath(target, folder)).as_posix()
 
     several = [labels] if isinstance(labels, Path) else list(labels)
     keys = {
