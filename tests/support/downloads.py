@@ -77,6 +77,20 @@ def nih_row(image, patient, view, sex, age, *present):
     return [image, patient, view, sex, age, *(float(name in present) for name in NIH_CLASSES)]
 
 
+def chexpert_row(image, view, sex, age, **labels):
+    patient = f"patient0000{image[0]}"
+    return [f"{PATIENTS}{image}.jpg", patient, view, sex, age, *labelled(-2, **labels)]
+
+
+def mimic_row(patient, image, view, **labels):
+    path = f"files/p10/p1{patient}/s{image}.jpg"
+    return [path, f"1{patient}", view, "", NAN, *labelled(-2, **labels)]
+
+
+EDEMA = {"Edema": 1, "Consolidation": -1, "Pleural_Effusion": 0}
+DEVICE = {"Pneumothorax": 0, "Support_Devices": 1}
+FRACTURED = {"Cardiomegaly": -1, "Lung_Opacity": 1, "Fracture": 1}
+
 OFFICIAL = {
     "nih": Official(
         "nih",
@@ -111,30 +125,11 @@ OFFICIAL = {
             f"{PATIENTS}2/study2/view2_lateral.jpg,Male,87,Lateral,,,,-1.0,1.0,,,,,,,,,1.0,,\n",
         ),
         [
-            [
-                f"{PATIENTS}1/study1/view1_frontal.jpg",
-                "patient00001",
-                "AP",
-                "F",
-                68,
-                *labelled(-2, Pneumothorax=0, Support_Devices=1),
-            ],
-            [
-                f"{PATIENTS}2/study2/view1_frontal.jpg",
-                "patient00002",
-                "frontal",
-                "M",
-                87,
-                *labelled(-2, Cardiomegaly=-1, Lung_Opacity=1, Fracture=1),
-            ],
-            [
-                f"{PATIENTS}2/study2/view2_lateral.jpg",
-                "patient00002",
-                "lateral",
-                "M",
-                87,
-                *labelled(-2, Cardiomegaly=-1, Lung_Opacity=1, Fracture=1),
-            ],
+            chexpert_row(
+                "1/study1/view1_frontal", "AP", "F", 68, Pneumothorax=0, Support_Devices=1
+            ),
+            chexpert_row("2/study2/view1_frontal", "frontal", "M", 87, **FRACTURED),
+            chexpert_row("2/study2/view2_lateral", "lateral", "M", 87, **FRACTURED),
         ],
         CHEXPERT_CLASSES,
         unread("No Finding", "note"),
@@ -151,15 +146,15 @@ OFFICIAL = {
             "174b-2,10000764,57375967,LL,3056\n",
         ),
         [
-            ["files/p10/p10000032/s50414267/02aa-1.jpg", "10000032", "PA", "", NAN, *labelled(-2)],
-            [
-                "files/p10/p10000764/s57375967/174b-2.jpg",
-                "10000764",
+            mimic_row("0000032", "50414267/02aa-1", "PA"),
+            mimic_row(
+                "0000764",
+                "57375967/174b-2",
                 "lateral",
-                "",
-                NAN,
-                *labelled(-2, Edema=1, Consolidation=-1, Pleural_Effusion=0),
-            ],
+                Edema=1,
+                Consolidation=-1,
+                Pleural_Effusion=0,
+            ),
         ],
         CHEXPERT_CLASSES,
         {

@@ -46,16 +46,14 @@ class TestStudy:
         ]
         assert [len(table) for table in tables] == [60, 60]
 
-    def test_it_is_written_once_and_says_where(self, capsys):
+    def test_it_is_written_once_and_says_where(self, capsys, tmp_path):
         study = demo_data.embedded_study()
+        assert study.root.parent == tmp_path / "cache"
         assert f"writing the phantom study to {study.root}" in capsys.readouterr().err
         written = (study.sites / "nih.yaml").stat().st_mtime_ns
         assert demo_data.embedded_study() == study
         assert capsys.readouterr().err == ""
         assert (study.sites / "nih.yaml").stat().st_mtime_ns == written
-
-    def test_it_lies_in_the_cache(self, tmp_path):
-        assert demo_data.embedded_study().root.parent == tmp_path / "cache"
 
     def test_another_seed_draws_other_patients_and_leaves_the_first_study_alone(self):
         studies = [demo_data.embedded_study(), demo_data.embedded_study(seed=1)]
@@ -87,14 +85,10 @@ class TestInitialBody:
         assert path.read_text() == "body"
         said = capfd.readouterr().err
         assert f"source pictures to {path}" in said and "epoch 1" in said
+        assert not demo_data._study().root.exists()  # no phantom is needed
         path.write_text("kept")
         assert demo_data.embedded_initial_body().read_text() == "kept"
         assert capfd.readouterr().err == ""
-
-    def test_it_needs_no_phantom(self, pretraining):
-        pretraining("pathlib.Path(sys.argv[1]).write_text('body')")
-        demo_data.embedded_initial_body()
-        assert not demo_data._study().root.exists()
 
     def test_failed_training_is_told_with_its_last_lines(self, pretraining):
         pretraining("print('early', *range(9), sep='\\n'); sys.exit('no space left')")

@@ -20,15 +20,11 @@ def tree(tmp_path):
     return make
 
 
-def test_a_file_lies_where_its_path_says(tree, tmp_path):
+def test_a_file_lies_where_its_path_says_and_is_looked_for_nowhere_else(tree, tmp_path):
     files = tree("a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg")
+    tree("copy/a.png", "other/a.png")
     images = ["a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg"]
     assert locate(tmp_path, images) == files
-
-
-def test_the_stated_place_comes_before_all_others(tree, tmp_path):
-    there, _, deep = tree("a.png", "copy/a.png", "images/b.png")
-    assert locate(tmp_path, ["a.png", "b.png"]) == [there, deep]
 
 
 def test_where_only_the_whole_path_identifies_nothing_is_looked_for(tree, tmp_path):
@@ -90,11 +86,6 @@ def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
     with pytest.raises(ImageError, match="one file needs to be a below") as error:
         locate(tmp_path, ["a.png"])
     assert f"both {first} and {second} could be" in str(error.value)
-
-
-def test_two_files_for_an_image_nobody_looks_for_do_not_matter(tree, tmp_path):
-    *_, c = tree("224/a.png", "512/a.png", "224/c.png")
-    assert locate(tmp_path, ["c.png"]) == [c]
 
 
 def test_links_are_followed(tree, tmp_path):
