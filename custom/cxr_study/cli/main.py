@@ -120,7 +120,7 @@ def real(
     study = _study(job, out, REAL_SITES, data / "sites", initial_body, preset, knobs)
     for folder, mark in rooms.items():
         make_room(folder, force, mark)
-    from cxr_study.data.sites.nih_partition import write_nih_study
+    from cxr_study.data.sites.partition import write_nih_study
 
     write_nih_study(nih, data, seed=seed)
     run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)

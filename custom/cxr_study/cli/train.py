@@ -58,7 +58,7 @@ def train(
     runs = list(_runs(method, _names(sites), out, preset, knobs or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
     from cxr_study.common import progress
-    from cxr_study.phantom.cached_phantom import embedded_study
+    from cxr_study.phantom.demo_data import embedded_study
     from cxr_study.runs.simulated_run import prepare
 
     folder = site_files or embedded_study().sites

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.phantom.demo_data import embedded_initial_body
 from surgical_aggregation.server.models.model_files import InitialBody
 
 

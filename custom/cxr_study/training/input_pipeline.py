@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from cxr_study.data.images.image_rows import ImageRows
+from cxr_study.data.images.labelled_images import ImageRows
 from cxr_study.training.augmentation import augment
 from cxr_study.training.augmentation_ranges import Amplitudes, amplitudes
 

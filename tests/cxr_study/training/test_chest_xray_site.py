@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.phantom import cached_phantom
+from cxr_study.phantom import demo_data
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context
@@ -186,7 +186,7 @@ class TestSiteFile:
     def test_without_a_folder_the_site_must_be_the_embedded_studys(self, phantom, monkeypatch):
         monkeypatch.setattr(
             "cxr_study.training.chest_xray_site.embedded_study",
-            lambda: cached_phantom.EmbeddedStudy(phantom),
+            lambda: demo_data.EmbeddedStudy(phantom),
         )
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (

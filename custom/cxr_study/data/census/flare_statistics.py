@@ -12,7 +12,7 @@ from cxr_study.data.census.flare_counts import DATASET, to_counts
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.cached_phantom import embedded_study
+from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.reports.audit.write import take_shared
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError

@@ -19,7 +19,7 @@ from cxr_study.evaluation.summary import (
     Summary,
 )
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.cached_phantom import embedded_study
+from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.reports.run import examples
 from cxr_study.reports.run.render import write_report
 from cxr_study.runs import results

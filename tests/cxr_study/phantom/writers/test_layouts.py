@@ -2,11 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
-from cxr_study.data.readers import chexpert
-from cxr_study.phantom.patients.cohort import sample_cohort
-from cxr_study.phantom.writers.chexpert_layout import write_labels
-from cxr_study.phantom.writers.reports import read_reports
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
+from cxr_study.data.readers import chexpert, nih
+from cxr_study.phantom.patients.cohort import read_reports, sample_cohort
+from cxr_study.phantom.writers.layouts import write_chexpert, write_csv, write_nih
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def reports(cohort):
 
 @pytest.fixture
 def layout(tmp_path, cohort, reports):
-    return write_labels(tmp_path, cohort, reports)
+    return write_chexpert(tmp_path, cohort, reports)
 
 
 def test_the_csv_has_the_official_name_header_and_cells(layout):
@@ -68,3 +67,47 @@ def test_the_reader_gets_the_reports_back(layout, cohort, reports):
         assert (table[column] == cohort.images[column]).all()
     for name in CHEXPERT_CLASSES:
         np.testing.assert_array_equal(table[name], reports[name])
+
+
+def test_compressed_csv_is_the_same_bytes_every_time(tmp_path, monkeypatch):
+    table = pd.DataFrame({"a": [1]})
+    for folder, now in (("one", 1e9), ("two", 2e9)):
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        write_csv(table, tmp_path / folder / "a.csv.gz")
+    one, two = ((tmp_path / folder / "a.csv.gz").read_bytes() for folder in ("one", "two"))
+    assert one == two and one.startswith(b"\x1f\x8b")
+    assert pd.read_csv(tmp_path / "one" / "a.csv.gz").equals(table)
+
+
+@pytest.fixture
+def nih_cohort():
+    return sample_cohort("nih", 200, np.random.default_rng(0))
+
+
+@pytest.fixture
+def nih_layout(tmp_path, nih_cohort):
+    return write_nih(tmp_path, nih_cohort, size=32)
+
+
+def test_the_csv_of_nih_has_the_official_name_header_and_spellings(nih_layout):
+    assert nih_layout.labels.name == "Data_Entry_2017_v2020.csv"
+    assert nih_layout.labels.read_text().splitlines()[0] == (
+        "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,"
+        "View Position,OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]"
+    )
+    cells = pd.read_csv(nih_layout.labels)
+    assert cells.shape == (200, 11)
+    assert cells["Image Index"][0] == "00000001_000.png"
+    found = set("|".join(cells["Finding Labels"]).split("|"))
+    assert {"Effusion", "Pleural_Thickening", "No Finding"} <= found
+    assert not {"Pleural Effusion", "Pleural Thickening", "Support Devices"} & found
+
+
+def test_the_reader_of_nih_gets_the_cohort_back(nih_layout, nih_cohort):
+    table = nih.read(nih_layout.labels)
+    assert table["image"].tolist() == nih_layout.names
+    assert (table["patient"].astype(int) == nih_cohort.images["person"] + 1).all()
+    for column in ("view", "sex", "age"):
+        assert (table[column] == nih_cohort.images[column]).all()
+    present = nih_cohort.present[:, [UNION_CLASSES.index(name) for name in NIH_CLASSES]]
+    np.testing.assert_array_equal(table[list(NIH_CLASSES)], present)
