@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.failure import explain

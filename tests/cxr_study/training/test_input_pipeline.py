@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.training.augmentation_ranges import AugmentationError
+from cxr_study.training.augmentation import AugmentationError
 from cxr_study.training.input_pipeline import dataset
 
 MEAN, SD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
