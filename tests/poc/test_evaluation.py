@@ -5,7 +5,7 @@ The job was trained by installed code; the evaluation carries its own.
 
 import pytest
 
-from cxr_study.reports.run.federated_evaluation import read
+from cxr_study.reports.run.cross_site_results import read
 
 
 @pytest.fixture(scope="module")

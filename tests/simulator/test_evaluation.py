@@ -6,7 +6,7 @@ import pytest
 
 import plain_simulator
 import tiny_job
-from cxr_study.reports.run.federated_evaluation import read
+from cxr_study.reports.run.cross_site_results import read
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulator_folders import server_folder
 from secrecy import forms

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from cxr_study.reports.run.federated_evaluation import RESULTS_FILE
+from cxr_study.reports.run.cross_site_results import RESULTS_FILE
 from secrecy import forms
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire

@@ -8,6 +8,7 @@ from typing import Literal
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.reports.page import numbers
 
 CHANCE = 0.5
 """AUROC of a model that guesses."""
@@ -35,19 +36,7 @@ def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
     """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
     if row is None or row.auroc is None:
         return "not defined"
-    if row.low is None or row.high is None:
-        return f"{row.auroc:.{decimals}f}"
-    return f"{row.auroc:.{decimals}f} ({row.low:.{decimals}f}\u2013{row.high:.{decimals}f})"
-
-
-def duration(seconds: float) -> str:
-    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    return numbers.interval(row.auroc, row.low, row.high, decimals, to="\N{EN DASH}")
 
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:

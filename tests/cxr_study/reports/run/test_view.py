@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from cxr_study.evaluation.summary import Refusal, Round, SiteData
+from cxr_study.evaluation.summary import Refusal, Round
 from cxr_study.reports.run import view
 
 
@@ -139,13 +139,6 @@ class TestTime:
     def test_rest_is_never_negative(self, summary):
         assert view.shares(dataclasses.replace(summary, wall_seconds=50.0))[2].seconds == 0
 
-    @pytest.mark.parametrize(
-        ("seconds", "text"),
-        [(0.04, "0.0 s"), (59.9, "59.9 s"), (123.4, "2 min 03 s"), (7260, "2 h 01 min")],
-    )
-    def test_durations_are_written_for_people(self, seconds, text):
-        assert view.duration(seconds) == text
-
 
 class TestTaught:
     def test_classes_of_most_sites_come_first(self, summary):
@@ -155,8 +148,3 @@ class TestTaught:
     def test_sites_of_an_earlier_run_follow_those_of_this_run(self, summary):
         grown = dataclasses.replace(summary, taught_by={"Edema": ("gone", "nih")})
         assert view.teachers(grown) == ["nih", "chexpert", "gone"]
-
-
-def test_site_data_totals_its_splits(summary):
-    site: SiteData = summary.sites["nih"]
-    assert (site.images.total, site.patients.total) == (1000, 499)

@@ -1,4 +1,4 @@
-"""The report of a finished run: its models on every site's test split."""
+"""Evaluates a finished run on every site's test split, and writes its report."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from cxr_study.evaluation.summary import (
 )
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.cached_phantom import embedded_study
-from cxr_study.reports.run import examples
-from cxr_study.reports.run.render import write_report
+from cxr_study.reports.run.example_pictures import choose
+from cxr_study.reports.run.page import write_report
 from cxr_study.runs import results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
@@ -77,7 +77,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             tests += rows
             means += row_means
             if name == "global":
-                pictures += examples.choose(split, probabilities, union)
+                pictures += choose(split, probabilities, union)
     phantom = run.site_files is None
     summary = Summary(
         title=title,
