@@ -12,7 +12,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.reports.study import page as pages
 from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.claims import judge
-from cxr_study.studies.analysis.patient_intervals import PatientIntervals
+from cxr_study.studies.analysis.patient_intervals import patient_intervals
 from cxr_study.studies.analysis.significance import significance
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.analysis.subgroups import subgroups
@@ -56,7 +56,7 @@ def two_sites(tmp_path_factory):
     return Analysis(
         results,
         significance(results),
-        PatientIntervals(*(pd.DataFrame(columns=["group"]) for _ in range(3))),
+        patient_intervals(results, resamples=2),
         pd.DataFrame(),
         subgroups(results),
         judge(CLAIMS, results),

@@ -1,7 +1,7 @@
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.tables import Column
+from cxr_study.reports.study.tables.layouts import Column
 from cxr_study.studies.papers.published_results import AVERAGE, Place
 from study_tables import NIH, SURGICAL, mean, published, table
 
@@ -162,14 +162,3 @@ class TestBest:
             rows=(SURGICAL, VANILLA, Row("complete", "fedbn+")),
         )
         assert [line.cells[0].best for line in made.lines] == [True, False, False]
-
-
-def test_headings_that_neighbours_share_are_spans():
-    columns = [
-        Column("a", "nih", ("2",), over="X"),
-        Column("b", "nih", ("2",), over="X"),
-        Column("c", "nih", ("2",)),
-        Column("d", "nih", ("2",), over="X"),
-    ]
-    assert table(mean(0.8), columns=columns).spans == (("X", 2), ("", 1), ("X", 1))
-    assert table(mean(0.8)).spans == ()

@@ -5,7 +5,7 @@ import pytest
 import study_runs
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.study_tables import tables
+from cxr_study.reports.study.tables.tables import tables
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.papers.published_results import Place
 from cxr_study.studies.plan.study_file import read_study
