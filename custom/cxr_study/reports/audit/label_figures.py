@@ -61,7 +61,7 @@ def labels(census: Census, name: str) -> str:
             shares = np.array(images) / max(1, census.total.images)
             some = np.flatnonzero(images)
             if some.size:
-                looks = {"linewidth": 0.0, "label": cell} | _FILLS[cell]
+                looks: dict[str, Any] = {"linewidth": 0.0, "label": cell} | _FILLS[cell]
                 axes.barh(some, shares[some], 0.72, left=left[some], **looks)
             left += shares
         axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))

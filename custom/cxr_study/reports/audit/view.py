@@ -1,6 +1,6 @@
 """What an audit says: headlines and rows, in words and numbers, without HTML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cxr_study.common.wording import FEW_IMAGES, counted
 from cxr_study.data.census.across_sites import Across
@@ -80,7 +80,7 @@ def outcomes_in_use(census: Census) -> list[str]:
     return _in_use(OUTCOMES, [entry.labels for entry in census.classes.values()])
 
 
-def _in_use(kinds: Sequence[str], counts: Sequence[Mapping[str, int]]) -> list[str]:
+def _in_use(kinds: Iterable[str], counts: Sequence[Mapping[str, int]]) -> list[str]:
     used = {"positive", "negative"} | {kind for each in counts for kind in kinds if each[kind]}
     return [kind for kind in kinds if kind in used]
 

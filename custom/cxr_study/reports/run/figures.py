@@ -146,7 +146,7 @@ def _curves(
     ends = []
     looks = site_styles(len(lines))
     for (site, values), (colour, marker) in zip(lines.items(), looks, strict=True):
-        marked = {"marker": marker if few else None, "markersize": 3.6}
+        marked: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
         axes.plot(rounds, values, color=colour, linewidth=1.1, **marked)
         ends.append((short(site, 16), values, colour, "normal"))
     axes.plot(rounds, mean, color=INK, linewidth=2.4, marker="." if few else None)
@@ -173,7 +173,7 @@ def _name_ends(axes: Axes, ends: Sequence[tuple[str, list[float], str, str]]) ->
     places = _apart([end[0] for end in found], gap=0.068)
     beyond: dict[str, Any] = {"transform": axes.transAxes}
     for (at, name, colour, weight), place in zip(found, places, strict=True):
-        leader = {"color": colour, "linewidth": 0.7, "clip_on": False}
+        leader: dict[str, Any] = {"color": colour, "linewidth": 0.7, "clip_on": False}
         axes.plot([1.005, 1.035], [at, place], **leader, **beyond)
         axes.text(1.045, place, name, color=colour, fontweight=weight, va="center", **beyond)
 
@@ -208,8 +208,10 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
     marker, inside = "s" if own else "o" if row.held else "D", "white" if own else colour
-    looks = {"color": colour, "markerfacecolor": inside, "markersize": 4.2, "clip_on": False}
-    axes.plot([row.auroc], [y], marker, **looks)
+    axes.plot(
+        [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
+        clip_on=False,
+    )  # fmt: skip
 
 
 def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:

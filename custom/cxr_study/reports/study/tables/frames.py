@@ -5,7 +5,8 @@ Each is a frame of texts: its index says what a line is of, its columns are the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -26,18 +27,16 @@ def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
     """
     chosen = found[(found["pairing"] == pairing) & (found["group"] == "all")]
     named = chosen.rename(columns={"low": "difference_low", "high": "difference_high"})
-    return _frame(
-        named.assign(setting=chosen["setting"].replace("", "all")),
-        against="against",
-        **{
-            "pairs": chosen["pairs"].map(str),
-            "difference": _intervals(named, "difference", signed=True),
-            "test": chosen["by"],
-            "p": chosen["p"].map(_p),
-            "Holm": chosen["holm"].map(_p),
-            "": chosen["mark"],
-        },
-    )
+    numbers = {
+        "pairs": chosen["pairs"].map(str),
+        "difference": _intervals(named, "difference", signed=True),
+        "test": chosen["by"],
+        "p": chosen["p"].map(_p),
+        "Holm": chosen["holm"].map(_p),
+        "": chosen["mark"],
+    }
+    named["setting"] = named["setting"].replace("", "all")
+    return _frame(named, numbers, against="against")
 
 
 def by_class_kind(results: StudyResults) -> pd.DataFrame:
@@ -46,14 +45,14 @@ def by_class_kind(results: StudyResults) -> pd.DataFrame:
     shared, unique = (told[told["group"] == group] for group in ("shared", "unique"))
     both = shared.merge(unique, on=_MODEL, suffixes=("", "_unique"))
     gap = (both["auroc"] - both["auroc_unique"]).map(lambda value: figure(value, signed=True))
-    return _frame(both, shared=both["told"], unique=both["told_unique"], gap=gap)
+    return _frame(both, {"shared": both["told"], "unique": both["told_unique"], "gap": gap})
 
 
 def measured(results: StudyResults) -> pd.DataFrame:
     """Every metric over all classes."""
     chosen = results.seeds[results.seeds["group"] == "all"]
     metrics = ("auroc", "auprc", "bce", "ece")
-    return _frame(chosen, **{name.upper(): _intervals(chosen, name) for name in metrics})
+    return _frame(chosen, {name.upper(): _intervals(chosen, name) for name in metrics})
 
 
 def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
@@ -62,17 +61,14 @@ def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
     Args:
         found: As `subgroups.over_seeds` gives it, not empty.
     """
-    return _frame(
-        found,
-        more={"by": found["kind"], "subgroup": found["subgroup"]},
-        images=found["images"].map("{:.0f}".format),
-        patients=found["patients"].map("{:.0f}".format),
-        **{
-            "same classes": _intervals(found, "compared_auroc"),
-            "all classes": _intervals(found, "auroc"),
-            "classes with few": found["few"].map("{:.0f}".format),
-        },
-    )
+    numbers = {
+        "images": found["images"].map("{:.0f}".format),
+        "patients": found["patients"].map("{:.0f}".format),
+        "same classes": _intervals(found, "compared_auroc"),
+        "all classes": _intervals(found, "auroc"),
+        "classes with few": found["few"].map("{:.0f}".format),
+    }
+    return _frame(found, numbers, {"by": found["kind"], "subgroup": found["subgroup"]})
 
 
 def by_patient(found: pd.DataFrame) -> pd.DataFrame:
@@ -82,24 +78,20 @@ def by_patient(found: pd.DataFrame) -> pd.DataFrame:
         found: Its differences; those over all classes are shown.
     """
     chosen = found[found["group"] == "all"]
-    return _frame(
-        chosen,
-        against="against",
-        seed=chosen["seed"].map(str),
-        **{name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")},
-    )
+    metrics = {name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")}
+    return _frame(chosen, {"seed": chosen["seed"].map(str), **metrics}, against="against")
 
 
 def _frame(
     found: pd.DataFrame,
+    numbers: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
     against: str = "method",
-    more: dict[str, pd.Series] | None = None,
-    **numbers: Sequence[str] | pd.Series,
 ) -> pd.DataFrame:
     """Texts of numbers, with words that say which model was tested where."""
     pairs = zip(found["method"], found["strategy"], strict=True)
     rows = [Row(method, strategy) for method, strategy in pairs]
-    words = {
+    words: dict[str, Any] = {
         "setting": found["setting"],
         against: [row.title for row in rows],
         "strategy": [row.variant for row in rows],
@@ -107,7 +99,7 @@ def _frame(
         "on": found["test"].map(TESTS),
         **(more or {}),
     }
-    columns = {name: list(values) for name, values in (words | numbers).items()}
+    columns = {name: list(values) for name, values in {**words, **numbers}.items()}
     return pd.DataFrame(columns).set_index(list(words))
 
 

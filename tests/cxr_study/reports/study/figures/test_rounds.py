@@ -15,6 +15,7 @@ from cxr_study.reports.study.figures.rounds import (
     drift,
     results_of,
 )
+from drawn_texts import legend
 
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 REACHED = {("global", "nih"): {"Edema": 0.7}}
@@ -86,7 +87,7 @@ def test_the_legend_has_the_rows_that_are_drawn(made_up):
     for method in ("surgical", "vanilla"):
         made_up.finish(REACHED, method=method)
     figure, _ = drawn_with(made_up.results(), {("2", VANILLA): band([1], [1], [1])})
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Vanilla FL"]
+    assert legend(figure) == ["Vanilla FL"]
 
 
 def result(losses, best):
@@ -94,9 +95,7 @@ def result(losses, best):
 
 
 class TestConvergence:
-    def test_the_line_is_the_mean_over_seeds_as_far_as_all_have_come(
-        self, made_up, drawn, lines
-    ):
+    def test_the_line_is_the_mean_over_seeds_as_far_as_all_have_come(self, made_up, drawn, lines):
         made_up.finish(REACHED, seed=0, result=result((None, 0.5, 0.4, 0.3), 3))
         made_up.finish(REACHED, seed=1, result=result((None, 0.3, 0.2), 2))
         [axes] = drawn(convergence, made_up.results(), "c").axes
@@ -182,7 +181,7 @@ class TestDrift:
         made_up.finish(REACHED, method="centralised", result=similar())
         made_up.finish(REACHED, result=similar({}, {}))
         figure = drawn(drift, made_up.results(), "d")
-        assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Vanilla FL"]
+        assert legend(figure) == ["Vanilla FL"]
 
     def test_there_is_nothing_to_draw_where_no_row_has_a_line(self, made_up):
         made_up.finish(REACHED, result=similar({}, {}))
