@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
@@ -22,14 +21,6 @@ class Undefined:
     models: tuple[Model, ...]
     reason: str
     classes: tuple[ClassAuroc, ...]
-
-
-@dataclass(frozen=True)
-class Share:
-    """A part of the run's wall time, in seconds."""
-
-    name: Literal["training", "validation", "rest"]
-    seconds: float
 
 
 def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
@@ -203,12 +194,11 @@ def slowest(summary: Summary) -> list[tuple[float, float]]:
     return times
 
 
-def shares(summary: Summary) -> list[Share]:
-    """Split the wall time into training, validation and the rest."""
-    times = slowest(summary)
-    training, validation = sum(t for t, _ in times), sum(v for _, v in times)
+def shares(summary: Summary) -> dict[str, float]:
+    """Split the wall time, in seconds, into training, validation and the rest."""
+    training, validation = (sum(part) for part in zip((0.0, 0.0), *slowest(summary), strict=True))
     rest = max(0.0, summary.wall_seconds - training - validation)
-    return [Share("training", training), Share("validation", validation), Share("rest", rest)]
+    return {"training": training, "validation": validation, "rest": rest}
 
 
 def axis_start(summary: Summary) -> float:
