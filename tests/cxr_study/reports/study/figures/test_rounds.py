@@ -122,14 +122,6 @@ class TestConvergence:
         assert marks.size == 0
         assert len(lines(axes, "individual", markers=False)) == 1
 
-    def test_a_panel_for_each_setting_in_the_files_order(self, made_up, drawn, lines):
-        for setting, loss in (("4", 0.4), ("2", 0.2)):
-            made_up.finish(REACHED, setting=setting, result=result((loss, loss), 1))
-        figure = drawn(convergence, made_up.results(), "c")
-        assert [axes.get_title(loc="left") for axes in figure.axes] == ["sites: 2", "sites: 4"]
-        means = [lines(axes, "surgical", markers=False)[0][1] for axes in figure.axes]
-        np.testing.assert_allclose(means, [[0.2, 0.2], [0.4, 0.4]])
-
     def test_there_is_nothing_to_draw_without_a_loss(self, made_up):
         made_up.finish(REACHED, result=result((None, None), 1))
         assert convergence(made_up.results(), "c") is None

@@ -65,14 +65,3 @@ def test_bce_stands_beside_auroc_below_the_test_set():
         ("NIH, shared classes", "BCE", "bce"),
         ("NIH, shared classes", "AUROC", "auroc"),
     ]
-
-
-def test_where_batch_norm_is_frozen_federations_with_another_are_left_out():
-    rows = [
-        Row("individual", "fedavg"),
-        Row("personalised", "fedbn"),
-        Row("surgical", "fedavg"),
-        Row("surgical", "fedbn+"),
-    ]
-    assert Layout("x", "X", (), frozen=True).rows(rows) == [rows[0], rows[3]]
-    assert Layout("x", "X", ()).rows(rows) == rows
