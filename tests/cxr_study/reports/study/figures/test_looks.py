@@ -142,8 +142,3 @@ class TestSvg:
         [group] = [e for e in ElementTree.fromstring(small).iter("g") if len(e.findall("use")) == 3]
         assert "fill: #009e73" in group.get("style")
         assert all(use.get("style") is None for use in group.findall("use"))
-
-    def test_markers_that_differ_keep_their_looks(self):
-        markers = '<use x="1" style="a"/>\n<use x="2" style="b"/>\n'
-        found = re.fullmatch(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", f"<g>\n{markers}</g>")
-        assert looks._said_once(found) == f"<g>\n{markers}</g>"
