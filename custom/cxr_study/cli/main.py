@@ -25,7 +25,7 @@ from cxr_study.jobs import job_folder, job_templates, presets, settings
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs.job_failure import JobFailedError
 from cxr_study.runs.run_request import StudyRun
-from cxr_study.training.backbones import BACKBONES
+from cxr_study.training.network import BACKBONES
 from surgical_aggregation import __version__
 
 _UsageError: Any = typer.BadParameter.__mro__[1]

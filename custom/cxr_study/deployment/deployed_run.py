@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cxr_study.common.round_progress import RoundProgress, round_bars
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError

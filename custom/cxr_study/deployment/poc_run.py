@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession

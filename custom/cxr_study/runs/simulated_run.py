@@ -10,8 +10,7 @@ from threading import Event
 from rich.console import Console
 from rich.progress import Progress
 
-from cxr_study.common.progress import bar
-from cxr_study.common.round_progress import RoundProgress, round_bars
+from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_scores
 from cxr_study.jobs import job_folder

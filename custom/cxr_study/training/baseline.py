@@ -10,17 +10,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 
-if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
     import tensorflow as tf
 
+    from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
+
+BEST_FILE = "best.npz"
+LAST_FILE = "last.npz"
+ROUNDS_FILE = "rounds.jsonl"
 
 
 class SoloTrainingError(ValueError):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from cxr_study.reports.run.federated_evaluation import ClassTest, read, table, write_csv
+from cxr_study.reports.run.cross_site_results import ClassTest, read, table, write_csv
 from cxr_study.runs.results import ResultsError
 
 NORTH = {
@@ -52,20 +52,16 @@ class TestRead:
             ClassTest("Nodule/Mass", "north", None, 0.35, 0, 38),
         )
 
-    def test_an_evaluation_jobs_model_is_read_as_well(self, server):
-        (row,) = read(server({"east": {"SRV_given": {"bce/Edema": 0.25}}}))
-        assert row == ClassTest("Edema", "east", None, 0.25, None, None)
-
-    def test_a_class_without_any_label_there_is_known_by_its_counts(self, server):
-        counts = {"positives/Edema": 0.0, "negatives/Edema": 0.0}
-        assert read(server({"east": {"SRV_best": counts}})) == (
-            ClassTest("Edema", "east", None, None, 0, 0),
-        )
-
-    def test_what_a_site_sends_in_place_of_a_number_is_none(self, server):
-        sent = {"bce/Edema": "1", "auroc/Edema": float("nan")}
-        (row,) = read(server({"east": {"SRV_best": sent}}))
-        assert (row.auroc, row.bce) == (None, None)
+    @pytest.mark.parametrize(
+        ("model", "sent", "expected"),
+        [
+            ("SRV_given", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
+            ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
+            ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
+        ],
+    )
+    def test_what_is_not_measured_or_not_a_number_is_none(self, server, model, sent, expected):
+        assert read(server({"east": {model: sent}})) == (ClassTest("Edema", "east", *expected),)
 
     def test_the_name_of_a_class_is_fit_for_a_terminal_whatever_a_site_sends(self, server):
         (row,) = read(server({"east": {"SRV_best": {"bce/\x1b[2JEdema\n": 0.25}}}))
@@ -99,15 +95,17 @@ class TestTable:
         (line,) = [line for line in printed(rows).splitlines() if name in line]
         return [cell.strip() for cell in line.strip("│").split("│")]
 
-    def test_classes_stand_by_sites_with_the_counts_that_were_told(self, rows):
-        assert self.line(rows, "Edema") == ["Edema", "0.750 (10 / 40)", "0.500"]
-
-    def test_a_class_that_a_site_lacks_is_a_dash_and_one_without_auroc_is_not(self, rows):
-        assert self.line(rows, "Fracture") == ["Fracture", "-", "1.000"]
-        assert self.line(rows, "Nodule") == ["Nodule/Mass", "not defined (0 / 38)", "-"]
-
-    def test_the_last_row_is_the_mean_over_what_is_defined(self, rows):
-        assert self.line(rows, "mean") == ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"]
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            ["Edema", "0.750 (10 / 40)", "0.500"],
+            ["Fracture", "-", "1.000"],
+            ["Nodule/Mass", "not defined (0 / 38)", "-"],
+            ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"],
+        ],
+    )
+    def test_classes_stand_by_sites_with_what_is_known_and_their_mean(self, rows, cells):
+        assert self.line(rows, cells[0]) == cells
 
     def test_nothing_is_said_of_counts_where_none_were_told(self, rows):
         assert "in brackets" in printed(rows)

@@ -1,11 +1,14 @@
-"""The report of a finished run: its models on every site's test split."""
+"""Evaluates a finished run on every site's test split, and writes its report."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 from rich.console import Console
 
 from cxr_study.evaluation import test_scores
@@ -20,8 +23,8 @@ from cxr_study.evaluation.summary import (
 )
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import embedded_study
-from cxr_study.reports.run import examples
-from cxr_study.reports.run.render import write_report
+from cxr_study.reports.run.example_pictures import choose
+from cxr_study.reports.run.page import write_report
 from cxr_study.runs import results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
@@ -48,15 +51,14 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     Raises:
         ResultsError: The run has not finished.
     """
-    knobs = job_folder.knobs(run.job)
-    sites_of_job = job_folder.sites(run.job)
-    network = test_scores.Network(
-        str(knobs["backbone"]), int(str(knobs["image_size"])), int(str(knobs["hidden"]))
-    )
-    tensorflow_setup.configure(tensorflow_setup.cores(), int(str(knobs["seed"])))
+    knobs: Mapping[str, Any] = job_folder.knobs(run.job)
+    sites_of_job, seed = job_folder.sites(run.job), knobs["seed"]
+    network = test_scores.Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
+    tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     best = load(results.best_checkpoint(run.servers[-1]))
     personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
-    union = wire.classes_of({**best.variables, **_all_variables(personal)})
+    known = (best, *personal.values())
+    union = wire.classes_of(chain.from_iterable(each.variables for each in known))
     site_files = run.site_files or embedded_study().sites
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
@@ -71,13 +73,11 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
             probabilities = test_scores.predict(checkpoint, network, split.pixels)
-            rows, row_means = test_scores.score(
-                name, split, probabilities, union, int(str(knobs["seed"]))
-            )
+            rows, row_means = test_scores.score(name, split, probabilities, union, seed)
             tests += rows
             means += row_means
             if name == "global":
-                pictures += examples.choose(split, probabilities, union)
+                pictures += choose(split, probabilities, union)
     phantom = run.site_files is None
     summary = Summary(
         title=title,
@@ -87,7 +87,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         version=__version__,
         backbone=network.backbone,
         image_size=network.image_size,
-        seed=int(str(knobs["seed"])),
+        seed=seed,
         num_rounds=results.rounds_run(*run.servers),
         stopped_early=results.stopped_early(*run.servers),
         personal=bool(personal),
@@ -104,10 +104,6 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     return summary, write_report(summary, pictures, folder)
 
 
-def _all_variables(checkpoints: Mapping[str, Checkpoint]) -> dict:
-    return {name: v for held in checkpoints.values() for name, v in held.variables.items()}
-
-
 def _taught_by(
     best: Checkpoint, union: Sequence[str], held: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
@@ -122,10 +118,13 @@ def _taught_by(
 
 
 def _site_data(split: test_scores.TestSplit) -> SiteData:
-    images = split.table["split"].value_counts()
-    patients = split.table.drop_duplicates("patient")["split"].value_counts()
     return SiteData(
         classes=tuple(sorted(split.held)),
-        images=Splits(*(int(images.get(name, 0)) for name in ("train", "validation", "test"))),
-        patients=Splits(*(int(patients.get(name, 0)) for name in ("train", "validation", "test"))),
+        images=_sizes(split.table),
+        patients=_sizes(split.table.drop_duplicates("patient")),
     )
+
+
+def _sizes(table: pd.DataFrame) -> Splits:
+    rows = table["split"].value_counts()
+    return Splits(*(int(rows.get(name, 0)) for name in ("train", "validation", "test")))

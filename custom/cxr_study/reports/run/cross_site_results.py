@@ -1,11 +1,11 @@
-"""What the sites measured of a model on their test splits, as the server was told: a table."""
+"""What the sites measured of a model on their test splits, in FLARE's cross-site evaluation."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -101,11 +101,9 @@ def _count(value: object) -> int | None:
 
 def write_csv(rows: Sequence[ClassTest], path: Path) -> None:
     """Write the rows; a field is empty where there is no number."""
-    columns = [field.name for field in fields(ClassTest)]
-    counts = {name: "Int64" for name in ("positives", "negatives")}
-    frame = pd.DataFrame([asdict(row) for row in rows], columns=columns).astype(counts)
     path.parent.mkdir(parents=True, exist_ok=True)
-    frame.to_csv(path, index=False)
+    counts = dict.fromkeys(("positives", "negatives"), "Int64")
+    pd.DataFrame(list(rows)).astype(counts).to_csv(path, index=False)
 
 
 def table(rows: Sequence[ClassTest]) -> Table:

@@ -5,7 +5,7 @@ import pytest
 import study_runs
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.study_tables import tables
+from cxr_study.reports.study.tables.tables import tables
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.papers.published_results import Place
 from cxr_study.studies.plan.study_file import read_study
@@ -104,26 +104,38 @@ class TestNihChexpert:
             ],
         }  # fmt: skip
 
-    def test_shared_and_unique_classes_with_frozen_batch_norm(self, nih_chexpert):
-        found = shown(nih_chexpert["table-3"])
-        assert ("Personalised FL", "fedbn") not in found
-        assert found["Individual, NIH", "fedavg"] == [
-            ("0.750", 0.84, f"{MINUS}0.09"), ("0.750", 0.80, f"{MINUS}0.05"),
-            ("0.750", 0.70, "+0.05"), (DASH, None, ""),
-        ]  # fmt: skip
-        assert found["Vanilla FL", "fedbn+"] == [
-            ("1.000", 0.82, "+0.18"), ("0.000", 0.60, f"{MINUS}0.60"),
-            ("1.000", 0.73, "+0.27"), ("0.000", 0.62, f"{MINUS}0.62"),
-        ]  # fmt: skip
+    @pytest.mark.parametrize(
+        ("table", "line", "cells"),
+        [
+            (
+                "table-3", ("Individual, NIH", "fedavg"),
+                [
+                    ("0.750", 0.84, f"{MINUS}0.09"), ("0.750", 0.80, f"{MINUS}0.05"),
+                    ("0.750", 0.70, "+0.05"), (DASH, None, ""),
+                ],
+            ),
+            (
+                "table-3", ("Vanilla FL", "fedbn+"),
+                [
+                    ("1.000", 0.82, "+0.18"), ("0.000", 0.60, f"{MINUS}0.60"),
+                    ("1.000", 0.73, "+0.27"), ("0.000", 0.62, f"{MINUS}0.62"),
+                ],
+            ),
+            (
+                "table-4", ("Personalised FL", "fedbn"),
+                [("0.750", 0.70, "+0.05"), ("1.000", 0.67, "+0.33")],
+            ),
+            (
+                "table-4", ("Individual, CheXpert", "fedavg"),
+                [(DASH, None, ""), ("1.000", 0.67, "+0.33")],
+            ),
+        ],
+    )  # fmt: skip
+    def test_groups_of_classes_on_their_test_sets(self, nih_chexpert, table, line, cells):
+        assert shown(nih_chexpert[table])[line] == cells
 
-    def test_classes_of_each_on_mimic(self, nih_chexpert):
-        found = shown(nih_chexpert["table-4"])
-        assert found["Personalised FL", "fedbn"] == [
-            ("0.750", 0.70, "+0.05"), ("1.000", 0.67, "+0.33"),
-        ]  # fmt: skip
-        assert found["Individual, CheXpert", "fedavg"] == [
-            (DASH, None, ""), ("1.000", 0.67, "+0.33"),
-        ]  # fmt: skip
+    def test_where_batch_norm_is_frozen_federations_with_another_are_left_out(self, nih_chexpert):
+        assert ("Personalised FL", "fedbn") not in shown(nih_chexpert["table-3"])
 
     def test_with_other_settings_it_is_a_study_like_any_other(self, tmp_path):
         study = read_study("nih-chexpert")
@@ -161,14 +173,8 @@ class TestFedFbn:
             for line in single.lines
         }
         assert values == {"fedbn": ["0.875", "0.500", DASH], "fedbn+": ["0.875", "0.500", "0.583"]}
-        assert [cell.theirs for cell in single.lines[-1].cells] == [
-            0.13,
-            0.82,
-            0.17,
-            0.85,
-            0.15,
-            0.82,
-        ]
+        theirs = [cell.theirs for cell in single.lines[-1].cells]
+        assert theirs == [0.13, 0.82, 0.17, 0.85, 0.15, 0.82]
         assert single.lines[-1].cells[1].difference is None  # 2 classes are not 11
 
 
