@@ -60,7 +60,6 @@ def processes():
         "TensorFlow alone": TENSORFLOW,
         "run of a study, before TensorFlow": program(runs),
         "run of a study": program(runs, then=TRAINING),
-        "training of a comparison": program("cxr_study.comparison.cell", then=TRAINING),
     }
 
 

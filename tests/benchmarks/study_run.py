@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import psutil
+from cxr_study.studies.plan.check import check
 
 from cxr_study.runs.training_process import ROUND
 from cxr_study.studies.plan import images, plan
-from cxr_study.studies.plan.check import check
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection

@@ -72,7 +72,8 @@ def run(
         seeds=seeds or (1 if quick else None),
         quick=quick and not settings,
     )
-    read, found = [read_study(study) for study in studies], read_data(data)
+    found = read_data(data)
+    read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt setting is told at once: the rest takes a while
     from cxr_study.reports.study.write import write as report

@@ -16,6 +16,7 @@ from cxr_study.common import cache, progress
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
+PHANTOM_SITES = ("nih", "chexpert")
 _PHANTOM_VERSION = 2  # raise it when the phantom changes
 _BODY_VERSION = 2  # raise it when the pre-training changes
 
@@ -47,16 +48,17 @@ class EmbeddedStudy:
         return self.root.with_name(f"{self.root.name}-initial_body-{_BODY_VERSION}.npz")
 
 
-def embedded_study(seed: int = SEED) -> EmbeddedStudy:
+def embedded_study(seed: int = SEED, images: int | None = None) -> EmbeddedStudy:
     """The phantom study in the cache, written first where it is not there.
 
     Several processes may ask at once: one writes, the others wait.
 
     Args:
         seed: Of the phantom; with another, other patients are drawn.
+        images: Frontal images of each site. Default: `IMAGES_PER_SITE`.
     """
-    study = _study(seed)
-    _write(study.root, IMAGES_PER_SITE, ("nih", "chexpert"), seed)
+    study = _study(seed, images or IMAGES_PER_SITE)
+    _write(study.root, images or IMAGES_PER_SITE, PHANTOM_SITES, seed)
     return study
 
 
@@ -108,8 +110,8 @@ def embedded_initial_body() -> Path:
     return study.initial_body
 
 
-def _study(seed: int = SEED) -> EmbeddedStudy:
-    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{IMAGES_PER_SITE}-{seed}")
+def _study(seed: int = SEED, images: int = IMAGES_PER_SITE) -> EmbeddedStudy:
+    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{images}-{seed}")
 
 
 def _run(command: list[str]) -> None:

@@ -11,7 +11,7 @@ from cxr_study.cli import main as cli
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study import write
 from cxr_study.studies.analysis import study_results, summary
-from cxr_study.studies.plan.check import check
+from cxr_study.studies.plan.plan import check
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import StudyFileError, path_of, read_study, shipped
 from cxr_study.studies.runner import make as module

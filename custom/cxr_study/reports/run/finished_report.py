@@ -8,7 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study.evaluation import test_scores
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.predictions import Network, predict
+from cxr_study.evaluation.scores import score
 from cxr_study.evaluation.summary import (
     Best,
     ClassAuroc,
@@ -50,7 +52,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     """
     knobs = job_folder.knobs(run.job)
     sites_of_job = job_folder.sites(run.job)
-    network = test_scores.Network(
+    network = Network(
         str(knobs["backbone"]), int(str(knobs["image_size"])), int(str(knobs["hidden"]))
     )
     tensorflow_setup.configure(tensorflow_setup.cores(), int(str(knobs["seed"])))
@@ -64,16 +66,14 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     sites: dict[str, SiteData] = {}
     for site in sites_of_job:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
-        split = test_scores.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
+        split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
         sites[site] = _site_data(split)
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if site in run.alone:
             models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
-            probabilities = test_scores.predict(checkpoint, network, split.pixels)
-            rows, row_means = test_scores.score(
-                name, split, probabilities, union, int(str(knobs["seed"]))
-            )
+            probabilities = predict(checkpoint, network, split).probabilities
+            rows, row_means = score(name, split, probabilities, union, int(str(knobs["seed"])))
             tests += rows
             means += row_means
             if name == "global":
@@ -121,9 +121,9 @@ def _taught_by(
     }
 
 
-def _site_data(split: test_scores.TestSplit) -> SiteData:
-    images = split.table["split"].value_counts()
-    patients = split.table.drop_duplicates("patient")["split"].value_counts()
+def _site_data(split: test_split.TestSplit) -> SiteData:
+    images = split.assignment["split"].value_counts()
+    patients = split.assignment.drop_duplicates("patient")["split"].value_counts()
     return SiteData(
         classes=tuple(sorted(split.held)),
         images=Splits(*(int(images.get(name, 0)) for name in ("train", "validation", "test"))),

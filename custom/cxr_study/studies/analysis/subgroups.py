@@ -35,7 +35,7 @@ import pandas as pd
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.studies.analysis.means import RUN, over_values
 from cxr_study.studies.analysis.reference import counts_on
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -129,7 +129,7 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
         model = counts_on(result.classes, test)
         if model is None:
             continue
-        table = test_set.read(table_key, folder / TEST_SETS)
+        table = test_split.read(table_key, folder / TEST_SETS)
         held, own = class_columns(table), list(result.classes[model])
         scores = pd.DataFrame(predictions.read(folder / RUNS / key, model, test), columns=own)
         whole = scores.reindex(columns=held).to_numpy(float)

@@ -5,6 +5,6 @@ taken to, as is usual, unless the study has it frozen alone. Claims that methods
 not here, nor are those that a paper's own tables do not bear out.
 """
 
-from cxr_study.studies.papers import ablations, batch_norm, real_sites
+from cxr_study.studies.papers import ablations, batch_norm, methods, real_sites
 
-CLAIMS = (*ablations.CLAIMS, *real_sites.CLAIMS, *batch_norm.CLAIMS)
+CLAIMS = (*ablations.CLAIMS, *real_sites.CLAIMS, *batch_norm.CLAIMS, *methods.CLAIMS)

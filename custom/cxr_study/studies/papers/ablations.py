@@ -7,12 +7,12 @@ is nearly as good as surgical aggregation where in version 1 it is far behind.
 """
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.claims import Claim
 from cxr_study.studies.papers.claimed_numbers import (
     GROWS_WITH_SITES,
     GROWS_WITH_UNSHARED,
     NEARER,
     SAME,
+    Claim,
     against,
 )
 

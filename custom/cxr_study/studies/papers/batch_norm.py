@@ -5,8 +5,7 @@ The local models of its FedBN are those of the sites; where a test set is no sit
 """
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.claims import Claim
-from cxr_study.studies.papers.claimed_numbers import Comparison, against
+from cxr_study.studies.papers.claimed_numbers import Claim, Comparison, against
 
 _FEDBN_PLUS, _FEDAVG, _FEDBN = (
     Row("surgical", strategy) for strategy in ("fedbn+", "fedavg", "fedbn")

@@ -4,8 +4,7 @@ Its Table 3 does not name the strategies of its rows; FedBN+ is what its numbers
 """
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.claims import Claim
-from cxr_study.studies.papers.claimed_numbers import MORE_EVEN, SAME, Comparison, against
+from cxr_study.studies.papers.claimed_numbers import MORE_EVEN, SAME, Claim, Comparison, against
 
 _STUDY = "nih-chexpert"
 _ALL, _SEVEN = ("20",), ("7",)

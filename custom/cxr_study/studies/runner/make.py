@@ -11,13 +11,13 @@ from rich.console import Console
 
 from cxr_study.common.wording import counted
 from cxr_study.runs.run_queue import Failure
-from cxr_study.studies.plan import images, plan
-from cxr_study.studies.plan.check import check
+from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.run import Run
 from cxr_study.studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
 from cxr_study.studies.plan.selection import Selection, StudyError
+from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import Study
 from cxr_study.studies.runner import schedule
 from cxr_study.studies.runner.live import LiveTable
@@ -64,7 +64,7 @@ def make(
     """
     _check_folder(folder)
     _check_names([study.name for study in studies])
-    needed = [check(study, data, selection, project) for study in studies]
+    needed = [plan.check(study, data, selection, project) for study in studies]
     found = data_sets(data, dict.fromkeys(chain.from_iterable(needed)), folder / DATA)
     planned = {
         study.name: plan.runs(study, data, found, folder, selection, project) for study in studies
@@ -72,7 +72,7 @@ def make(
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
     _announce(everything, folder / RUNS, console)
-    images.decode(found, folder / SITES, everything[0].what["network"]["image_size"])
+    decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
     with LiveTable(everything, machine, console) as table:
         failures = schedule.run_all(everything, folder / RUNS, machine, table.told)
     return Made(planned, failures)

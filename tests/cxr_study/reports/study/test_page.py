@@ -129,4 +129,4 @@ def test_in_print_figures_stand_below_each_other(made):
 
 def test_what_bands_and_unique_classes_are_is_told(made):
     assert "in the first figure of the seeds, in the second of the classes and seeds" in made.text
-    assert "Unique: all others, at one site or several." in made.text
+    assert "Unique: all others that the tested site labels" in made.text

@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 
 import study_runs
-from cxr_study.evaluation.intervals import (
-    difference_interval,
-    mean_interval,
-    resample_model,
-)
+from cxr_study.evaluation.bootstrap import difference_interval, mean_interval, resample
 from cxr_study.studies.analysis import resampled_run
 from cxr_study.studies.analysis.means import RUN
 from cxr_study.studies.analysis.patient_intervals import patient_intervals
@@ -40,7 +36,7 @@ def resampled(probabilities, resamples=50):
     names = list(probabilities)
     labels = np.stack([LABELS[name] for name in names], axis=1)
     scores = np.stack(list(probabilities.values()), axis=1)
-    return resample_model(labels, scores, names, PATIENTS, seed=0, resamples=resamples)
+    return resample(labels, scores, names, PATIENTS, seed=0, resamples=resamples)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +187,7 @@ def test_without_a_global_model_it_is_held_against_that_of_the_same_site(tmp_pat
 
 
 def test_runs_that_are_kept_are_not_resampled_again_and_each_is_reported(study, monkeypatch):
-    monkeypatch.setattr(resampled_run, "resample_model", None)
+    monkeypatch.setattr(resampled_run, "resample", None)
     reported = []
     again = patient_intervals(
         study.results, resamples=50, report=lambda done, total: reported.append((done, total))

@@ -46,11 +46,11 @@ def make(monkeypatch, tmp_path, happened):
             happened.append(f"plan {study.name}")
             return studies[study.name]
 
-        monkeypatch.setattr(module, "check", check)
+        monkeypatch.setattr(module.plan, "check", check)
         monkeypatch.setattr(module, "data_sets", read)
         monkeypatch.setattr(module.plan, "runs", plan)
         monkeypatch.setattr(
-            module.images, "decode", lambda found, folder, size: happened.append(f"decode {size}")
+            module, "decode", lambda found, runs, folder, size: happened.append(f"decode {size}")
         )
         monkeypatch.setattr(module.schedule, "run_all", run_all)
         shown = io.StringIO()

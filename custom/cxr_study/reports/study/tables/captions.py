@@ -14,6 +14,7 @@ GROUPS: Mapping[str, str] = {
     "all": "{}",
     "shared": "{}, shared classes",
     "unique": "{}, unique classes",
+    "elsewhere": "{}, classes of other sites",
     "nih": "{}, classes of NIH",
     "chexpert": "{}, classes of CheXpert",
 }

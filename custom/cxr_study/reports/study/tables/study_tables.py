@@ -8,10 +8,18 @@ import pandas as pd
 
 from cxr_study.reports.study.tables.captions import classes
 from cxr_study.reports.study.tables.layouts import PAPERS, Layout, averages
-from cxr_study.reports.study.tables.tables import Column, PValues, Table, build
+from cxr_study.reports.study.tables.tables import TESTS, Column, PValues, Table, build
 from cxr_study.studies.analysis.means import GROUPS, by_run
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.papers.published_results import AVERAGE, Published, as_shipped, of_study
+
+_KINDS = {
+    "all": "all classes",
+    "shared": "shared",
+    "unique": "unique, this site",
+    "elsewhere": "unique, other sites",
+}
+"""Group of classes -> heading of its column, where each site has a test split of its own."""
 
 
 def tables(results: StudyResults, data: str, p_values: PValues | None = None) -> tuple[Table, ...]:
@@ -65,6 +73,9 @@ def _comparable(results: StudyResults, published: tuple[Published, ...]) -> tupl
 
 def _ablation(results: StudyResults, published: Sequence[Published]) -> Iterator[Layout]:
     study, settings = results.study, _finished(results)
+    if study.given:
+        yield from _of_test_splits(results)
+        return
     for test in study.tests:
         measured = {line.place.group for line in published if line.place.test == test} | {"all"}
         for group in GROUPS:
@@ -75,6 +86,20 @@ def _ablation(results: StudyResults, published: Sequence[Published]) -> Iterator
                 columns.append(Column(f"average of {len(settings)}", test, settings, group))
             title = f"{study.title}: {classes(test, group)}"
             yield Layout(f"{test}-{group}", title, tuple(columns))
+
+
+def _of_test_splits(results: StudyResults) -> Iterator[Layout]:
+    """Of each site's test split a table: kinds of classes in every setting."""
+    means = results.means
+    for test in results.study.tests:
+        here = means[means["test"] == test]
+        columns = tuple(
+            Column(_KINDS[group], test, (name,), group, over=name)
+            for name in _finished(results)
+            for group in _KINDS
+            if group in set(here.loc[here["setting"] == name, "group"])
+        )
+        yield Layout(f"{test}-classes", f"{results.study.title}: {TESTS[test]}", columns)
 
 
 def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.DataFrame]:

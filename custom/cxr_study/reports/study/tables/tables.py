@@ -14,9 +14,17 @@ import pandas as pd
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study.tables.cells import Cell, Metric, measure
 from cxr_study.studies.papers.published_results import AVERAGE, OWN, Place, Published, find
-from cxr_study.studies.runner.one_run import GLOBAL
+from cxr_study.studies.plan.run_folder import GLOBAL
 
-TESTS: Mapping[str, str] = {"nih": "NIH", "chexpert": "CheXpert", "mimic": "MIMIC"}
+
+class _Titles(dict[str, str]):
+    """What has no title is called by its name, as the sites of a hospital are."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+TESTS: Mapping[str, str] = _Titles(nih="NIH", chexpert="CheXpert", mimic="MIMIC")
 """Test set -> what it is called in tables; sites that are data sets are called likewise."""
 
 PValues = Mapping[Place, float]
