@@ -16,6 +16,7 @@ from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import StudyFileError, path_of, read_study, shipped
 from cxr_study.studies.runner import make as module
 from cxr_study.studies.runner.machine import Machine
+from typed import typed
 
 
 @pytest.fixture
@@ -127,6 +128,13 @@ def test_a_folder_with_a_space_is_refused_before_anything_is_made(tmp_path):
     )
     assert isinstance(result.exception, StudyError) and "without spaces" in str(result.exception)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [(), ("--seeds", "3", "--site-files", "sites"), ("--help",)])
+def test_compare_says_that_it_is_a_study_now(options):
+    call = typed("compare", *options)
+    assert call.code == 2
+    assert call.err.startswith("surgagg: surgagg compare is now: surgagg study run methods")
 
 
 def test_every_shipped_study_is_listed():

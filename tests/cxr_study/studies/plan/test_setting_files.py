@@ -1,7 +1,10 @@
+import dataclasses
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import study_runs
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.studies.plan import setting_files
@@ -76,6 +79,18 @@ def test_the_images_of_every_data_set_are_decoded_in_the_size_of_the_network(
     found = data_sets(small_data.data, ["nih", "mimic"], tmp_path / "data")
     setting_files.decode(found, [], tmp_path / "sites", 32)
     assert decoded == [("nih", 32), ("mimic", 32)]
+
+
+def test_so_are_those_of_sites_with_splits_of_their_own_each_once(tmp_path, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(setting_files, "prepare", lambda *given: decoded.append(given))
+    runs = [study_runs.run(seed=seed) for seed in range(2)]
+    runs = [
+        dataclasses.replace(run, where={**run.where, "site_files": "here", "given": True})
+        for run in runs
+    ]
+    setting_files.decode({}, [*runs, study_runs.run()], tmp_path, 32)
+    assert decoded == [(Path("here"), ("a", "b"), 32)]
 
 
 def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, tmp_path, monkeypatch):

@@ -158,6 +158,7 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     study = read_study(tmp_path / "own.yaml")
     assert {setting.classes for setting in study.settings} == set(CLASSES)
     assert any(setting.shared and setting.share for setting in study.settings)
+    assert any(setting.last and setting.methods and setting.knobs for setting in study.settings)
 
 
 class TestShipped:
