@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import psutil
-from cxr_study.studies.plan.check import check
 
 from cxr_study.runs.training_process import ROUND
-from cxr_study.studies.plan import images, plan
+from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection
+from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import read_study
 from cxr_study.studies.runner import schedule
 from cxr_study.studies.runner.machine import Machine
@@ -96,9 +96,9 @@ def main():
         folder = Path(name)
         wanted = Selection((options.setting,), ("surgical",), options.side_by_side + 1)
         study, data = read_study("clients"), read_data("phantom")
-        found = data_sets(data, check(study, data, wanted), folder / "data")
+        found = data_sets(data, plan.check(study, data, wanted), folder / "data")
         first, *others = plan.runs(study, data, found, folder, wanted)
-        images.decode(found, folder / "sites", first.what["network"]["image_size"])
+        decode(found, [], folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
         began = time.perf_counter()
         schedule.run_all(others, folder / "runs", Machine.here(), lambda run, doing: None)
