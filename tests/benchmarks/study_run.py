@@ -18,7 +18,7 @@ from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import schedule
+from cxr_study.studies.runner import make
 from cxr_study.studies.runner.machine import Machine
 
 ROLES = ("the sites", "the server", "files and predictions")
@@ -65,7 +65,7 @@ def profile(run, folder):
             marks.append((time.perf_counter(), cpu.total()))
 
     cpu.start()
-    schedule.run_all([run], folder, Machine.here(), told)
+    make.run_all([run], folder, Machine.here(), told)
     marks.append((time.perf_counter(), cpu.total()))
     cpu.done.set()
     rounds = len(marks) - 2
@@ -101,7 +101,7 @@ def main():
         decode(found, [], folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
         began = time.perf_counter()
-        schedule.run_all(others, folder / "runs", Machine.here(), lambda run, doing: None)
+        make.run_all(others, folder / "runs", Machine.here(), lambda run, doing: None)
         together = (time.perf_counter() - began) / len(others)
         print(f"{len(others)} side by side: a run takes {together / alone:.2f} of a run alone")
 

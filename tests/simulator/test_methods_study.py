@@ -18,6 +18,7 @@ from cxr_study.studies.runner.machine import Machine
 from cxr_study.studies.runner.make import make
 
 EQUAL, EARLY = "equal rounds", "early stopping"
+PLACE = ["setting", "method", "model", "test", "group"]
 STUDY = {
     "title": "Methods",
     "source": "none",
@@ -55,7 +56,7 @@ def done(tmp_path_factory):
     runs = {(run.setting, run.row.method): run for run in results.runs}
     return SimpleNamespace(
         results=results,
-        means=results.means.set_index(["setting", "method", "model", "test", "group"])["auroc"],
+        means=results.means.set_index(PLACE)["auroc"].sort_index(),
         kept={place: results.results[run.key] for place, run in runs.items()},
         page=page.read_text(),
         folders={place: home / "out" / RUNS / run.key for place, run in runs.items()},

@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from cxr_study.data.sites.site_file import SiteFileError
@@ -31,12 +29,6 @@ class TestKept:
         pd.testing.assert_frame_equal(again, TABLE, check_exact=True)
         for name in ("age", "Mass", "Edema"):
             assert again[name].to_numpy().tobytes() == TABLE[name].to_numpy().tobytes()
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(ages=st.lists(st.floats(0, 120) | st.just(NAN), min_size=4, max_size=4))
-    def test_so_is_any_age(self, ages, tmp_path):
-        table = TABLE.assign(age=ages)
-        np.testing.assert_array_equal(read(keep(table, tmp_path), tmp_path)["age"], ages)
 
     def test_names_of_people_are_texts_even_where_all_could_be_numbers(self, tmp_path):
         table = TABLE.assign(image=list("1234"), patient="007", view="", sex="")
@@ -147,10 +139,6 @@ class TestLoad:
         test = load(site(bad_images=1), ["Mass"], 4)
         assert test.table["image"].tolist() == ["c.png", "b.png"]
         assert test.pixels[test.rows][:, 0, 0].tolist() == [2, 1]
-
-    def test_what_it_holds_can_be_kept(self, site, tmp_path):
-        table = load(site(), ["Edema", "Mass"], 4).table
-        pd.testing.assert_frame_equal(read(keep(table, tmp_path), tmp_path), table)
 
     def test_a_site_file_that_is_none_is_refused(self, tmp_path):
         with pytest.raises(SiteFileError, match="does not exist"):

@@ -174,10 +174,6 @@ class TestPatience:
         losses(1, math.nan, math.nan, 5)
         assert len(train(rounds=3, patience=1).rounds) == 4
 
-    def test_rounds_that_are_needed_in_any_case_are_made(self, train, losses):
-        losses(9, 2, 3, 3, 3, 3, 3)
-        assert len(train(rounds=6, patience=1, at_least=4).rounds) == 6
-
     def test_0_never_stops(self, train, losses):
         losses(9, 1, 2, 3, 4)
         assert len(train(rounds=4, patience=0).rounds) == 5

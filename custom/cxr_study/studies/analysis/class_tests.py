@@ -83,13 +83,7 @@ def class_tests(
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
     found = shared_out(_tested, jobs, processes=processes, report=report)
     lines = [
-        {
-            "setting": run.setting,
-            "method": run.row.method,
-            "strategy": run.row.strategy,
-            "seed": run.seed,
-            **line,
-        }
+        {**run.facts, **line}
         for (_, run), tested in zip(pairs, found, strict=True)
         for line in tested
     ]

@@ -137,7 +137,7 @@ def _reached(results: StudyResults, resamples: int) -> dict[str, ByModel]:
 
 def _chosen(results: StudyResults) -> Iterator[tuple[Run, dict[str, Any], list[str]]]:
     """Every finished run, model, test set and group: the run, what tells it, and its classes."""
-    runs = {(r.setting, r.row.method, r.row.strategy, r.seed): r for r in results.finished}
+    runs = {tuple(run.facts.values()): run for run in results.finished}
     for group, chosen in GROUPS.items():
         for keys, rows in results.scores[chosen(results.scores)].groupby(RUN, sort=False):
             facts = dict(zip(RUN, keys, strict=True)) | {"group": group}

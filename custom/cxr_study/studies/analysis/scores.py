@@ -61,14 +61,7 @@ def scores(runs: Iterable[Run], folder: Path) -> pd.DataFrame:
                 tables[key] = test_split.read(key, folder / TEST_SETS)
             for model, classes in result.classes.items():
                 predicted = predictions.read(folder / RUNS / run.key, model, test)
-                facts = {
-                    "setting": run.setting,
-                    "method": run.row.method,
-                    "strategy": run.row.strategy,
-                    "seed": run.seed,
-                    "model": model,
-                    "test": test,
-                }
+                facts = {**run.facts, "model": model, "test": test}
                 own = run.what["sites"].get(test)
                 rows += [
                     {**facts, **measured}

@@ -86,17 +86,7 @@ def subgroups(
     jobs = [(results.folder, key, result) for key, result in kept.items()]
     found = shared_out(_measured, jobs, processes=processes, report=report)
     by_key = dict(zip(kept, found, strict=True))
-    lines = [
-        {
-            "setting": run.setting,
-            "method": run.row.method,
-            "strategy": run.row.strategy,
-            "seed": run.seed,
-            **line,
-        }
-        for run in results.finished
-        for line in by_key[run.key]
-    ]
+    lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
     return pd.DataFrame(lines, columns=_COLUMNS)
 
 

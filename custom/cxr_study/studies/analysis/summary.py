@@ -24,10 +24,7 @@ def runs(results: StudyResults) -> pd.DataFrame:
         result = results.results.get(run.key)
         rows.append(
             {
-                "setting": run.setting,
-                "method": run.row.method,
-                "strategy": run.row.strategy,
-                "seed": run.seed,
+                **run.facts,
                 "key": run.key,
                 "sites": json.dumps(run.where["sites"]),
                 "seconds": None if result is None else round(result.seconds, 1),

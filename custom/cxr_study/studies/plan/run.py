@@ -49,6 +49,17 @@ class Run:
         return f"{self.setting}, {self.row.name}, seed {self.seed}"
 
     @property
+    def facts(self) -> dict[str, Any]:
+        """What tells it from others of its study, as columns of data frames."""
+        row = self.row
+        return {
+            "setting": self.setting,
+            "method": row.method,
+            "strategy": row.strategy,
+            "seed": self.seed,
+        }
+
+    @property
     def rounds(self) -> int:
         """How many it makes at most."""
         return int(self.what["knobs"]["num_rounds"])

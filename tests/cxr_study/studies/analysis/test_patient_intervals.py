@@ -92,14 +92,6 @@ def test_every_model_has_the_bootstrap_interval_of_both_means_over_each_group(st
             assert line(study.found.means, run, group=group) == pytest.approx(figures(wanted))
 
 
-def test_the_means_are_those_of_the_study(study):
-    keys = [*RUN, "group"]
-    both = study.found.means.merge(study.results.means, on=keys, suffixes=("", "_there"))
-    assert len(both) == len(study.found.means) == len(study.results.means)
-    for name in ("classes", "auroc", "auprc"):
-        np.testing.assert_allclose(both[name], both[f"{name}_there"])
-
-
 def test_a_model_without_a_class_of_the_group_has_none(study):
     run, models = study.runs["fedbn"]
     assert line(study.found.means, run, "nih") == pytest.approx([0, *[np.nan] * 6], nan_ok=True)

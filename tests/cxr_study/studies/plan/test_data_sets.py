@@ -22,12 +22,6 @@ def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(fo
     assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
 
 
-def test_only_what_is_asked_for_and_there_is_found(small_data, tmp_path):
-    data = dataclasses.replace(small_data.data, sources={"nih": small_data.data.sources["nih"]})
-    assert list(data_sets(data, ["mimic", "nih"], tmp_path)) == ["nih"]
-    assert list(data_sets(small_data.data, ["mimic"], tmp_path)) == ["mimic"]
-
-
 def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cached_phantom, "IMAGE_SIZE", 16)
