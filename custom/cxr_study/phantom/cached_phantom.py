@@ -16,7 +16,6 @@ from cxr_study.common import cache, progress
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
-PHANTOM_SITES = ("nih", "chexpert")
 _PHANTOM_VERSION = 2  # raise it when the phantom changes
 _BODY_VERSION = 2  # raise it when the pre-training changes
 
@@ -58,7 +57,7 @@ def embedded_study(seed: int = SEED, images: int | None = None) -> EmbeddedStudy
         images: Frontal images of each site. Default: `IMAGES_PER_SITE`.
     """
     study = _study(seed, images or IMAGES_PER_SITE)
-    _write(study.root, images or IMAGES_PER_SITE, PHANTOM_SITES, seed)
+    _write(study.root, images or IMAGES_PER_SITE, ("nih", "chexpert"), seed)
     return study
 
 

@@ -35,7 +35,6 @@ from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.data.readers.official_files import official_files
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.presets import PRESETS
-from cxr_study.phantom.cached_phantom import PHANTOM_SITES
 from cxr_study.studies.plan import shipped
 
 DATA_SETS: Mapping[str, str] = MappingProxyType(
@@ -43,7 +42,7 @@ DATA_SETS: Mapping[str, str] = MappingProxyType(
 )
 """Data set, as studies name it -> key of `readers.DATASETS`, for an official download."""
 
-_PHANTOM = "phantom"
+_PHANTOM, _PHANTOM_SITES = "phantom", ("nih", "chexpert")
 
 
 class DataFileError(ValueError):
@@ -81,7 +80,7 @@ class StudyData:
     @property
     def sites(self) -> tuple[str, ...]:
         """The sites of a study that has all of them; two of the phantom."""
-        return PHANTOM_SITES if self.images is not None else tuple(self.sources)
+        return _PHANTOM_SITES if self.images is not None else tuple(self.sources)
 
     @property
     def own_splits(self) -> bool:
