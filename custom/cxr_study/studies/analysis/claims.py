@@ -78,7 +78,7 @@ def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
     """Judge the claims about a study.
 
     Args:
-        claims: Of any studies; see `published_claims.CLAIMS`.
+        claims: Of any studies; see `published_claims.read`.
         results: Of the study.
 
     Returns:

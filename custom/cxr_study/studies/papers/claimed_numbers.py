@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from statistics import fmean, linear_regression
-from typing import Any
 
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.study_file import Setting
@@ -148,17 +146,3 @@ KINDS: Mapping[str, Number] = {
     SAME: _ahead,
 }
 """What is claimed -> the number, of one seed; NaN where a setting does not define it."""
-
-
-def against(
-    better: Row, worse: Sequence[Row], tests: Sequence[str], **how: Any
-) -> tuple[Comparison, ...]:
-    """Comparisons of one row with some others on some test sets.
-
-    Args:
-        better: The one row.
-        worse: The others.
-        tests: Test sets.
-        how: What else a `Comparison` has.
-    """
-    return tuple(Comparison(better, row, test, **how) for row, test in product(worse, tests))

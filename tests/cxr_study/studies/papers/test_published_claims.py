@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.means import GROUPS
-from cxr_study.studies.papers import CLAIMS
+from cxr_study.studies.papers import published_claims
 from cxr_study.studies.papers.claimed_numbers import (
     AHEAD,
     EVERY_SITE,
@@ -17,6 +17,7 @@ from cxr_study.studies.papers.claimed_numbers import (
 from cxr_study.studies.papers.published_results import read
 from cxr_study.studies.plan.study_file import read_study, shipped
 
+CLAIMS = published_claims.read()
 PAIRS = [(claim, which) for claim in CLAIMS for which in claim.comparisons]
 
 
