@@ -1,9 +1,8 @@
 import numpy as np
 import pandas as pd
-from cxr_study.evaluation.test_scores import (
-    TestSplit,
-    score,
-)
+
+from cxr_study.evaluation.scores import score
+from cxr_study.evaluation.test_split import TestSplit
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
 

@@ -37,7 +37,7 @@ def read() -> tuple[Claim, ...]:
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
     rest = {name: entry[name] for name in ("model", "margin") if name in entry}
     kind = getattr(claimed_numbers, entry.get("kind", "ahead").upper())
-    settings = [(name,) for name in entry.get("settings", ())] or [()]
+    settings: list[tuple[str, ...]] = [(name,) for name in entry.get("settings", ())] or [()]
     for worse, test, group, names in product(
         entry["worse"], entry["tests"], entry.get("groups", ["all"]), settings
     ):
