@@ -100,6 +100,7 @@ def run(
         results = gather(study, made.runs[study.name], out)
         if results is not None:
             summary.show(study.title, study.factor, results.seeds, console)
+            summary.show_claims(results, console)
             say(f"report  {report(results, found, out / study.name)}")
             provenance.write_origin(told, out / study.name)
     for failure in made.failures:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cxr_study.evaluation.seed_intervals import CONFIDENCE
 from surgical_aggregation.aggregation.metrics import auroc
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def percentile_ends(values: ArrayLike) -> tuple[float, float]:
     defined = defined[~np.isnan(defined)]
     if not defined.size:
         return np.nan, np.nan
-    low, high = np.percentile(defined, [2.5, 97.5])
+    low, high = np.percentile(defined, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
     return float(low), float(high)
 
 

@@ -42,7 +42,8 @@ def study(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "make", make)
         results = SimpleNamespace(seeds=None)
         monkeypatch.setattr(study_results, "gather", lambda *_: results)
-        monkeypatch.setattr(summary, "show", lambda *_: None)
+        for shown in ("show", "show_claims"):
+            monkeypatch.setattr(summary, shown, lambda *_: None)
 
         def report(results, data, folder):
             folder.mkdir(parents=True, exist_ok=True)
