@@ -11,13 +11,13 @@ from pathlib import Path
 from measure import options, sampled, seconds, simulated
 
 from cxr_study.runs.training_process import ROUND
-from cxr_study.studies.plan import images, plan
-from cxr_study.studies.plan.check import check
+from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection
+from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import schedule
+from cxr_study.studies.runner import make
 from cxr_study.studies.runner.machine import Machine
 
 ROLES = ("the sites", "the server", "files and predictions")
@@ -50,7 +50,7 @@ def profile(run, folder):
             marks.append((time.perf_counter(), cpu.total()))
 
     with sampled(cpu.look):
-        schedule.run_all([run], folder, Machine.here(), told)
+        make.run_all([run], folder, Machine.here(), told)
         marks.append((time.perf_counter(), cpu.total()))
     rounds = len(marks) - 2
     took, total = marks[-1][0] - marks[0][0], marks[-1][1]
@@ -77,11 +77,11 @@ def main():
         folder = Path(name)
         selection = Selection((wanted.setting,), ("surgical",), wanted.side_by_side + 1)
         study, data = read_study("clients"), read_data("phantom")
-        found = data_sets(data, check(study, data, selection), folder / "data")
+        found = data_sets(data, plan.check(study, data, selection), folder / "data")
         first, *others = plan.runs(study, data, found, folder, selection)
-        images.decode(found, folder / "sites", first.what["network"]["image_size"])
+        decode(found, [], folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
-        at_once = partial(schedule.run_all, others, folder / "runs", Machine.here())
+        at_once = partial(make.run_all, others, folder / "runs", Machine.here())
         together = seconds(partial(at_once, lambda run, doing: None))[0] / len(others)
         print(f"{len(others)} side by side: a run takes {together / alone:.2f} of a run alone")
 

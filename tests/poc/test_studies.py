@@ -19,7 +19,7 @@ import deployed
 import study_data
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_study.studies.plan.selection import Selection, StudyError
@@ -151,7 +151,7 @@ class TestStudy:
             for key, result in results(folder).items():
                 for model, held in result.classes.items():
                     for name, kept in result.tests.items():
-                        table = test_set.read(kept, folder / "test_sets")
+                        table = test_split.read(kept, folder / "test_sets")
                         predicted = predictions.read(folder / "runs" / key, model, name)
                         assert predicted.shape == (len(table), len(held))
                         assert set(classes(table)) >= set(held) or model == "chexpert"

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.predictions import Predicted
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
 from cxr_study.studies.runner import predictions
-from cxr_study.studies.runner.predictions import Predicted
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 
@@ -56,7 +56,7 @@ def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES, 
         "network": {"backbone": "small_densenet", "image_size": 32, "hidden": 0},
         "packages": {"surgical-aggregation": "9"},
     }
-    return Run(setting, row, seed, what, {"sites": list(sites)})
+    return Run(setting, row, seed, what, {"sites": list(sites), "given": False})
 
 
 def finish(planned, folder, tests, predicted, **changes):
@@ -75,7 +75,7 @@ def finish(planned, folder, tests, predicted, **changes):
     features = np.zeros((1, 2), np.float32)
     predictions.write({key: Predicted(frame, features) for key, frame in frames.items()}, place)
     facts = {
-        "tests": {name: test_set.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
+        "tests": {name: test_split.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
         "classes": {model: list(frame) for (model, _), frame in frames.items()},
         "digests": {model: "0" for model, _ in frames},
     }

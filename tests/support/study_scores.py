@@ -52,6 +52,7 @@ def _score(run, model, test, name, value):
         "class": name,
         "sites": sum(holders),
         "shared": all(holders),
+        "labelled": True,
         "predicted": value is not LACKS,
         "positives": 10,
         "negatives": 10,

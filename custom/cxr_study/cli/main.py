@@ -48,7 +48,7 @@ app.command("continue", epilog=cli_checkpoint.CONTINUE_EPILOG)(cli_checkpoint.co
 app.command(epilog=cli_checkpoint.RETIRE_EPILOG)(cli_checkpoint.retire)
 app.command(epilog=cli_checkpoint.DECRYPT_EPILOG)(cli_checkpoint.decrypt)
 app.command(epilog="Example:  surgagg train individual --out runs/individual")(train.train)
-app.command(epilog=cli_compare.EPILOG)(cli_compare.compare)
+app.command(**cli_compare.OLD)(cli_compare.compare)
 app.command("job", epilog=cli_job.EPILOG)(cli_job.job)
 app.command(epilog=submit.EPILOG)(submit.submit)
 app.command(epilog=cli_report.EPILOG)(cli_report.report)

@@ -72,19 +72,20 @@ def run(
         seeds=seeds or (1 if quick else None),
         quick=quick and not settings,
     )
-    read, found = [read_study(study) for study in studies], read_data(data)
+    found = read_data(data)
+    read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt setting is told at once: the rest takes a while
     from cxr_study.reports.study.write import write as report
     from cxr_study.studies.analysis import summary
     from cxr_study.studies.analysis.study_results import gather
-    from cxr_study.studies.runner import origin
+    from cxr_study.studies.runner import provenance
     from cxr_study.studies.runner.machine import Machine
     from cxr_study.studies.runner.make import make
 
-    origins = [origin.origin(path_of(study), found, selection) for study in studies]
+    origins = [provenance.origin(path_of(study), found, selection) for study in studies]
     for study, told in zip(read, origins, strict=True):
-        if other := origin.another(told, out / study.name):
+        if other := provenance.another(told, out / study.name):
             say(f"{out / study.name} has a report of {other}; this one will replace it.")
     made = make(
         read,
@@ -99,8 +100,9 @@ def run(
         results = gather(study, made.runs[study.name], out)
         if results is not None:
             summary.show(study.title, study.factor, results.seeds, console)
+            summary.show_claims(results, console)
             say(f"report  {report(results, found, out / study.name)}")
-            origin.write(told, out / study.name)
+            provenance.write_origin(told, out / study.name)
     for failure in made.failures:
         say(f"failed: {failure.training.name}: {failure.reason} The log is {failure.log}")
     if made.failures:

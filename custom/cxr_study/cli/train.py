@@ -130,20 +130,20 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
 
 def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
     """Site -> group of classes -> mean AUROC of the best model."""
-    from cxr_study.evaluation import test_scores
+    from cxr_study.evaluation import test_split
+    from cxr_study.evaluation.predictions import Network, predict
+    from cxr_study.evaluation.scores import score
     from cxr_study.training.baseline import BEST_FILE
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 
     best = load(run.out / BEST_FILE)
     union = wire.classes_of(best.variables)
-    network = test_scores.Network(
-        run.knobs["backbone"], run.knobs["image_size"], run.knobs["hidden"]
-    )
+    network = Network(run.knobs["backbone"], run.knobs["image_size"], run.knobs["hidden"])
     for site in run.sites:
-        split = test_scores.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
-        probabilities = test_scores.predict(best, network, split.pixels)
-        _, means = test_scores.score("own", split, probabilities, union, run.knobs["seed"])
+        split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
+        probabilities = predict(best, network, split).probabilities
+        _, means = score("own", split, probabilities, union, run.knobs["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
         yield site, {mean.classes: mean for mean in means if not own or mean.classes == "held"}
 

@@ -1,84 +1,177 @@
-"""Bootstrap intervals of the area under the ROC curve, over patients."""
+"""Patient-level bootstrap: a model's areas under the ROC and precision-recall curves, resampled.
 
-from typing import NamedTuple
+Patients are drawn with all their images. Resamples depend on the patients, the seed and the number
+alone, so what two models reach on them is paired. Drawn once, they give the interval of each class,
+of the mean over any group of classes, and of the difference of two models.
+
+Source:
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cxr_study.evaluation.resampling import resample
+from cxr_study.evaluation.seed_intervals import CONFIDENCE
+from surgical_aggregation.aggregation.metrics import auroc
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Metric = Literal["auroc", "auprc"]
+"""Area under the ROC curve, and average precision (area under the precision-recall curve)."""
+
+_CHUNK = 4_000_000  # resamples x images held at a time
 _MIN_DEFINED = 0.9  # share of the resamples that must define a class for it to have an interval
 
 
-class Interval(NamedTuple):
-    """Bootstrap interval of the AUROC of each class and of their mean.
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """A model on a test split, class by class, and on resamples of the split's patients.
 
     Attributes:
-        low: Lower ends, shape (classes,); NaN where not defined.
-        high: Upper ends, shape (classes,); NaN where not defined.
-        mean_low: Lower end for the mean over the classes that are defined.
-        mean_high: Upper end likewise.
+        classes: The model's, of which the split has labels.
+        values: Metric -> on the split, shape (classes,); NaN where it has no positives or no
+            negatives.
+        drawn: Metric -> on each resample, shape (resamples, classes); NaN likewise.
+        patients: Of each image.
+        seed: Of the resampling.
     """
 
-    low: np.ndarray
-    high: np.ndarray
-    mean_low: float
-    mean_high: float
+    classes: tuple[str, ...]
+    values: dict[Metric, np.ndarray]
+    drawn: dict[Metric, np.ndarray]
+    patients: np.ndarray
+    seed: int
 
 
-def mean_defined(values: ArrayLike) -> float:
-    """Mean over the classes that are defined (not NaN); NaN when none is."""
-    defined = np.asarray(values, dtype=float)
-    defined = defined[~np.isnan(defined)]
-    return float(defined.mean()) if defined.size else np.nan
+@dataclass(frozen=True)
+class Estimate:
+    """A figure on a test split with its 95 % bootstrap interval by patient.
+
+    Attributes:
+        value: On the split itself.
+        low: Lower end, a percentile of the resamples; None where none of them defines the figure.
+        high: Upper end, likewise.
+        classes: Over how many classes it is the mean.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    classes: int
 
 
-def bootstrap_auroc(
+def resample(
     labels: ArrayLike,
     scores: ArrayLike,
+    classes: Sequence[str],
     patients: ArrayLike,
     *,
-    resamples: int = 1000,
     seed: int,
-    level: float = 0.95,
-) -> Interval:
-    """Percentile bootstrap interval of each class's AUROC, resampling patients with their images.
-
-    A resample that leaves a class without positives or without negatives does not count for that
-    class; a class that fewer than 90 % of the resamples define has no interval. The mean is taken
-    in each resample over the classes that it defines.
+    resamples: int = 1000,
+) -> Resampled:
+    """Measure a model on a test split and on resamples of its patients.
 
     Args:
-        labels: As `resample` takes them, like the next four.
-        scores: See there.
-        patients: See there.
-        resamples: See there.
-        seed: See there.
-        level: Coverage, between 0 and 1.
-
-    Returns:
-        The interval; NaN where not defined.
+        labels: 1.0 present, 0.0 absent, NaN not labelled, shape (images, classes). An image
+            without a label for a class is left out for that class.
+        scores: Finite numbers that rise with the probability of the class, same shape.
+        classes: Name of each column. A class that the model lacks has no column.
+        patients: Patient of each image, shape (images,).
+        seed: Seed of the resampling.
+        resamples: Number of resamples.
 
     Raises:
         ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.
-
-    Source:
-        Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
     """
-    per_class = resample(labels, scores, patients, resamples=resamples, seed=seed).auroc
-    # A rare class stays in the mean, whose value it is part of, also where it has no interval.
-    mean_ends = percentile_ends([mean_defined(row) for row in per_class], level)
-    per_class[:, (~np.isnan(per_class)).mean(axis=0) < _MIN_DEFINED] = np.nan
-    ends = np.array([percentile_ends(column, level) for column in per_class.T])
-    return Interval(ends[:, 0], ends[:, 1], *mean_ends)
+    labels, scores = _checked(labels, scores)
+    names, patient = np.unique(np.asarray(patients), return_inverse=True)
+    if patient.shape != labels.shape[:1]:
+        raise ValueError(
+            f"patients needs one entry per image, {len(labels)}; got {patient.shape[0]}."
+        )
+    counted = [
+        _count(labels[:, c], scores[:, c], patient, len(names)) for c in range(labels.shape[1])
+    ]
+    rng, chances = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
+    step = max(1, _CHUNK // max(1, len(labels)))
+    drawn: dict[Metric, np.ndarray] = {
+        "auroc": np.empty((resamples, len(counted))),
+        "auprc": np.empty((resamples, len(counted))),
+    }
+    for start in range(0, resamples, step):
+        rows = slice(start, min(start + step, resamples))
+        times = rng.multinomial(len(names), chances, size=rows.stop - start)
+        times = np.ascontiguousarray(times.T, dtype=float)  # how often each patient was drawn
+        for c, images in enumerate(counted):
+            areas = _areas(images.positives @ times, images.negatives @ times)
+            drawn["auroc"][rows, c], drawn["auprc"][rows, c] = areas
+    return Resampled(tuple(classes), _values(labels, scores), drawn, np.asarray(patients), seed)
 
 
-def percentile_ends(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Ends of the percentile interval of resampled values; NaN ones do not count.
+def class_ends(model: Resampled, metric: Metric) -> list[tuple[float, float]]:
+    """Ends of each class's 95 % percentile interval.
+
+    A resample that leaves a class without positives or without negatives does not count for that
+    class; a class that fewer than 90 % of the resamples define has no interval: NaN.
+    """
+    drawn = model.drawn[metric]
+    rare = (~np.isnan(drawn)).mean(axis=0) < _MIN_DEFINED
+    return [percentile_ends(column) for column in np.where(rare, np.nan, drawn).T]
+
+
+def mean_interval(model: Resampled, metric: Metric, classes: Sequence[str]) -> Estimate | None:
+    """Mean of a metric over classes with its 95 % bootstrap interval by patient.
 
     Args:
-        values: One per resample.
-        level: Coverage, between 0 and 1.
+        model: As `resample` gives it.
+        metric: Which.
+        classes: Over which. One without positives or without negatives is left out, in the split
+            and in each resample; a rare one is part of the mean though it has no interval.
+
+    Returns:
+        None, "not defined", where the model lacks one of the classes or the split defines none.
+    """
+    return _estimate(_columns(model, metric, classes))
+
+
+def difference_interval(
+    first: Resampled, second: Resampled, metric: Metric, classes: Sequence[str]
+) -> Estimate | None:
+    """Difference of two models' means over classes, first minus second, on the same resamples.
+
+    Args:
+        first: As `resample` gives it.
+        second: On the same split, with the same seed and number of resamples.
+        metric: Which.
+        classes: Over which; see `mean_interval`.
+
+    Returns:
+        None, "not defined", where a model lacks one of the classes or the split defines none.
+
+    Raises:
+        ValueError: The two were not resampled alike.
+    """
+    alike = first.seed == second.seed and np.array_equal(first.patients, second.patients)
+    if not alike or len(first.drawn[metric]) != len(second.drawn[metric]):
+        raise ValueError(
+            "first and second need the same patients, seed and number of resamples; got seeds "
+            f"{first.seed} and {second.seed}, {len(first.patients)} and {len(second.patients)} "
+            f"images, {len(first.drawn[metric])} and {len(second.drawn[metric])} resamples. "
+            "Resample both models alike."
+        )
+    one, other = _columns(first, metric, classes), _columns(second, metric, classes)
+    return _estimate(None if one is None or other is None else one - other)
+
+
+def percentile_ends(values: ArrayLike) -> tuple[float, float]:
+    """Ends of the 95 % percentile interval of resampled values; NaN ones do not count.
 
     Returns:
         Lower and upper end; NaN when no resample defines the value.
@@ -87,5 +180,95 @@ def percentile_ends(values: ArrayLike, level: float = 0.95) -> tuple[float, floa
     defined = defined[~np.isnan(defined)]
     if not defined.size:
         return np.nan, np.nan
-    low, high = np.percentile(defined, [50 * (1 - level), 50 * (1 + level)])
+    low, high = np.percentile(defined, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
     return float(low), float(high)
+
+
+def _columns(model: Resampled, metric: Metric, classes: Sequence[str]) -> np.ndarray | None:
+    """Of classes, the metric on the split and then on each resample, (1 + resamples, classes)."""
+    if not set(classes) <= set(model.classes):
+        return None
+    columns = [model.classes.index(name) for name in classes]
+    return np.vstack([model.values[metric], model.drawn[metric]])[:, columns]
+
+
+def _estimate(rows: np.ndarray | None) -> Estimate | None:
+    if rows is None or np.isnan(rows[0]).all():
+        return None
+    drawn = np.ma.masked_invalid(rows[1:]).mean(axis=1).filled(np.nan)
+    low, high = (None if np.isnan(end) else end for end in percentile_ends(drawn))
+    return Estimate(float(np.nanmean(rows[0])), low, high, int((~np.isnan(rows[0])).sum()))
+
+
+def _values(labels: np.ndarray, scores: np.ndarray) -> dict[Metric, np.ndarray]:
+    """Both areas of each class on the split itself."""
+    from sklearn.metrics import average_precision_score  # here, for every command imports this
+
+    areas = auroc(labels, scores)
+    precisions = np.full(len(areas), np.nan)
+    for c in np.flatnonzero(~np.isnan(areas)):
+        known = ~np.isnan(labels[:, c])
+        precisions[c] = average_precision_score(labels[known, c], scores[known, c])
+    return {"auroc": areas, "auprc": precisions}
+
+
+class _Images(NamedTuple):
+    """Images of one class, counted by patient and by where they stand in the order of scores.
+
+    Attributes:
+        positives: Shape (scores, patients): the positives at each score that one has, ascending.
+        negatives: Shape (2 * scores + 1, patients): the negatives below the first of these scores,
+            at it, between it and the second, at the second, and so on.
+    """
+
+    positives: sparse.csr_array
+    negatives: sparse.csr_array
+
+
+def _count(labels: np.ndarray, scores: np.ndarray, patient: np.ndarray, patients: int) -> _Images:
+    positive, negative = labels == 1, labels == 0
+    values, at = np.unique(scores[positive], return_inverse=True)
+    among = np.searchsorted(values, scores[negative], side="left")
+    among += np.searchsorted(values, scores[negative], side="right")
+    return _Images(
+        _table(at, patient[positive], (len(values), patients)),
+        _table(among, patient[negative], (2 * len(values) + 1, patients)),
+    )
+
+
+def _table(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    from scipy import sparse  # here, for a training's process imports this module and needs none
+
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _areas(positives: np.ndarray, negatives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """AUROC and average precision from what `_Images` counts, (rows, resamples); (resamples,)."""
+    present, absent = positives.sum(axis=0), negatives.sum(axis=0)
+    below = np.cumsum(negatives, axis=0)[:-1:2]
+    wins = (positives * (below + negatives[1::2] / 2)).sum(axis=0)
+    hits = present - np.cumsum(positives, axis=0) + positives  # positives at the score or above
+    precision = _ratio(hits, hits + absent - below, positives > 0)
+    gained = np.where(positives > 0, positives * precision, 0.0).sum(axis=0)
+    defined = (present > 0) & (absent > 0)
+    return _ratio(wins, present * absent, defined), _ratio(gained, present, defined)
+
+
+def _ratio(above: np.ndarray, below: np.ndarray, defined: np.ndarray) -> np.ndarray:
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=defined)
+
+
+def _checked(labels: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    labels, scores = np.asarray(labels, dtype=float), np.asarray(scores, dtype=float)
+    if labels.ndim != 2 or labels.shape != scores.shape:
+        raise ValueError(
+            "labels and scores need one shape (images, classes); got "
+            f"{labels.shape} and {scores.shape}."
+        )
+    if not np.all((labels == 0) | (labels == 1) | np.isnan(labels)):
+        raise ValueError("labels need to be 0, 1 or NaN; decide on uncertain ones before scoring.")
+    if not np.all(np.isfinite(scores)):
+        raise ValueError(
+            f"scores need to be finite; {np.sum(~np.isfinite(scores))} are not. Did training fail?"
+        )
+    return labels, scores

@@ -2,14 +2,10 @@
 
 import dataclasses
 import json
-import math
-import types
-import typing
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 """Number of the `summary.json` layout that this module reads and writes."""
 
 Model = Literal["global", "own"]
@@ -23,8 +19,18 @@ class SummaryError(ValueError):
     """A summary that does not have the documented form."""
 
 
+class _Strict:
+    """How pydantic reads what inherits from it: no other kinds, no unknown keys, no NaN."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "strict": True,
+        "extra": "forbid",
+        "allow_inf_nan": False,
+    }
+
+
 @dataclass(frozen=True)
-class Splits:
+class Splits(_Strict):
     """A count (of images or of patients) in each split."""
 
     train: int
@@ -38,7 +44,7 @@ class Splits:
 
 
 @dataclass(frozen=True)
-class SiteData:
+class SiteData(_Strict):
     """What a site brought to the run: the classes it labels, its images and its patients."""
 
     classes: tuple[str, ...]
@@ -47,7 +53,7 @@ class SiteData:
 
 
 @dataclass(frozen=True)
-class SiteRound:
+class SiteRound(_Strict):
     """One site in one round: the global model on its validation split, then its training.
 
     Attributes:
@@ -64,7 +70,7 @@ class SiteRound:
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(_Strict):
     """The global model that started round `round`, measured at the sites that took part."""
 
     round: int
@@ -73,7 +79,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Best:
+class Best(_Strict):
     """The round whose global model is the best, and its mean over the sites that measured it."""
 
     round: int
@@ -81,7 +87,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refusal(_Strict):
     """A result that the server refused whole, or that never came.
 
     Attributes:
@@ -98,7 +104,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class ClassAuroc:
+class ClassAuroc(_Strict):
     """One model's AUROC for one class on one site's test split.
 
     Attributes:
@@ -127,7 +133,7 @@ class ClassAuroc:
 
 
 @dataclass(frozen=True)
-class MeanAuroc:
+class MeanAuroc(_Strict):
     """One model's mean AUROC over a group of classes on one site's test split.
 
     Attributes:
@@ -152,7 +158,7 @@ class MeanAuroc:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(_Strict):
     """Everything a run report says, except the example pictures.
 
     Attributes:
@@ -199,7 +205,7 @@ class Summary:
     means: tuple[MeanAuroc, ...] = ()
     stopped_early: bool = False
     personal: bool = False
-    format: int = FORMAT
+    format: Literal[1] = FORMAT
 
     def to_json(self) -> str:
         """Write the summary as JSON text, checked as `from_json` checks it.
@@ -207,8 +213,10 @@ class Summary:
         Raises:
             SummaryError: A value is of the wrong kind or not finite, or a site or class is unknown.
         """
-        checked = _checked(dataclasses.asdict(self))
-        return json.dumps(dataclasses.asdict(checked), indent=1, allow_nan=False) + "\n"
+        plain = dataclasses.asdict(self)
+        text = json.dumps(plain, indent=1, default=lambda number: number.item())  # NumPy's
+        _checked(text)
+        return text + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Summary":
@@ -217,25 +225,24 @@ class Summary:
         Raises:
             SummaryError: The text is not JSON, or not of the documented form; names the place.
         """
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise SummaryError(
-                f"the summary needs to be JSON; {error}. Run the job again."
-            ) from None
-        return _checked(value)
+        return _checked(text)
 
 
-def _checked(value: Any) -> Summary:
-    """Build a summary from JSON values and check that every site and class named is known."""
-    if not isinstance(value, dict):
-        raise SummaryError(f"the summary needs to be an object; got {_shown(value)}.")
-    if value.get("format") != FORMAT:
+def _checked(text: str) -> Summary:
+    """Read a summary and check that every site and class named is known."""
+    from pydantic import TypeAdapter, ValidationError  # here, for every command imports this
+
+    try:
+        summary = TypeAdapter(Summary).validate_json(text)
+    except ValidationError as errors:
+        error = errors.errors(include_url=False)[0]
+        place = "".join(f"[{part}]" if type(part) is int else f".{part}" for part in error["loc"])
+        shown = repr(error["input"])
+        shown = shown if len(shown) <= 60 else shown[:59] + "…"
         raise SummaryError(
-            f"the summary needs format {FORMAT}; got {value.get('format')!r}. "
-            "Read it with the version of cxr_study that wrote it."
-        )
-    summary: Summary = _decode(Summary, value, "summary")
+            f"summary{place}: {error['msg']}; got {shown}. Run the job again, or read it with the "
+            "version of cxr_study that wrote it."
+        ) from None
     measured = [(f"test[{i}].site", row.site) for i, row in enumerate(summary.test)]
     measured += [(f"means[{i}].site", row.site) for i, row in enumerate(summary.means)]
     measured += [(f"rounds[{i}]", s) for i, row in enumerate(summary.rounds) for s in row.sites]
@@ -248,53 +255,3 @@ def _checked(value: Any) -> Summary:
                 f"test[{i}].class_name is {row.class_name!r}; union has {list(summary.union)}."
             )
     return summary
-
-
-def _decode(kind: Any, value: Any, place: str) -> Any:
-    """Turn JSON values into `kind`, a type of the fields above; `place` is for messages."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is types.UnionType:  # only ever `float | None`
-        return None if value is None else _decode(arguments[0], value, place)
-    if origin is Literal:
-        if value not in arguments:
-            raise SummaryError(f"{place} needs one of {list(arguments)}; got {value!r}.")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise SummaryError(f"{place} needs a list; got {_shown(value)}.")
-        return tuple(_decode(arguments[0], v, f"{place}[{i}]") for i, v in enumerate(value))
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise SummaryError(f"{place} needs an object; got {_shown(value)}.")
-        return {k: _decode(arguments[1], v, f"{place}[{k!r}]") for k, v in value.items()}
-    if dataclasses.is_dataclass(kind):
-        return _decode_dataclass(kind, value, place)
-    if kind in (str, bool) and isinstance(value, kind):
-        return value
-    if kind is float and _is_number(value, Real) and math.isfinite(value):
-        return float(value)
-    if kind is int and _is_number(value, Integral):
-        return int(value)
-    wanted = {float: "a finite number", int: "a whole number", str: "a text", bool: "true or false"}
-    raise SummaryError(f"{place} needs {wanted[kind]}; got {_shown(value)}.")
-
-
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _decode_dataclass(kind: Any, value: Any, place: str) -> Any:
-    if not isinstance(value, dict):
-        raise SummaryError(f"{place} needs an object; got {_shown(value)}.")
-    hints = typing.get_type_hints(kind)
-    required = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
-    missing, unknown = sorted(required - set(value)), sorted(set(value) - set(hints))
-    if missing or unknown:
-        raise SummaryError(f"{place} needs {sorted(hints)}; lacks {missing}, has also {unknown}.")
-    return kind(**{k: _decode(hints[k], v, f"{place}.{k}") for k, v in value.items()})
-
-
-def _shown(value: Any) -> str:
-    """Quote a value for a message, short enough for a line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -27,6 +27,12 @@ SOLO_STRATEGIES: Mapping[str, str] = {
 }
 """What strategies mean where there is no federation."""
 
+HEAD_WEIGHTED: Mapping[str, tuple[str, str]] = {
+    f"fedbn+-{weighting}": ("fedbn+", weighting) for weighting in ("samples", "positives")
+}
+"""Strategies of surgical aggregation with a head weighting other than the mean: name -> the
+strategy of the job, and its head weighting."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -34,19 +40,26 @@ class Row:
 
     Attributes:
         method: Key of `TITLES`.
-        strategy: See `surgical_aggregation.aggregation.strategy`.
-        head_weighting: Of the server's aggregator.
+        strategy: See `surgical_aggregation.aggregation.strategy`; or of `HEAD_WEIGHTED`.
     """
 
     method: str
     strategy: str
-    head_weighting: str = "mean"
 
     @property
     def name(self) -> str:
         """A short name, different for every row, that can be a file's."""
-        weighting = "" if self.head_weighting == "mean" else f"-{self.head_weighting}"
-        return f"{self.method}-{self.strategy}{weighting}"
+        return f"{self.method}-{self.strategy}"
+
+    @property
+    def job_strategy(self) -> str:
+        """Strategy of the job, its head weighting apart."""
+        return HEAD_WEIGHTED.get(self.strategy, (self.strategy, ""))[0]
+
+    @property
+    def head_weighting(self) -> str:
+        """How the server weights the sites' columns of a class."""
+        return HEAD_WEIGHTED.get(self.strategy, ("", "mean"))[1]
 
     @property
     def federated(self) -> bool:
@@ -61,5 +74,5 @@ class Row:
     @property
     def variant(self) -> str:
         """The strategy, for people."""
-        shown = self.strategy if self.federated else SOLO_STRATEGIES[self.strategy]
+        shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.strategy]
         return shown if self.head_weighting == "mean" else f"{shown}, head by {self.head_weighting}"

@@ -47,16 +47,17 @@ class EmbeddedStudy:
         return self.root.with_name(f"{self.root.name}-initial_body-{_BODY_VERSION}.npz")
 
 
-def embedded_study(seed: int = SEED) -> EmbeddedStudy:
+def embedded_study(seed: int = SEED, images: int | None = None) -> EmbeddedStudy:
     """The phantom study in the cache, written first where it is not there.
 
     Several processes may ask at once: one writes, the others wait.
 
     Args:
         seed: Of the phantom; with another, other patients are drawn.
+        images: Frontal images of each site. Default: `IMAGES_PER_SITE`.
     """
-    study = _study(seed)
-    _write(study.root, IMAGES_PER_SITE, ("nih", "chexpert"), seed)
+    study = _study(seed, images or IMAGES_PER_SITE)
+    _write(study.root, images or IMAGES_PER_SITE, ("nih", "chexpert"), seed)
     return study
 
 
@@ -108,8 +109,8 @@ def embedded_initial_body() -> Path:
     return study.initial_body
 
 
-def _study(seed: int = SEED) -> EmbeddedStudy:
-    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{IMAGES_PER_SITE}-{seed}")
+def _study(seed: int = SEED, images: int = IMAGES_PER_SITE) -> EmbeddedStudy:
+    return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{images}-{seed}")
 
 
 def _run(command: list[str]) -> None:

@@ -92,8 +92,6 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
 def train(
     run: SoloRun,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    *,
-    at_least: int = 0,
 ) -> None:
     """Train, in this process; see `solo_training.train_alone`.
 
@@ -103,7 +101,6 @@ def train(
     Args:
         run: What to train.
         progress: Called as progress(rounds made, rounds).
-        at_least: Rounds before which not to stop early. Default 0.
 
     Raises:
         ValueError: A site, its data, the initial checkpoint or a knob is unusable.
@@ -128,7 +125,6 @@ def train(
         measured_at=sites,
         rounds=values["num_rounds"],
         patience=values["patience"],
-        at_least=at_least,
         out=run.out,
         facts={"method": run.method, "strategy": values["strategy"]},
         progress=progress,

@@ -52,7 +52,7 @@ def configure(
         row.method,
         folder,
         sites=sites,
-        strategy=row.strategy,
+        strategy=row.job_strategy,
         preset=preset,
         settings={**own, **settings},
         per_site={},
@@ -62,7 +62,7 @@ def configure(
 def is_personal(row: Row) -> bool:
     """Whether every site ends with a model of its own."""
     head = job_templates.METHODS[row.method].personal_head
-    return strategy.has_personal(row.strategy, personal_head=head)
+    return strategy.has_personal(row.job_strategy, personal_head=head)
 
 
 def models(row: Row, workspace: Path, sites: Sequence[str], *, best: bool) -> Models:

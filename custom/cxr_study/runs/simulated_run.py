@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
-from cxr_study.evaluation import test_scores
+from cxr_study.evaluation import test_split
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs.finished_run import write_facts
@@ -83,7 +83,7 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
 
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
     """Find out what is wrong with the sites' data before anything starts, and decode it once."""
-    checked = [test_scores.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
+    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
     check_disjoint(checked)
     for labels in checked:
         with bar(f"{labels.site.site}: decoding images") as report:

@@ -38,7 +38,6 @@ def train_alone(
     measured_at: Mapping[str, Site],
     rounds: int,
     patience: int = 0,
-    at_least: int = 0,
     out: Path,
     facts: Mapping[str, object],
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -62,7 +61,6 @@ def train_alone(
             classes of `site`.
         rounds: How many at most.
         patience: Rounds without a better model after which to stop. Default 0: never.
-        at_least: Rounds before which not to stop. Default 0.
         out: Folder; made where it is not there.
         facts: For the manifests, beside what those of a federated run hold.
         progress: Called as progress(rounds made, rounds).
@@ -108,7 +106,7 @@ def train_alone(
             record.flush()
             if round_ < last:
                 progress(round_ + 1, rounds)
-            if round_ >= at_least and patience and best and round_ - best["round"] >= patience:
+            if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
             round_ += 1
     if not best:

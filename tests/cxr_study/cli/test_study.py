@@ -11,11 +11,12 @@ from cxr_study.cli import main as cli
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study import write
 from cxr_study.studies.analysis import study_results, summary
-from cxr_study.studies.plan.check import check
+from cxr_study.studies.plan.plan import check
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import StudyFileError, path_of, read_study, shipped
 from cxr_study.studies.runner import make as module
 from cxr_study.studies.runner.machine import Machine
+from typed import typed
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ def study(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "make", make)
         results = SimpleNamespace(seeds=None)
         monkeypatch.setattr(study_results, "gather", lambda *_: results)
-        monkeypatch.setattr(summary, "show", lambda *_: None)
+        for shown in ("show", "show_claims"):
+            monkeypatch.setattr(summary, shown, lambda *_: None)
 
         def report(results, data, folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -127,6 +129,13 @@ def test_a_folder_with_a_space_is_refused_before_anything_is_made(tmp_path):
     )
     assert isinstance(result.exception, StudyError) and "without spaces" in str(result.exception)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("options", [(), ("--seeds", "3", "--site-files", "sites"), ("--help",)])
+def test_compare_says_that_it_is_a_study_now(options):
+    call = typed("compare", *options)
+    assert call.code == 2
+    assert call.err.startswith("surgagg: surgagg compare is now: surgagg study run methods")
 
 
 def test_every_shipped_study_is_listed():

@@ -33,14 +33,6 @@ def naive(labels, probabilities, number):
 
 
 class TestReliability:
-    def test_bins_tell_what_is_predicted_and_what_is_so(self):
-        labels = np.array([0.0, 0, 1, 1, 1, NAN])
-        bins = reliability(labels, np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.8]), 2)
-        assert bins == (
-            Bin(0.0, 0.5, 3, pytest.approx(0.3), pytest.approx(1 / 3)),
-            Bin(0.5, 1.0, 2, pytest.approx(0.8), 1.0),
-        )
-
     @given(drawn(), st.integers(1, 12))
     def test_bins_are_those_of_a_loop_over_predictions(self, given, number):
         members, _ = naive(*given, number)
@@ -88,12 +80,6 @@ class TestCalibrationError:
         _, expected = naive(*given, number)
         found = calibration_error(reliability(*given, number))
         assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
-
-    def test_frequencies_that_are_as_predicted_have_none(self):
-        labels = np.array([0.0, 0, 0, 1, 0, 1, 1, 1])
-        probabilities = np.array([0.25] * 4 + [0.75] * 4)
-        assert calibration_error(reliability(labels, probabilities)) == 0
-        assert calibration_error(reliability(labels, 1 - probabilities)) == 0.5
 
     def test_it_is_not_defined_without_a_label(self):
         assert calibration_error(reliability(np.full(2, NAN), np.array([0.1, 0.2]))) is None

@@ -80,13 +80,6 @@ class TestTest:
         got = (found.difference, found.error, found.low, found.high, found.z**2, found.p)
         assert [round(v, 4) for v in got] == [difference, error, low, high, chi_square, p]
 
-    @given(drawn())
-    def test_it_is_the_same_either_way_round(self, given):
-        labels, first, second = given
-        one, other = delong_test(labels, first, second), delong_test(labels, second, first)
-        assert (one.first, one.second, one.p) == (other.second, other.first, other.p)
-        assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
-
     def test_models_that_rank_alike_do_not_differ(self):
         labels, scores = ovarian()
         found = delong_test(labels, scores["albumin"], np.exp(scores["albumin"]))
@@ -105,13 +98,6 @@ class TestTest:
         found = delong_test(labels, np.array(first, float), np.array(second, float))
         assert found.difference == pytest.approx(difference)
         assert (found.error, found.z, found.p) == (0, None, None)
-
-    def test_p_is_uniform_where_two_models_are_equally_good(self):
-        rng = np.random.default_rng(0)
-        labels = (rng.random(200) < 0.4).astype(float)
-        p = [delong_test(labels, *rng.normal(labels, size=(2, 200))).p for _ in range(600)]
-        assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.02)
-        assert np.mean(np.array(p) < 0.5) == pytest.approx(0.5, abs=0.06)
 
     @pytest.mark.parametrize(
         ("labels", "scores"),

@@ -101,15 +101,6 @@ class TestComparePairs:
             assert found.statistic == pytest.approx(expected.statistic)
             assert found.p == pytest.approx(expected.pvalue)
 
-    @given(pairs)
-    def test_it_is_the_same_either_way_round(self, drawn):
-        first, second = [a for a, _ in drawn], [b for _, b in drawn]
-        one, other = compare_pairs(first, second), compare_pairs(second, first)
-        assert (one.test, one.pairs, one.left_out) == (other.test, other.pairs, other.left_out)
-        assert one.p == (None if other.p is None else pytest.approx(other.p))
-        if one.difference is not None:
-            assert one.difference.mean == pytest.approx(-other.difference.mean)
-
     def test_a_pair_that_one_side_does_not_define_is_left_out_and_counted(self):
         found = compare_pairs([0.1, None, 0.5, NAN, 0.7, 0.9], [0.2, 0.3, None, 0.4, 0.5, 0.3])
         assert (found.pairs, found.left_out) == (3, 3)
@@ -140,11 +131,6 @@ class TestHolm:
         # 4 * 0.005, 3 * 0.01, 2 * 0.03, and 1 * 0.04 that may not be below the one before.
         assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
-    def test_it_is_as_published(self):
-        # stdlib's documentation of p.adjust as in R.
-        adjusted = holm([0.319, 0.201, 0.4, 0.374, 0.113])
-        assert adjusted == pytest.approx([0.957, 0.804, 0.957, 0.957, 0.565])
-
     def test_a_test_that_could_not_decide_is_no_member_of_the_family(self):
         assert holm([None, 0.02, None, 0.5]) == [None, pytest.approx(0.04), None, 0.5]
         assert holm([None]) == [None]
@@ -155,14 +141,6 @@ class TestHolm:
         p_values = np.random.default_rng(number).beta(0.3, 2, number).round(2).tolist()  # with ties
         expected = multipletests(p_values, method="holm")[1]
         assert holm(p_values) == pytest.approx(expected.tolist(), abs=1e-15)
-
-    @given(st.lists(st.floats(0, 1), min_size=1))
-    def test_it_is_between_the_p_value_and_bonferronis_and_keeps_the_order(self, p_values):
-        adjusted = holm(p_values)
-        for p, q in zip(p_values, adjusted, strict=True):
-            assert p - 1e-12 <= q <= min(1, len(p_values) * p) + 1e-12
-        order = np.argsort(p_values, kind="stable")
-        assert (np.diff(np.array(adjusted)[order]) >= -1e-12).all()
 
 
 class TestMark:

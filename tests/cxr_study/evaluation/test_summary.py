@@ -41,14 +41,23 @@ class TestRefuses:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda v: v.update(format=2), "needs format 1; got 2"),
-            (lambda v: v.pop("best"), "lacks ['best']"),
-            (lambda v: v.update(colour="red"), "has also ['colour']"),
-            (lambda v: v.update(data="x-ray"), "summary.data needs one of"),
-            (lambda v: v.update(seed=0.5), "summary.seed needs a whole number; got 0.5"),
-            (lambda v: v.update(seed=True), "summary.seed needs a whole number; got True"),
-            (lambda v: v.update(union="Edema"), "summary.union needs a list"),
-            (lambda v: v["test"][1].update(auroc="high"), "summary.test[1].auroc needs"),
+            (lambda v: v.update(format=2), "summary.format: Input should be 1; got 2"),
+            (lambda v: v.pop("best"), "summary.best: Field required"),
+            (lambda v: v.update(colour="red"), "summary.colour: Unexpected keyword"),
+            (lambda v: v.update(data="x-ray"), "summary.data: Input should be 'phantom' or 'real'"),
+            (
+                lambda v: v.update(seed=0.5),
+                "summary.seed: Input should be a valid integer; got 0.5",
+            ),
+            (
+                lambda v: v.update(seed=True),
+                "summary.seed: Input should be a valid integer; got True",
+            ),
+            (lambda v: v.update(union="Edema"), "summary.union: Input should be a valid"),
+            (
+                lambda v: v["test"][1].update(auroc="high"),
+                "summary.test[1].auroc: Input should be a valid number; got 'high'",
+            ),
             (lambda v: v["test"][1].update(site="mars"), "test[1].site names site 'mars'"),
             (lambda v: v["test"][1].update(class_name="Gout"), "test[1].class_name is 'Gout'"),
             (lambda v: v["rounds"][1]["sites"].update(mars={"validation_bce": 1}), "rounds[1]"),
@@ -60,9 +69,11 @@ class TestRefuses:
         assert message in str(refused.value)
 
     def test_text_that_is_not_json(self):
-        with pytest.raises(SummaryError, match="needs to be JSON"):
+        with pytest.raises(SummaryError, match="Invalid JSON"):
             Summary.from_json("{")
 
     def test_nan_is_not_written(self, summary):
-        with pytest.raises(SummaryError, match="wall_seconds needs a finite number; got nan"):
+        with pytest.raises(
+            SummaryError, match="wall_seconds: Input should be a finite number; got nan"
+        ):
             dataclasses.replace(summary, wall_seconds=float("nan")).to_json()

@@ -1,7 +1,7 @@
 import pytest
 
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.methods import TITLES, Row
+from cxr_study.jobs.methods import HEAD_WEIGHTED, TITLES, Row
 from cxr_study.runs import baseline_run
 
 
@@ -15,7 +15,7 @@ def test_every_way_to_train_has_a_title_of_its_own():
 @pytest.mark.parametrize(
     ("row", "federated", "variant"),
     [
-        (Row("surgical", "fedbn+", "samples"), True, "fedbn+, head by samples"),
+        (Row("surgical", "fedbn+-samples"), True, "fedbn+, head by samples"),
         (Row("vanilla", "fedavg"), True, "fedavg"),
         (Row("individual", "fedavg"), False, "batch norm trained"),
         (Row("complete", "fedbn+"), False, "batch norm frozen"),
@@ -26,6 +26,7 @@ def test_a_row_says_what_it_is(row, federated, variant):
 
 
 def test_names_differ_and_can_be_those_of_files():
-    names = [Row(method, "fedbn+", how).name for method in TITLES for how in ("mean", "samples")]
+    strategies = ("fedbn+", *HEAD_WEIGHTED)
+    names = [Row(method, how).name for method in TITLES for how in strategies]
     assert len(set(names)) == len(names)
     assert not any(set(name) & set("/ \\:") for name in names)

@@ -51,10 +51,16 @@ class TestConfigure:
         assert configured(Row(method, "fedbn+"))[0]["union"] == "Edema,Fracture,Mass"
 
     @pytest.mark.parametrize(
-        ("weighting", "reported"), [("mean", False), ("samples", False), ("positives", True)]
+        ("strategy", "weighting", "reported"),
+        [
+            ("fedbn+", "mean", False),
+            ("fedbn+-samples", "samples", False),
+            ("fedbn+-positives", "positives", True),
+        ],
     )
-    def test_columns_are_weighed_as_the_row_says(self, configured, weighting, reported):
-        knobs, _ = configured(Row("surgical", "fedbn+", weighting))
+    def test_columns_are_weighed_as_the_row_says(self, configured, strategy, weighting, reported):
+        knobs, _ = configured(Row("surgical", strategy))
+        assert knobs["strategy"] == "fedbn+"
         assert knobs["head_weighting"] == weighting
         assert knobs["report_counts"] is reported
 

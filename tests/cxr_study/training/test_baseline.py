@@ -165,7 +165,6 @@ class TestPatience:
             ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
             ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
             ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
-            ((9, 2, 3, 3, 3, 3, 3), {"patience": 1, "at_least": 4}, 6),
             ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
         ],
     )

@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from cxr_study.evaluation import test_scores
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.predictions import Network, predict
+from cxr_study.evaluation.scores import score
 from cxr_study.evaluation.summary import (
     Best,
     ClassAuroc,
@@ -53,7 +55,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     """
     knobs: Mapping[str, Any] = job_folder.knobs(run.job)
     sites_of_job, seed = job_folder.sites(run.job), knobs["seed"]
-    network = test_scores.Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
+    network = Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     best = load(results.best_checkpoint(run.servers[-1]))
     personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
@@ -66,14 +68,14 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     sites: dict[str, SiteData] = {}
     for site in sites_of_job:
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
-        split = test_scores.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
+        split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
         sites[site] = _site_data(split)
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if site in run.alone:
             models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
-            probabilities = test_scores.predict(checkpoint, network, split.pixels)
-            rows, row_means = test_scores.score(name, split, probabilities, union, seed)
+            probabilities = predict(checkpoint, network, split).probabilities
+            rows, row_means = score(name, split, probabilities, union, seed)
             tests += rows
             means += row_means
             if name == "global":
@@ -117,11 +119,11 @@ def _taught_by(
     }
 
 
-def _site_data(split: test_scores.TestSplit) -> SiteData:
+def _site_data(split: test_split.TestSplit) -> SiteData:
     return SiteData(
         classes=tuple(sorted(split.held)),
-        images=_sizes(split.table),
-        patients=_sizes(split.table.drop_duplicates("patient")),
+        images=_sizes(split.assignment),
+        patients=_sizes(split.assignment.drop_duplicates("patient")),
     )
 
 

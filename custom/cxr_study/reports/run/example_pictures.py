@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cxr_study.evaluation.test_scores import TestSplit
+from cxr_study.evaluation.test_split import TestSplit
 
 PER_SITE = 6
 MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
@@ -73,7 +73,7 @@ def choose(
         union: Classes of the columns of the split's labels.
         count: Pictures to pick, or as many as there are.
     """
-    present = split.labels == 1
+    present = split.labels(union) == 1
     number = present.sum(axis=1)
     clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
     normal = np.flatnonzero(number == 0)[:1]
@@ -86,7 +86,7 @@ def choose(
     return [
         Example(
             site=split.site,
-            image=np.asarray(split.pixels[pick]),
+            image=np.asarray(split.pixels[split.rows[pick]]),
             truth=[name for name, there in zip(union, present[pick], strict=True) if there],
             predictions=probabilities.iloc[pick].to_dict(),
             held=split.held,

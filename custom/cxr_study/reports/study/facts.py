@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from cxr_study.common.wording import counted, listed
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.data_file import StudyData
@@ -33,7 +33,7 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
     what = runs[0].what
     seeds = sorted({run.seed for run in runs})
     rounds = sorted({run.rounds for run in runs})
-    patience = what["knobs"]["patience"]
+    patience = sorted({run.what["knobs"]["patience"] for run in runs})
     network = what["network"]
     made = list(results.results.values())
     return (
@@ -42,7 +42,7 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
         ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
         ("Recipe", _recipe(data)),
         ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
-        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {patience or 'none'}"),
+        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {_patience(patience)}"),
         ("Seeds", listed(list(map(str, seeds)))),
         ("Runs", _runs(results)),
         ("Wall time", _wall_time(made)),
@@ -70,6 +70,10 @@ def _wall_time(results: Sequence[Result]) -> str:
     )
 
 
+def _patience(found: Sequence[int]) -> str:
+    return listed([str(rounds) if rounds else "none" for rounds in found])
+
+
 def _distinct(results: Sequence[Result], name: str) -> str:
     """What the results have there, each once."""
     return listed([str(value) for value in sorted({getattr(result, name) for result in results})])
@@ -94,7 +98,7 @@ def _tested(results: StudyResults) -> str:
     for result in results.results.values():
         for name, key in result.tests.items():
             if name not in found:
-                table = test_set.read(key, results.folder / TEST_SETS)
+                table = test_split.read(key, results.folder / TEST_SETS)
                 images = counted(len(table), "image")
                 patients = counted(table["patient"].nunique(), "patient")
                 found[name] = f"{TESTS[name]}: {images} of {patients}"

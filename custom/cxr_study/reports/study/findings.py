@@ -41,10 +41,11 @@ def told(finding: Finding, results: StudyResults) -> Told:
     where = [classes(which.test, which.group)]
     if len(finding.settings) < len(results.study.settings):
         where.append(", ".join(finding.settings))
-    against = f"against {row_name(which.worse, which.rows)}"
+    beside = results.study.rows if results.study.given else which.rows
+    against = f"against {row_name(which.worse, beside)}"
     surgical = reference(results.runs)
     if surgical is not None and which.better != surgical:
-        against = f"{row_name(which.better, (*which.rows, surgical))}, {against}"
+        against = f"{row_name(which.better, (*beside, surgical))}, {against}"
     if which.model:
         against += f", model of {TESTS.get(which.model, which.model)}"
     if which.margin:

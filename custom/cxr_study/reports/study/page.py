@@ -26,7 +26,7 @@ from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
 from cxr_study.studies.papers.published_results import OWN
 from cxr_study.studies.plan.data_file import StudyData
-from cxr_study.studies.runner.one_run import GLOBAL
+from cxr_study.studies.plan.run_folder import GLOBAL
 
 
 def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Sequence[str]) -> str:

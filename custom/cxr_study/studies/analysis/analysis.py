@@ -14,7 +14,7 @@ from cxr_study.studies.analysis.patient_intervals import PatientIntervals, patie
 from cxr_study.studies.analysis.significance import significance
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.analysis.subgroups import subgroups
-from cxr_study.studies.papers import CLAIMS
+from cxr_study.studies.papers import published_claims
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,5 +51,5 @@ def analyse(results: StudyResults, processes: int) -> Analysis:
         by_class = class_tests(results, processes=processes, report=report)
     with bar("measuring subgroups") as report:
         by_subgroup = subgroups(results, processes=processes, report=report)
-    judged = claims.judge(CLAIMS, results)
+    judged = claims.judge(published_claims.read(), results)
     return Analysis(results, significance(results), by_patient, by_class, by_subgroup, judged)

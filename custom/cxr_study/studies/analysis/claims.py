@@ -14,39 +14,22 @@ from typing import Any
 
 import pandas as pd
 
-from cxr_study.evaluation.seed_intervals import Interval, interval
-from cxr_study.evaluation.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED, verdict
+from cxr_study.evaluation.seed_intervals import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_DECIDED,
+    Interval,
+    interval,
+    verdict,
+)
 from cxr_study.studies.analysis.study_evidence import StudyEvidence
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.claimed_numbers import SAME, Comparison
-
-HOLDS, DOES_NOT_HOLD = "holds", "does not hold"
+from cxr_study.studies.papers.claimed_numbers import SAME, Claim, Comparison
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
     "settings", "margin", "difference", "low", "high", "seeds", "verdict",
 ]  # fmt: skip
-
-_WORDS = {REPRODUCED: HOLDS, NOT_REPRODUCED: DOES_NOT_HOLD, NOT_DECIDED: NOT_DECIDED}
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the papers claim about a study.
-
-    Attributes:
-        text: The claim.
-        study: Name of the study's file.
-        source: Paper, and section, table or figure.
-        published: The numbers there.
-        comparisons: What has to be above 0.
-    """
-
-    text: str
-    study: str
-    source: str
-    published: str
-    comparisons: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True)
@@ -95,7 +78,7 @@ def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
     """Judge the claims about a study.
 
     Args:
-        claims: Of any studies; see `published_claims.CLAIMS`.
+        claims: Of any studies; see `published_claims.read`.
         results: Of the study.
 
     Returns:
@@ -153,7 +136,7 @@ def _finding(which: Comparison, evidence: StudyEvidence) -> Finding | None:
         return None
     numbers = evidence.numbers(which, settings)
     difference = interval(list(numbers.values()))
-    decided = _WORDS[verdict(interval([each + which.margin for each in numbers.values()]))]
+    decided = verdict(interval([each + which.margin for each in numbers.values()]))
     if which.kind == SAME and numbers:
         if evidence.same(which, settings, numbers):
             decided = HOLDS

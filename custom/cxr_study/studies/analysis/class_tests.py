@@ -32,7 +32,7 @@ import pandas as pd
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.evaluation.delong import delong_test
 from cxr_study.studies.analysis.reference import counts_on, reference
 from cxr_study.studies.analysis.significance import ADJUSTED, adjusted
@@ -83,13 +83,7 @@ def class_tests(
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
     found = shared_out(_tested, jobs, processes=processes, report=report)
     lines = [
-        {
-            "setting": run.setting,
-            "method": run.row.method,
-            "strategy": run.row.strategy,
-            "seed": run.seed,
-            **line,
-        }
+        {**run.facts, **line}
         for (_, run), tested in zip(pairs, found, strict=True)
         for line in tested
     ]
@@ -106,7 +100,7 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
         first, second = _scores(folder, surgical, test), _scores(folder, other, test)
         if first is None or second is None:
             continue
-        table = test_set.read(table_key, folder / TEST_SETS)
+        table = test_split.read(table_key, folder / TEST_SETS)
         for name in class_columns(table):
             labels = table[name].to_numpy(float)
             lacking = np.full(len(labels), np.nan)

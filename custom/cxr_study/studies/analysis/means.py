@@ -14,12 +14,14 @@ from cxr_study.studies.analysis.scores import METRICS
 GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
     "all": lambda scores: pd.Series(True, index=scores.index),
     "shared": lambda scores: scores["shared"],
-    "unique": lambda scores: ~scores["shared"],
+    "unique": lambda scores: ~scores["shared"] & scores["labelled"],
+    "elsewhere": lambda scores: ~scores["labelled"],
     "nih": lambda scores: scores["class"].isin(NIH_CLASSES),
     "chexpert": lambda scores: scores["class"].isin(CHEXPERT_CLASSES),
 }
 """Classes of a mean: name -> which rows of `scores`. Shared are those that all sites label, as in
-the papers."""
+the papers; unique are the tested site's others; elsewhere are those that it does not label itself,
+which are tested where there are labels for evaluation only."""
 
 RUN = ["setting", "method", "strategy", "seed", "model", "test"]
 """Columns that tell a model on a test set from others."""

@@ -1,7 +1,7 @@
 """How far the figures of single runs may be off, over the patients of the test sets.
 
 Intervals over seeds say how much a training varies; these say how much a test set does. Patients
-are drawn again with all their images; see `statistics.intervals`. Data frames of means have a line
+are drawn again with all their images; see `bootstrap`. Data frames of means have a line
 for each finished run, model, test set and group of classes, with the columns `means.RUN`, group and
 
     classes                         over how many the means are
@@ -27,11 +27,11 @@ import pandas as pd
 
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
-from cxr_study.evaluation import test_set
-from cxr_study.evaluation.intervals import (
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.bootstrap import (
     Estimate,
     Metric,
-    ResampledModel,
+    Resampled,
     difference_interval,
     mean_interval,
 )
@@ -41,8 +41,7 @@ from cxr_study.studies.analysis.reference import counts_on, reference
 from cxr_study.studies.analysis.resampled_run import METRICS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run import Run
-from cxr_study.studies.plan.run_folder import TEST_SETS
-from cxr_study.studies.runner.one_run import GLOBAL
+from cxr_study.studies.plan.run_folder import GLOBAL, TEST_SETS
 
 _COLUMNS = [
     *RUN,
@@ -55,7 +54,7 @@ _BY_CLASS = [
     "setting", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
 ]  # fmt: skip
 
-Resampled = Mapping[tuple[str, str], ResampledModel]
+ByModel = Mapping[tuple[str, str], Resampled]
 """(model, test set) -> what it reaches."""
 
 
@@ -123,11 +122,12 @@ def patient_intervals(
     )
 
 
-def _reached(results: StudyResults, resamples: int) -> dict[str, Resampled]:
+def _reached(results: StudyResults, resamples: int) -> dict[str, ByModel]:
     """Key of a run -> what its models reach on the resamples."""
     tables = {key for result in results.results.values() for key in result.tests.values()}
     patients = {
-        key: test_set.read(key, results.folder / TEST_SETS)["patient"].to_numpy() for key in tables
+        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
+        for key in tables
     }
     return {
         key: resampled_run.read(results.folder, key, result, patients, resamples)
@@ -137,20 +137,20 @@ def _reached(results: StudyResults, resamples: int) -> dict[str, Resampled]:
 
 def _chosen(results: StudyResults) -> Iterator[tuple[Run, dict[str, Any], list[str]]]:
     """Every finished run, model, test set and group: the run, what tells it, and its classes."""
-    runs = {(r.setting, r.row.method, r.row.strategy, r.seed): r for r in results.finished}
+    runs = {tuple(run.facts.values()): run for run in results.finished}
     for group, chosen in GROUPS.items():
         for keys, rows in results.scores[chosen(results.scores)].groupby(RUN, sort=False):
             facts = dict(zip(RUN, keys, strict=True)) | {"group": group}
             yield runs[keys[:4]], facts, rows["class"].tolist()
 
 
-def _like(surgical: Resampled, model: str, test: str) -> ResampledModel | None:
+def _like(surgical: ByModel, model: str, test: str) -> Resampled | None:
     """What is held against a model: the global one, or the same site's; None: there is none."""
     return surgical.get((GLOBAL, test)) or surgical.get((model, test))
 
 
 def _by_class(
-    first: ResampledModel, second: ResampledModel, classes: Sequence[str]
+    first: Resampled, second: Resampled, classes: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Ends of the intervals of single classes."""
     for name in classes:

@@ -10,7 +10,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.studies.papers.published_results import OWN
 from cxr_study.studies.plan.data_file import DATA_SETS
 from cxr_study.studies.plan.run import Run
-from cxr_study.studies.runner.one_run import GLOBAL
+from cxr_study.studies.plan.run_folder import GLOBAL
 
 
 def reference(runs: Iterable[Run]) -> Row | None:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
-from cxr_study.evaluation.intervals import Metric, ResampledModel, resample_model
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.bootstrap import Metric, Resampled, resample
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.runner import predictions
 
@@ -42,7 +42,7 @@ def make(folder: Path, key: str, result: Result, resamples: int) -> None:
         return
     arrays = {"made": _made(resamples)}
     for test, table_key in result.tests.items():
-        table = test_set.read(table_key, folder / TEST_SETS)
+        table = test_split.read(table_key, folder / TEST_SETS)
         for model in result.classes:
             found = _resample(table, folder / RUNS / key, result, model, test, resamples)
             arrays[f"{model}/{test}/classes"] = np.array(found.classes, str)
@@ -55,7 +55,7 @@ def make(folder: Path, key: str, result: Result, resamples: int) -> None:
 
 def read(
     folder: Path, key: str, result: Result, patients: Mapping[str, np.ndarray], resamples: int
-) -> dict[tuple[str, str], ResampledModel]:
+) -> dict[tuple[str, str], Resampled]:
     """What `make` has kept of a run.
 
     Args:
@@ -78,17 +78,17 @@ def read(
 
 def _resample(
     table: pd.DataFrame, place: Path, result: Result, model: str, test: str, resamples: int
-) -> ResampledModel:
+) -> Resampled:
     own = list(result.classes[model])
     held = [name for name in class_columns(table) if name in own]
     scores = predictions.read(place, model, test)[:, [own.index(name) for name in held]]
     labels = table[held].to_numpy(float)
-    return resample_model(labels, scores, held, table["patient"], seed=_SEED, resamples=resamples)
+    return resample(labels, scores, held, table["patient"], seed=_SEED, resamples=resamples)
 
 
-def _model(arrays: Mapping[str, np.ndarray], name: str, patients: np.ndarray) -> ResampledModel:
+def _model(arrays: Mapping[str, np.ndarray], name: str, patients: np.ndarray) -> Resampled:
     rows = {metric: arrays[f"{name}/{metric}"] for metric in METRICS}
-    return ResampledModel(
+    return Resampled(
         tuple(arrays[f"{name}/classes"].tolist()),
         {metric: values[0] for metric, values in rows.items()},
         {metric: values[1:] for metric, values in rows.items()},

@@ -9,6 +9,7 @@ the setting label between them:
     class
     sites                                how many of the setting's sites label the class
     shared                               whether all of them do
+    labelled                             whether the tested site does; True where it is no site's
     predicted                            whether the model has the class
     positives, negatives                 in the test set
     auroc, auprc, bce, ece               NaN where not defined
@@ -27,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.studies.plan.run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, read_result
@@ -57,20 +58,14 @@ def scores(runs: Iterable[Run], folder: Path) -> pd.DataFrame:
         sites = held.get((run.setting, run.seed), run.what["sites"].values())
         for test, key in result.tests.items():
             if key not in tables:
-                tables[key] = test_set.read(key, folder / TEST_SETS)
+                tables[key] = test_split.read(key, folder / TEST_SETS)
             for model, classes in result.classes.items():
                 predicted = predictions.read(folder / RUNS / run.key, model, test)
-                facts = {
-                    "setting": run.setting,
-                    "method": run.row.method,
-                    "strategy": run.row.strategy,
-                    "seed": run.seed,
-                    "model": model,
-                    "test": test,
-                }
+                facts = {**run.facts, "model": model, "test": test}
+                own = run.what["sites"].get(test)
                 rows += [
                     {**facts, **measured}
-                    for measured in _measure(tables[key], predicted, classes, sites)
+                    for measured in _measure(tables[key], predicted, classes, sites, own)
                 ]
     return pd.DataFrame(rows)
 
@@ -80,6 +75,7 @@ def _measure(
     predicted: np.ndarray,
     classes: Sequence[str],
     sites: Collection[Collection[str]],
+    own: Collection[str] | None,
 ) -> Iterable[dict[str, Any]]:
     """One model on one test set, class by class."""
     for name in class_columns(table):
@@ -94,6 +90,7 @@ def _measure(
             "class": name,
             "sites": holders,
             "shared": holders == len(sites),
+            "labelled": own is None or name in own,
             "predicted": name in classes,
             "positives": int((labels == 1).sum()),
             "negatives": int((labels == 0).sum()),

@@ -12,7 +12,7 @@ import numpy as np
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.reference import counts_on
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.claimed_numbers import KINDS, Comparison
+from cxr_study.studies.papers.claimed_numbers import EVERY_SITE, KINDS, Comparison
 from cxr_study.studies.plan.study_file import Setting
 
 
@@ -35,13 +35,15 @@ class StudyEvidence:
             values: dict(zip(models["model"], models["auroc"], strict=True))
             for values, models in results.means.groupby(keys)
         }
+        places = results.means[["setting", "test", "group"]].drop_duplicates()
+        self.places = set(places.itertuples(index=False, name=None))
 
     def settings(self, which: Comparison) -> list[Setting]:
         """The settings of a comparison that were to be run with all its rows, on its test set."""
         return [
             setting
             for setting in self.study.settings
-            if which.test in self.tests
+            if which.test in {*self.tests, EVERY_SITE}
             and setting.name in (which.settings or (setting.name,))
             and all((setting.name, row) in self.planned for row in which.rows)
         ]
@@ -67,11 +69,20 @@ class StudyEvidence:
         return digests[0] == digests[1]
 
     def _auroc(self, which: Comparison, seed: int, row: Row, setting: Setting, group: str) -> float:
-        key = (setting.name, row.method, row.strategy, seed, which.test, group)
+        if which.test != EVERY_SITE:
+            return self._on(which.test, which, seed, row, setting, group)
+        tests = [test for test in self.study.tests if (setting.name, test, group) in self.places]
+        aurocs = [self._on(test, which, seed, row, setting, group) for test in tests]
+        return fmean(aurocs) if aurocs else np.nan
+
+    def _on(
+        self, test: str, which: Comparison, seed: int, row: Row, setting: Setting, group: str
+    ) -> float:
+        key = (setting.name, row.method, row.strategy, seed, test, group)
         models = self.reached.get(key, {})
         if which.model is not None and row == which.worse:
             return models.get(which.model, np.nan)
-        if counts := counts_on(models, which.test):
+        if counts := counts_on(models, test):
             return models[counts]
         defined = [value for value in models.values() if not np.isnan(value)]
         return fmean(defined) if defined else np.nan

@@ -35,7 +35,7 @@ import pandas as pd
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.studies.analysis.means import RUN, over_values
 from cxr_study.studies.analysis.reference import counts_on
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -86,17 +86,7 @@ def subgroups(
     jobs = [(results.folder, key, result) for key, result in kept.items()]
     found = shared_out(_measured, jobs, processes=processes, report=report)
     by_key = dict(zip(kept, found, strict=True))
-    lines = [
-        {
-            "setting": run.setting,
-            "method": run.row.method,
-            "strategy": run.row.strategy,
-            "seed": run.seed,
-            **line,
-        }
-        for run in results.finished
-        for line in by_key[run.key]
-    ]
+    lines = [{**run.facts, **line} for run in results.finished for line in by_key[run.key]]
     return pd.DataFrame(lines, columns=_COLUMNS)
 
 
@@ -129,7 +119,7 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
         model = counts_on(result.classes, test)
         if model is None:
             continue
-        table = test_set.read(table_key, folder / TEST_SETS)
+        table = test_split.read(table_key, folder / TEST_SETS)
         held, own = class_columns(table), list(result.classes[model])
         scores = pd.DataFrame(predictions.read(folder / RUNS / key, model, test), columns=own)
         whole = scores.reindex(columns=held).to_numpy(float)

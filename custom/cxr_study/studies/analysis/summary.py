@@ -8,9 +8,12 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cxr_study.jobs.methods import Row
+from cxr_study.studies.analysis.claims import judge
 from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.papers import published_claims
 
 
 def runs(results: StudyResults) -> pd.DataFrame:
@@ -24,10 +27,7 @@ def runs(results: StudyResults) -> pd.DataFrame:
         result = results.results.get(run.key)
         rows.append(
             {
-                "setting": run.setting,
-                "method": run.row.method,
-                "strategy": run.row.strategy,
-                "seed": run.seed,
+                **run.facts,
                 "key": run.key,
                 "sites": json.dumps(run.where["sites"]),
                 "seconds": None if result is None else round(result.seconds, 1),
@@ -67,6 +67,12 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
             *(by_test.get(test, "") for test in tests),
         )
     console.print(table)
+
+
+def show_claims(results: StudyResults, console: Console) -> None:
+    """Print what came out of each claim that the papers have about the study."""
+    for each in judge(published_claims.read(), results):
+        console.print(Text.assemble((each.verdict, "bold"), f": {each.claim.text}."))
 
 
 def _told(row: pd.Series) -> str:

@@ -1,4 +1,4 @@
-"""The numbers that a claim says are above 0: in what one row of a study is better than another.
+"""Claims, and the numbers that they say are above 0: in what one row of a study beats another.
 
 Where the better row may be behind, they are claimed to be above minus the margin.
 """
@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from statistics import fmean, linear_regression
-from typing import Any
 
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.study_file import Setting
@@ -24,6 +22,9 @@ GROWS_WITH_UNSHARED = "gains, the fewer classes are shared, on"
 SAME = "has the same models as"
 """What a row is claimed to be, or to have, beside another one."""
 
+EVERY_SITE = "every site"
+"""In place of a test set: the mean over all of them that have such classes."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -32,7 +33,7 @@ class Comparison:
     Attributes:
         better: The row that is claimed to be better.
         worse: The other.
-        test: The test set.
+        test: The test set, or `EVERY_SITE`.
         kind: Key of `KINDS`.
         group: Of `means.GROUPS`; `MORE_EVEN` has its own.
         settings: Names; none: all of the study.
@@ -59,6 +60,25 @@ class Comparison:
     def rows(self) -> tuple[Row, ...]:
         """All that have to be trained."""
         return (self.better, self.worse, *([self.baseline] if self.kind == NEARER else []))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the papers claim about a study.
+
+    Attributes:
+        text: The claim.
+        study: Name of the study's file.
+        source: Paper, and section, table or figure.
+        published: The numbers there.
+        comparisons: What has to be above 0.
+    """
+
+    text: str
+    study: str
+    source: str
+    published: str
+    comparisons: tuple[Comparison, ...]
 
 
 Auroc = Callable[[Row, Setting, str], float]
@@ -126,17 +146,3 @@ KINDS: Mapping[str, Number] = {
     SAME: _ahead,
 }
 """What is claimed -> the number, of one seed; NaN where a setting does not define it."""
-
-
-def against(
-    better: Row, worse: Sequence[Row], tests: Sequence[str], **how: Any
-) -> tuple[Comparison, ...]:
-    """Comparisons of one row with some others on some test sets.
-
-    Args:
-        better: The one row.
-        worse: The others.
-        tests: Test sets.
-        how: What else a `Comparison` has.
-    """
-    return tuple(Comparison(better, row, test, **how) for row, test in product(worse, tests))

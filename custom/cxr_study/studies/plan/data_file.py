@@ -14,6 +14,11 @@ or with real data; paths are relative to the file:
     initial_body: initial.npz         # made by `surgagg init`
     preset: paper                     # knobs that belong together; `knobs` win
 
+or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
+
+    sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is called as its file
+    initial_body: initial.npz             # default: the embedded study's
+
 A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
 csv, too: it labels the classes of both NIH and CheXpert.
 """
@@ -37,7 +42,7 @@ DATA_SETS: Mapping[str, str] = MappingProxyType(
 )
 """Data set, as studies name it -> key of `readers.DATASETS`, for an official download."""
 
-_PHANTOM = "phantom"
+_PHANTOM, _PHANTOM_SITES = "phantom", ("nih", "chexpert")
 
 
 class DataFileError(ValueError):
@@ -51,11 +56,12 @@ class StudyData:
     Attributes:
         path: Of the file.
         images: Of each data set of the phantom; None where the data are real.
-        sources: Data set -> folder of its official download, or site file of all of it; empty for
-            the phantom.
+        sources: Data set -> folder of its official download, or site file of all of it; or site ->
+            its site file. Empty for the phantom.
         initial_body: Checkpoint to start from; None: the embedded study's.
         preset: See `presets`; None: none.
         knobs: Knob -> value; win over the preset's. Whether a job has them is not looked at.
+        given: Whether `sources` are sites.
     """
 
     path: Path
@@ -64,11 +70,22 @@ class StudyData:
     initial_body: Path | None
     preset: str | None
     knobs: Mapping[str, Any]
+    given: bool = False
 
     @property
     def name(self) -> str:
         """Of the file."""
         return self.path.stem
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites of a study that has all of them; two of the phantom."""
+        return _PHANTOM_SITES if self.images is not None else tuple(self.sources)
+
+    @property
+    def own_splits(self) -> bool:
+        """Whether these sites keep splits and truth of their own."""
+        return self.given or self.images is not None
 
     def has(self, data_set: str) -> bool:
         """Whether it has a data set; of the phantom all are drawn."""
@@ -87,19 +104,40 @@ def read_data(source: str | Path) -> StudyData:
     """
     path = shipped.find(source, "data", "data file", DataFileError)
     keys = read_keys(path, "data file", DataFileError)
-    real = keys.values.get("data") != _PHANTOM
+    given, real = keys.has("sites"), keys.values.get("data") != _PHANTOM
     required = ("data", "initial_body") if real else ("data", "images")
-    keys.check(("data", "images", "initial_body", "preset", "knobs"), required)
+    keys.check(
+        ("data", "sites", "images", "initial_body", "preset", "knobs"), () if given else required
+    )
+    if given:
+        keys.refuse(("data",), "beside 'sites'")
     if real:
         keys.refuse(("images",), "where the data are real: all of them are used")
     return StudyData(
         path=keys.path,
         images=None if real else keys.number("images", 1),
-        sources=_sources(keys) if real else {},
+        sources=_sites(keys) if given else _sources(keys) if real else {},
         initial_body=_file(keys, "initial_body") if keys.has("initial_body") else None,
         preset=keys.choice("preset", tuple(PRESETS)) if keys.has("preset") else None,
         knobs=keys.below("knobs", "lines 'knob: value'").values if keys.has("knobs") else {},
+        given=given,
     )
+
+
+def _sites(keys: Keys) -> dict[str, Path]:
+    files = keys.values["sites"]
+    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
+        raise keys.need("sites", "a list of site files")
+    sites: dict[str, Path] = {}
+    for number, file in enumerate(files, start=1):
+        path = Keys(keys.path, {"sites": file}, keys.error).target("sites")
+        if path.stem in sites:
+            raise keys.need("sites", "another file name for each site", file)
+        try:
+            sites[path.stem] = read_site_file(path).path
+        except ValueError as error:
+            raise keys.error(f"{keys.path}: key 'sites', {number}: {error}") from error
+    return sites
 
 
 def _sources(keys: Keys) -> dict[str, Path]:

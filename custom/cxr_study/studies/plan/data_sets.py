@@ -19,7 +19,7 @@ from cxr_study.data.readers.official_files import official_files
 from cxr_study.data.sites.partition import decisions, write_nih_pool
 from cxr_study.data.sites.site_data import held_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.phantom.demo_data import embedded_data
+from cxr_study.phantom.demo_data import embedded_data, embedded_study
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 
 
@@ -62,6 +62,22 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
         for name in names
         if name in data.sources
     }
+
+
+def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
+    """Sites with splits of their own; of the phantom, drawn anew for every seed.
+
+    Args:
+        data: Where they are; see `StudyData.own_splits`.
+        seed: Of the study.
+
+    Raises:
+        ValueError: A site file, or what it names, is unusable.
+    """
+    if data.images is None:
+        return {name: _read(path) for name, path in data.sources.items()}
+    folder = embedded_study(seed, data.images).sites
+    return {name: _read(folder / f"{name}.yaml") for name in data.sites}
 
 
 def _site_file(name: str, source: Path, folder: Path) -> Path:

@@ -9,11 +9,12 @@ from itertools import chain
 from pathlib import Path
 
 from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of
+from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs.methods import Row
 from cxr_study.phantom.demo_data import embedded_initial_body
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import StudyData
-from cxr_study.studies.plan.data_sets import DataSet
+from cxr_study.studies.plan.data_sets import DataSet, given_sites
 from cxr_study.studies.plan.run import Run
 from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
 from cxr_study.studies.plan.selection import Selection, StudyError, trainings
@@ -28,6 +29,60 @@ FORMAT = 1
 _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
 
 
+def check(
+    study: Study, data: StudyData, selection: Selection, project: Path | None = None
+) -> tuple[str, ...]:
+    """Refuse what could not be made, before any data are read.
+
+    Args:
+        study: What is varied.
+        data: On which data.
+        selection: Of settings, methods and seeds.
+        project: See `runs`.
+
+    Returns:
+        Names of the data sets that are needed, of those that the data file has.
+
+    Raises:
+        StudyError: What is selected is unknown or nothing, a data set that sites train on or every
+            one to test on is missing, or the project does not have the sites.
+        ValueError: A knob, the network or the initial body is unusable.
+    """
+    wanted = {setting.name: setting for _, setting, _ in trainings(study, selection)}
+    settings = list(wanted.values())
+    run_settings.check(data, settings)
+    for setting in settings:
+        _check_project(setting, project)
+    if study.given and data.own_splits:
+        return ()
+    trained = list(dict.fromkeys(name for setting in settings for name in setting.data_sets))
+    if missing := [name for name in trained if not data.has(name)]:
+        raise StudyError(_lacking(study, "trains on", missing[0], data))
+    tested = [name for name in study.tests if data.has(name)]
+    if not tested:
+        raise StudyError(_lacking(study, "is tested on", " and ".join(study.tests), data))
+    return tuple(dict.fromkeys([*trained, *tested]))
+
+
+def _lacking(study: Study, does: str, name: str, data: StudyData) -> str:
+    return (
+        f"study {study.name} {does} {name}; data file {data.path} has "
+        f"{', '.join(data.sources)}. Add it to the key 'data'."
+    )
+
+
+def _check_project(setting: Setting, project: Path | None) -> None:
+    """Refuse sites that a POC would not have."""
+    if project is None:
+        return
+    known = PocProject.read(project).sites
+    if not isinstance(setting.sites, tuple) or not set(setting.sites) <= set(known):
+        raise StudyError(
+            f"{project} has the sites {', '.join(known)}; setting {setting.name!r} has "
+            "others. Leave --poc out, or give another --project."
+        )
+
+
 def runs(
     study: Study,
     data: StudyData,
@@ -40,7 +95,7 @@ def runs(
 
     Args:
         study: What is varied.
-        data: On which data; see `check.check`.
+        data: On which data; see `check`.
         found: Name -> data set, of those that are needed and perhaps more.
         folder: For site files and test sets.
         selection: Of settings, methods and seeds.
@@ -51,14 +106,20 @@ def runs(
         StudyError: What is selected is unknown or nothing, or a data set cannot be cut so.
         ValueError: The initial body is unusable.
     """
-    tests = tuple(name for name in study.tests if name in found)
-    planner = _Planner(data, found, tests, folder, project)
-    planned = []
+    given = study.given and data.own_splits
+    tests = study.tests if given else tuple(name for name in study.tests if name in found)
+    planner = _Planner(data, found, tests, folder, project, given)
+    planned: list[Run] = []
     for seed, setting, row in trainings(study, selection):
         try:
-            planned.append(planner.run(setting, row, seed))
+            planned += planner.run(setting, row, seed)
         except ClassSetError as error:
             raise StudyError(f"study {study.name}, setting {setting.name!r}: {error}") from error
+    if not planned:
+        raise StudyError(
+            f"what is asked for of study {study.name} ({selection}) needs a class that all sites "
+            "label; there is none."
+        )
     return planned
 
 
@@ -71,6 +132,7 @@ class _Planner:
         tests: Names of those to test on.
         folder: For site files and test sets.
         project: See `runs`.
+        given: Whether the sites are the data file's, with splits of their own.
     """
 
     def __init__(
@@ -80,28 +142,36 @@ class _Planner:
         tests: tuple[str, ...],
         folder: Path,
         project: Path | None,
+        given: bool,
     ):
         self.data = data
         self.found = found
         self.tests = tests
         self.folder = folder
         self.project = project if project is None else project.absolute()
+        self.given = given
+        self.sites: dict[int, dict[str, DataSet]] = {}  # seed -> sites
         self.files = SettingFiles(found, folder / SITES)
         self.initial_body = data.initial_body or embedded_initial_body()
         self._body_digest = digest(load(self.initial_body).variables)
 
-    def run(self, setting: Setting, row: Row, seed: int) -> Run:
-        """The run of a setting with a row and a seed."""
+    def run(self, setting: Setting, row: Row, seed: int) -> list[Run]:
+        """The run of a setting with a row and a seed; none where its sites share no class."""
         held, folder = self._sites(setting, row, seed)
         union = sorted(set(chain.from_iterable(held.values())))
-        tests = {name: self._tested(name, setting, held, seed) for name in self.tests}
+        if not union:
+            return []
+        tests = {
+            name: folder / f"{name}.yaml" if self.given else self._tested(name, setting, held, seed)
+            for name in self.tests
+        }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
-        settings = {**self.data.knobs, "seed": seed, "tracking": "none"}
+        settings = {**self.data.knobs, **dict(setting.knobs), "seed": seed, "tracking": "none"}
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
             "packages": {name: version(name) for name in _PACKAGES},
-            "row": asdict(row),
+            "row": {**asdict(row), "head_weighting": row.head_weighting},
             "preset": self.data.preset,
             "settings": settings,
             "knobs": run_settings.knobs(row, tuple(held), union, self.data.preset, settings),
@@ -114,6 +184,8 @@ class _Planner:
         }
         if project is not None:
             what["poc"] = True
+        if setting.last:
+            what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),
             "sites": list(held),
@@ -121,18 +193,22 @@ class _Planner:
             "test_sets": str((self.folder / TEST_SETS).absolute()),
             "initial_body": str(self.initial_body.absolute()),
             "project": None if project is None else str(project),
+            "given": self.given,
         }
-        return Run(setting.name, row, seed, what, where)
+        return [Run(setting.name, row, seed, what, where)]
 
     def _sites(
         self, setting: Setting, row: Row, seed: int
     ) -> tuple[dict[str, tuple[str, ...]], Path]:
         """Site -> classes, and the folder of the site files."""
         if isinstance(setting.sites, tuple):
-            held = {name: self.found[name].classes for name in setting.sites}
+            found = self._given(seed) if self.given else self.found
+            held = {name: found[name].classes for name in setting.sites}
             if setting.classes == "shared":
                 shared = set.intersection(*map(set, held.values()))
                 held = dict.fromkeys(held, tuple(sorted(shared)))
+            if self.given:
+                return held, self.files.given(found, held)
             return held, self.files.wholes(held, seed=seed)
         name = str(setting.cut)
         classes = self.found[name].classes
@@ -141,6 +217,11 @@ class _Planner:
         sets = class_sets_of(classes, setting.sites, shared=setting.shared, seed=seed)
         folder = self.files.parts(name, sets, seed=seed, share=setting.used)
         return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
+
+    def _given(self, seed: int) -> dict[str, DataSet]:
+        if seed not in self.sites:
+            self.sites[seed] = given_sites(self.data, seed)
+        return self.sites[seed]
 
     def _tested(
         self, name: str, setting: Setting, held: Mapping[str, Sequence[str]], seed: int

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.site_folders import key_of
+
+
+def key_of(what: Mapping[str, Any]) -> str:
+    """SHA-256 of JSON-serialisable values, shortened to 16 digits."""
+    text = json.dumps(what, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +28,8 @@ class Run:
         seed: Of splits, cut, initial heads, order and augmentation.
         what: Everything that matters for what comes out, JSON-serialisable.
         where: Where its files are: site_files, sites, tests, test_sets, initial_body, and of a run
-            in a POC FLARE's project file (else None).
+            in a POC FLARE's project file (else None); and whether the sites have splits of their
+            own (given).
     """
 
     setting: str
@@ -39,6 +47,17 @@ class Run:
     def name(self) -> str:
         """For people."""
         return f"{self.setting}, {self.row.name}, seed {self.seed}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What tells it from others of its study, as columns of data frames."""
+        row = self.row
+        return {
+            "setting": self.setting,
+            "method": row.method,
+            "strategy": row.strategy,
+            "seed": self.seed,
+        }
 
     @property
     def rounds(self) -> int:

@@ -14,7 +14,7 @@ RUNS = "runs"
 """In the folder of studies: the folders of runs."""
 
 TEST_SETS = "test_sets"
-"""In the folder of studies: see `test_set`."""
+"""In the folder of studies: see `test_split`."""
 
 DATA = "data"
 """In the folder of studies: site files of whole data sets; see `data_sets`."""
@@ -34,6 +34,9 @@ PREDICTIONS_FILE = "predictions.npz"
 FEATURES_FILE = "features.npz"
 MODELS = "models"
 
+GLOBAL = "global"
+"""What the model is called that all sites have in common."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -51,7 +54,7 @@ class Result:
             of the final one; None where it is not defined.
         column_similarity: For each round, class -> how alike the columns were that its holders
             sent; see `column_similarity`. Empty without a federation.
-        tests: Test set -> key of its table; see `test_set`.
+        tests: Test set -> key of its table; see `test_split`.
         classes: Model ("global", or the site whose own it is) -> its classes.
         digests: Model -> digest of its variables.
     """

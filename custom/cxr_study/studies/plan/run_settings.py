@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from cxr_study.jobs import job_folder, presets
+from cxr_study.jobs.job_settings import Settings
 from cxr_study.jobs.methods import Row
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
-from cxr_study.studies.runner import baseline_runs
+from cxr_study.studies.plan.setting import Setting
+from cxr_study.studies.plan.study_file import StudyFileError
 
 OWN_KNOBS = (
     "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
@@ -21,11 +23,23 @@ OWN_KNOBS = (
 """Knobs that a study sets itself."""
 
 
-def check(data: StudyData) -> None:
+NETWORK = ("backbone", "image_size", "hidden")
+"""Knobs of the network, which all runs have in common."""
+
+_SAME_RECIPE = {"complete": "centralised"}
+"""Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""
+
+
+def check(data: StudyData, settings: Iterable[Setting] = ()) -> None:
     """Refuse knobs that no training could use, before any data are read.
+
+    Args:
+        data: With the knobs of all trainings.
+        settings: Some of which have knobs of their own.
 
     Raises:
         DataFileError: A knob is the study's own, or no job could run with it; names the file.
+        StudyFileError: The same of a setting's; names the setting.
         ValueError: The initial body is of another network.
     """
     if own := [name for name in data.knobs if name in OWN_KNOBS]:
@@ -39,6 +53,17 @@ def check(data: StudyData) -> None:
     except ValueError as error:
         raise DataFileError(f"{data.path}: key 'knobs': {error}") from error
     check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
+    for setting in settings:
+        given = dict(setting.knobs)
+        place = f"setting {setting.name!r}, key 'knobs'"
+        if own := [name for name in given if name in (*OWN_KNOBS, *NETWORK)]:
+            raise StudyFileError(
+                f"{place}: the knob {own[0]!r} is the same in all settings; leave it out."
+            )
+        try:
+            knobs(Row("surgical", "fedbn+"), ("site",), (), data.preset, {**data.knobs, **given})
+        except ValueError as error:
+            raise StudyFileError(f"{place}: {error}") from error
 
 
 def knobs(
@@ -61,11 +86,33 @@ def knobs(
         ValueError: A knob is unknown, or its value unusable.
     """
     if not row.federated:
-        return baseline_runs.knobs(row, sites, union, preset, given)
+        return _without_federation(row, sites, union, preset, given)
     with TemporaryDirectory() as temporary:
         job = Path(temporary) / "job"
         method_job.configure(row, job, sites=sites, union=union, settings=given, preset=preset)
         return dict(job_folder.knobs(job))
+
+
+def solo_method(row: Row) -> str:
+    """Which of `baseline_run.METHODS` trains a row without a federation."""
+    return _SAME_RECIPE.get(row.method, row.method)
+
+
+def _without_federation(
+    row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
+) -> dict[str, Any]:
+    """Knobs without a federation; those that mean something in a federation alone are left out.
+
+    What a preset says for one site counts where that site is the only one and trains alone.
+    """
+    alone = sites if row.method == "individual" and len(sites) == 1 else ()
+    settings, per_site = presets.apply(preset, given, {}, alone)
+    settings |= per_site.get(sites[0], {})
+    own: dict[str, object] = {"threads": 1}
+    if row.method != "individual":
+        own["union"] = ",".join(union)
+    own |= {name: value for name, value in settings.items() if name in baseline_run.KNOBS}
+    return baseline_run.knobs(solo_method(row), {**own, "strategy": row.strategy})
 
 
 def network(data: StudyData) -> dict[str, Any]:
@@ -73,4 +120,4 @@ def network(data: StudyData) -> dict[str, Any]:
     settings, _ = presets.apply(data.preset, data.knobs, {}, ())
     own = {name: value for name, value in settings.items() if name in baseline_run.KNOBS}
     found = baseline_run.knobs("individual", own)
-    return {name: found[name] for name in ("backbone", "image_size", "hidden")}
+    return {name: found[name] for name in NETWORK}

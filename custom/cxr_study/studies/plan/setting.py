@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from cxr_study.common.yaml_files import Keys
 from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of, published_sites
 from cxr_study.data.readers import DATASETS
+from cxr_study.jobs.methods import TITLES
 from cxr_study.studies.plan.data_file import DATA_SETS
+
+ALL_SITES = "all"
+"""In place of sites: those of the data file."""
 
 CLASSES = ("all", "shared")
 """Which classes sites that are data sets have: all of their own, or those that every one has."""
+
+MODELS = ("best", "last")
+"""Which model of a training is tested: the best by validation loss, or that of the last round."""
+
+_KEYS = ("name", "cut", "sites", "shared", "share", "classes", "knobs", "model", "methods")
 
 
 @dataclass(frozen=True)
@@ -21,11 +31,16 @@ class Setting:
     Attributes:
         name: For people, on axes and in tables.
         cut: Data set that is cut into sites; None where data sets are sites.
-        sites: Number of sites it is cut into, or the data sets.
+        sites: Number of sites it is cut into, or the data sets; none yet where the data file says
+            which, see `study_file.Study.on`.
         shared: Number of classes at every site; None: as published, or nothing is cut. See
             `class_sets.class_sets_of`.
         share: Of the data set's training patients at each site; None for all of them together.
         classes: One of `CLASSES`; "all" where a data set is cut.
+        given: Whether its sites are all those of the data file.
+        knobs: (knob, value) of its trainings; they win over the data file's.
+        last: Whether the last model of a training is tested, not the best by validation loss.
+        methods: Those that are trained in it; none: all of the study.
     """
 
     name: str
@@ -34,6 +49,10 @@ class Setting:
     shared: int | None = None
     share: Fraction | None = None
     classes: str = "all"
+    given: bool = False
+    knobs: tuple[tuple[str, Any], ...] = ()
+    last: bool = False
+    methods: tuple[str, ...] = ()
 
     @property
     def used(self) -> Fraction:
@@ -58,15 +77,17 @@ def read_setting(keys: Keys) -> Setting:
         ValueError: `keys.error`: a key is missing, unknown or not what it should be, or the data
             set has too few classes for such sites.
     """
-    keys.check(("name", "cut", "sites", "shared", "share", "classes"), ("name", "sites"))
-    name = keys.text("name")
+    keys.check(_KEYS, ("name", "sites"))
+    name, how = keys.text("name"), _how(keys)
     if not keys.has("cut"):
         keys.refuse(("shared", "share"), "where no data set is cut")
+        classes = keys.choice("classes", CLASSES) if keys.has("classes") else "all"
+        if keys.values["sites"] == ALL_SITES:
+            return Setting(name, None, (), classes=classes, given=True, **how)
         sites = keys.texts("sites", tuple(DATA_SETS))
         if len(sites) < 2:
-            raise keys.need("sites", "two data sets or more, or a number beside 'cut'")
-        classes = keys.choice("classes", CLASSES) if keys.has("classes") else "all"
-        return Setting(name, None, sites, classes=classes)
+            raise keys.need("sites", "two data sets or more, or a number beside 'cut', or 'all'")
+        return Setting(name, None, sites, classes=classes, **how)
     keys.refuse(("classes",), "where a data set is cut; the number of shared ones is 'shared'")
     cut, number = keys.choice("cut", tuple(DATA_SETS)), keys.number("sites", 2)
     shared = keys.number("shared", 0) if keys.has("shared") else None
@@ -82,7 +103,19 @@ def read_setting(keys: Keys) -> Setting:
         except ClassSetError as error:
             raise keys.error(f"{keys.path}: {keys.place}{error}") from error
     share = _share(keys, number) if keys.has("share") else None
-    return Setting(name, cut, number, shared, share)
+    return Setting(name, cut, number, shared, share, **how)
+
+
+def _how(keys: Keys) -> dict[str, Any]:
+    """What a setting says of its trainings, its sites apart."""
+    how: dict[str, Any] = {}
+    if keys.has("knobs"):
+        how["knobs"] = tuple(keys.below("knobs", "lines 'knob: value'").values.items())
+    if keys.has("model"):
+        how["last"] = keys.choice("model", MODELS) == MODELS[1]
+    if keys.has("methods"):
+        how["methods"] = keys.texts("methods", tuple(TITLES))
+    return how
 
 
 def _share(keys: Keys, sites: int) -> Fraction:

@@ -1,10 +1,18 @@
-"""The site files of a study: data sets, whole or cut into sites, split anew for every seed."""
+"""The site files of a study.
+
+Data sets, whole or cut into sites, split anew for every seed; or the sites of the data file, with
+splits of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -13,8 +21,9 @@ from cxr_study.data.sites.partition import decisions, write_sites
 from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
+from cxr_study.runs.simulated_run import prepare
 from cxr_study.studies.plan.data_sets import DataSet
-from cxr_study.studies.plan.site_folders import written
+from cxr_study.studies.plan.run import Run, key_of
 
 
 class SettingFiles:
@@ -59,9 +68,10 @@ class SettingFiles:
 
         def write(half: Path) -> None:
             for name, classes in held.items():
-                assignment = split_patients(self.found[name].table, seed=seed)
+                data = self.found[name]
+                assignment = split_patients(data.table, seed=seed)
                 scheme = "70/10/20 of the patients, stratified by any positive label"
-                self._write(half, name, classes, assignment, scheme, seed)
+                _write_split_site(half, data, classes, assignment, scheme, seed)
 
         return written(self.folder, {"wholes": digests, "seed": seed}, write)
 
@@ -72,28 +82,111 @@ class SettingFiles:
         def write(half: Path) -> None:
             assignment = data.table[["patient"]].drop_duplicates().assign(split="test")
             assignment = assignment.sort_values("patient", ignore_index=True)
-            self._write(half, name, data.classes, assignment, "all patients are tested", None)
+            scheme = "all patients are tested"
+            _write_split_site(half, data, data.classes, assignment, scheme, None)
 
         return written(self.folder, {"test only": data.digest}, write)
 
-    def _write(
-        self,
-        folder: Path,
-        name: str,
-        classes: Sequence[str],
-        assignment: pd.DataFrame,
-        scheme: str,
-        seed: int | None,
-    ) -> None:
-        site, split = self.found[name].site, folder / f"{name}_split.csv"
-        write_split(assignment, self.found[name].table, split, scheme=scheme, seed=seed)
-        write_site_file(
-            folder / f"{name}.yaml",
-            dataset=site.dataset,
-            labels=site.labels,
-            metadata=site.metadata,
-            images=site.images,
-            split=split,
-            classes=list(classes),
-            **decisions(site, classes),
-        )
+    def given(self, sites: Mapping[str, DataSet], held: Mapping[str, Sequence[str]]) -> Path:
+        """Folder of sites with splits and truth of their own, `<name>.yaml` each.
+
+        Args:
+            sites: Name -> site.
+            held: Name -> classes to label.
+        """
+        digests = {
+            name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *held[name]]
+            for name, each in sites.items()
+        }
+
+        def write(half: Path) -> None:
+            for name, each in sites.items():
+                _write_site(half, each, held[name], each.site.split, each.site.truth)
+
+        return written(self.folder, {"given": digests}, write)
+
+
+def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size: int) -> None:
+    """Find out what is wrong with images before anything starts, and decode them once.
+
+    Args:
+        found: Name -> data set.
+        runs: Those of sites with splits of their own are looked at, too.
+        folder: For site files.
+        size: Side of the images, pixels.
+
+    Raises:
+        ValueError: An image is unusable, or two sites have a patient in common.
+    """
+    files = SettingFiles(found, folder)
+    for name in found:
+        prepare(files.test_only(name), [name], size)
+    given = [run.where for run in runs if run.where["given"]]
+    for place, sites in dict.fromkeys((each["site_files"], (*each["sites"],)) for each in given):
+        prepare(Path(place), sites, size)
+
+
+def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
+    """A folder with something in it, which appears whole or not at all.
+
+    Args:
+        folder: Where it is.
+        what: What is in it, JSON-serialisable; names it.
+        write: Called with an empty folder beside it, where it is not there yet. Relative paths in
+            files that are written may lead out of it.
+
+    Returns:
+        The folder.
+    """
+    target = folder / key_of(what)
+    if not target.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(dir=folder, prefix=".half-"))
+        try:
+            write(half)
+            _rename(half, target)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return target
+
+
+def _rename(half: Path, target: Path) -> None:
+    try:
+        half.rename(target)
+    except OSError:
+        if not target.is_dir():  # otherwise another study has just written it
+            raise
+
+
+def _digest(file: Path | None) -> str:
+    return "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def _write_split_site(
+    folder: Path,
+    data: DataSet,
+    classes: Sequence[str],
+    assignment: pd.DataFrame,
+    scheme: str,
+    seed: int | None,
+) -> None:
+    split = folder / f"{data.site.site}_split.csv"
+    write_split(assignment, data.table, split, scheme=scheme, seed=seed)
+    _write_site(folder, data, classes, split, None)
+
+
+def _write_site(
+    folder: Path, data: DataSet, classes: Sequence[str], split: Path, truth: Path | None
+) -> None:
+    site = data.site
+    write_site_file(
+        folder / f"{site.site}.yaml",
+        dataset=site.dataset,
+        labels=site.labels,
+        metadata=site.metadata,
+        images=site.images,
+        split=split,
+        truth=truth,
+        classes=list(classes),
+        **decisions(site, classes),
+    )

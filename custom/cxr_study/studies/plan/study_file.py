@@ -11,22 +11,28 @@ A YAML file; its name is the study's:
       - {name: "1/8", cut: nih, sites: 2, share: 1/8}  # with so much of the data set at each
       - {name: "20", sites: [nih, chexpert]}           # each data set a site
       - {name: "7", sites: [nih, chexpert], classes: shared}   # with the classes of both alone
+      - {name: "all", sites: all, knobs: {patience: 4}, model: last, methods: [surgical]}
     quick: ["2", "4"]                 # settings of the quick form
     methods: {surgical: [fedbn+], vanilla: [fedavg, fedbn+]}   # method: strategies
     seeds: 3
     tests: [nih, mimic]               # the test split, or all images where no site trains on it
+
+With `sites: all` the sites are those of the data file, the same in every setting, and tested is on
+their own test splits: there is no key `tests`. Of the phantom they are nih and chexpert, with
+patients of their own for each seed. `knobs` win over the data file's, `model: last` tests the last
+model and not the best, and `methods` are those that the setting has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.methods import SOLO_STRATEGIES, TITLES, Row
+from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
 from cxr_study.studies.plan import shipped as shipped_files
-from cxr_study.studies.plan.data_file import DATA_SETS
+from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 from cxr_study.studies.plan.setting import Setting, read_setting
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
@@ -63,9 +69,35 @@ class Study:
     seeds: int
     tests: tuple[str, ...]
 
+    @property
+    def given(self) -> bool:
+        """Whether the data file says which sites it has."""
+        return any(setting.given for setting in self.settings)
+
     def rows_of(self, setting: Setting) -> tuple[Row, ...]:
         """The ways to train that a setting has: "complete" only where it cuts a data set."""
-        return tuple(row for row in self.rows if row.method != "complete" or setting.cut)
+        return tuple(
+            row
+            for row in self.rows
+            if (row.method != "complete" or setting.cut)
+            and row.method in (setting.methods or (row.method,))
+        )
+
+    def on(self, data: StudyData) -> Study:
+        """The study with the data file's sites, where it leaves them to that.
+
+        Raises:
+            StudyFileError: These are fewer than two.
+        """
+        if not self.given:
+            return self
+        if len(data.sites) < 2:
+            raise StudyFileError(
+                f"study {self.name} trains on all sites of the data file and needs two or more; "
+                f"{data.path} has {', '.join(data.sites)}. Add another one there."
+            )
+        settings = tuple(replace(setting, sites=data.sites) for setting in self.settings)
+        return replace(self, settings=settings, tests=data.sites)
 
 
 def shipped() -> tuple[str, ...]:
@@ -96,8 +128,15 @@ def read_study(source: str | Path) -> Study:
             what it should be; names the file and the key.
     """
     keys = read_keys(path_of(source), "study file", StudyFileError)
-    keys.check(_KEYS, _KEYS)
+    keys.check(_KEYS, _KEYS[:-1])
     settings = _settings(keys)
+    given = any(setting.given for setting in settings)
+    if given and not all(setting.given for setting in settings):
+        raise keys.need("settings", "'sites: all' in all settings or in none")
+    if given:
+        keys.refuse(("tests",), "where the sites are those of the data file: they are tested on")
+    else:
+        keys.check(_KEYS, _KEYS)
     return Study(
         name=keys.path.stem,
         title=keys.text("title"),
@@ -107,7 +146,7 @@ def read_study(source: str | Path) -> Study:
         quick=_quick(keys, settings),
         rows=_rows(keys, settings),
         seeds=keys.number("seeds", 1),
-        tests=keys.texts("tests", tuple(DATA_SETS)),
+        tests=() if given else keys.texts("tests", tuple(DATA_SETS)),
     )
 
 
@@ -144,10 +183,11 @@ def _rows(keys: Keys, settings: tuple[Setting, ...]) -> tuple[Row, ...]:
             f"{keys.path}: {methods.place}key 'complete' needs a setting that cuts a data set; no "
             "setting has the key 'cut'."
         )
+    strategies = dict.fromkeys(TITLES, tuple(SOLO_STRATEGIES))
+    strategies |= dict.fromkeys(job_templates.METHODS, STRATEGIES)
+    strategies["surgical"] = (*STRATEGIES, *HEAD_WEIGHTED)
     return tuple(
         Row(name, strategy)
         for name in methods.values
-        for strategy in methods.texts(
-            name, STRATEGIES if name in job_templates.METHODS else tuple(SOLO_STRATEGIES)
-        )
+        for strategy in methods.texts(name, strategies[name])
     )

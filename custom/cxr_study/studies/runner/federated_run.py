@@ -60,7 +60,7 @@ def train(training: Training, tell: Tell) -> Trained:
     servers = [server_folder(workspace) for workspace in workspaces]
     personal = method_job.is_personal(training.row)
     return Trained(
-        method_job.models(training.row, workspaces[-1], training.sites, best=True),
+        method_job.models(training.row, workspaces[-1], training.sites, best=not training.last),
         _rounds_made(workspaces[-1]),
         tuple(each.mean_validation_bce for each in results.rounds(*servers, personal=personal)),
         similarities(servers),

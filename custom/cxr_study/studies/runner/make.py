@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,18 +12,28 @@ from pathlib import Path
 from rich.console import Console
 
 from cxr_study.common.wording import counted
-from cxr_study.runs.run_queue import Failure
-from cxr_study.studies.plan import images, plan
-from cxr_study.studies.plan.check import check
+from cxr_study.runs import run_queue
+from cxr_study.runs.run_queue import Failure, Program, Told
+from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.run import Run
-from cxr_study.studies.plan.run_folder import DATA, FOLDERS, RUNS, SITES, read_result
+from cxr_study.studies.plan.run_folder import (
+    DATA,
+    FOLDERS,
+    LOG_FILE,
+    RUNS,
+    SITES,
+    SPEC_FILE,
+    read_result,
+)
 from cxr_study.studies.plan.selection import Selection, StudyError
+from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import Study
-from cxr_study.studies.runner import schedule
 from cxr_study.studies.runner.live import LiveTable
 from cxr_study.studies.runner.machine import Machine
+
+COMMAND = (sys.executable, "-m", "cxr_study.studies.runner.one_run")
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ def make(
     """
     _check_folder(folder)
     _check_names([study.name for study in studies])
-    needed = [check(study, data, selection, project) for study in studies]
+    needed = [plan.check(study, data, selection, project) for study in studies]
     found = data_sets(data, dict.fromkeys(chain.from_iterable(needed)), folder / DATA)
     planned = {
         study.name: plan.runs(study, data, found, folder, selection, project) for study in studies
@@ -72,10 +84,39 @@ def make(
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
     _announce(everything, folder / RUNS, console)
-    images.decode(found, folder / SITES, everything[0].what["network"]["image_size"])
+    decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
     with LiveTable(everything, machine, console) as table:
-        failures = schedule.run_all(everything, folder / RUNS, machine, table.told)
+        failures = run_all(everything, folder / RUNS, machine, table.told)
     return Made(planned, failures)
+
+
+def run_all(
+    runs: Sequence[Run], folder: Path, machine: Machine, told: Told[Run]
+) -> list[Failure[Run]]:
+    """Make the runs that are not made yet; see `run_queue.run_all`.
+
+    Args:
+        runs: In this order, where there is room; each key once.
+        folder: Each run has a folder in it, named by its key; see `run_folder`.
+        machine: What they may take.
+        told: What they do.
+    """
+
+    def prepare(run: Run) -> Program:
+        place = folder / run.key
+        place.mkdir(parents=True, exist_ok=True)
+        spec = {"name": run.name, "what": run.what, "where": run.where}
+        text = json.dumps(spec, indent=1, ensure_ascii=False)
+        (place / SPEC_FILE).write_text(f"{text}\n", encoding="utf-8")
+        return Program([*COMMAND, str(place)], place / LOG_FILE)
+
+    return run_queue.run_all(
+        runs,
+        prepare=prepare,
+        is_made=lambda run: read_result(folder / run.key) is not None,
+        has_room=machine.has_room,
+        told=told,
+    )
 
 
 def _check_folder(folder: Path) -> None:

@@ -20,14 +20,15 @@ from typing import Any
 from filelock import FileLock
 
 from cxr_study.deployment.deployed_run import DeployedRunError
-from cxr_study.evaluation import test_set
-from cxr_study.evaluation.test_scores import Network
+from cxr_study.evaluation import test_split
+from cxr_study.evaluation.predictions import Network, predict
 from cxr_study.jobs.job_settings import Settings
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import training_process
 from cxr_study.runs.simulation import SimulationError
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.plan.run_folder import (
+    GLOBAL,
     MODELS,
     SPEC_FILE,
     WORK,
@@ -45,9 +46,6 @@ from cxr_study.studies.runner import (
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
-
-GLOBAL = "global"
-"""What the model is called that all sites have in common."""
 
 
 def run(folder: Path, tell: Tell) -> None:
@@ -86,7 +84,7 @@ def _training(spec: Mapping[str, Any], folder: Path) -> Training:
     settings: Settings = spec["what"]["settings"]
     where = spec["where"]
     return Training(
-        row=Row(**spec["what"]["row"]),
+        row=Row(spec["what"]["row"]["method"], spec["what"]["row"]["strategy"]),
         sites=tuple(where["sites"]),
         union=tuple(spec["what"]["union"]),
         site_files=Path(where["site_files"]),
@@ -94,6 +92,7 @@ def _training(spec: Mapping[str, Any], folder: Path) -> Training:
         preset=spec["what"]["preset"],
         settings=settings,
         folder=folder / WORK,
+        last=spec["what"].get("model") == "last",
     )
 
 
@@ -110,10 +109,10 @@ def _test(
     models = _models(trained)
     tests, predicted = {}, {}
     for name, site_file in spec["where"]["tests"].items():
-        test = test_set.load(Path(site_file), training.union, network.image_size)
-        tests[name] = test_set.keep(test.table, Path(spec["where"]["test_sets"]))
+        test = test_split.load(Path(site_file), training.union, network.image_size)
+        tests[name] = test_split.keep(test.table, Path(spec["where"]["test_sets"]))
         for model, checkpoint in models.items():
-            predicted[model, name] = predictions.predict(checkpoint, network, test)
+            predicted[model, name] = predictions.thinned(predict(checkpoint, network, test))
     predictions.write(predicted, folder)
     for model, checkpoint in models.items():
         save(checkpoint, folder / MODELS / f"{model}.npz")

@@ -19,6 +19,8 @@ from cxr_study.runs.run_events import read_events
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.federated_run import similarities
 from cxr_study.studies.runner.training import Trained, Training
+from surgical_aggregation.server.models import persistor
+from surgical_aggregation.site import site_state
 
 _POLL = 1.0
 """Seconds between two looks at a run's record."""
@@ -54,14 +56,16 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
             poc_run.run(poc, Console(file=sys.stderr), lambda: None)
     finished = finished_run.finished_run(folder)
     personal = method_job.is_personal(training.row)
-    best = (
-        results.personal_checkpoints(finished.states)
+    own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
+    common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
+    models = (
+        {site: folder / own for site, folder in finished.states.items()}
         if personal
-        else dict.fromkeys(training.sites, results.best_checkpoint(finished.servers[-1]))
+        else dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     )
     rounds = results.rounds(*finished.servers, personal=personal)
     return Trained(
-        best,
+        models,
         results.rounds_run(*finished.servers),
         tuple(each.mean_validation_bce for each in rounds),
         similarities(finished.servers),

@@ -1,11 +1,16 @@
-"""What a run is computed on, and with which code."""
+"""Where results come from: a run's computer and code; a report's study, data and selection."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+from cxr_study.common.files import replace
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.selection import Selection
 from surgical_aggregation import __version__
+
+ORIGIN_FILE = "origin.txt"
 
 
 def device() -> str:
@@ -28,6 +33,23 @@ def code() -> str:
         return __version__
     commit = _git(here.parent, "describe", "--always", "--dirty=+", "--exclude=*")
     return __version__ if commit is None else f"{__version__} ({commit})"
+
+
+def origin(study: Path, data: StudyData, selection: Selection) -> str:
+    """Study file, data file and selection, in words."""
+    return f"study {study}, data {data.path}, {selection}"
+
+
+def write_origin(told: str, folder: Path) -> None:
+    """Put an origin beside the report in a folder."""
+    replace(folder / ORIGIN_FILE, f"{told}\n")
+
+
+def another(told: str, folder: Path) -> str | None:
+    """Origin of the report in a folder; None where there is none, or it has the same origin."""
+    path = folder / ORIGIN_FILE
+    kept = path.read_text(encoding="utf-8").strip() if path.is_file() else told
+    return None if kept == told else kept
 
 
 def _git(folder: Path, *command: str) -> str | None:

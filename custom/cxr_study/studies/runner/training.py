@@ -24,6 +24,7 @@ class Training:
         preset: See `presets`; None: none.
         settings: Knob -> value.
         folder: For jobs, workspaces and models; an interrupted training goes on by what is there.
+        last: Whether the last model is wanted, not the best.
     """
 
     row: Row
@@ -34,6 +35,7 @@ class Training:
     preset: str | None
     settings: Settings
     folder: Path
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Trained:
     """What came out; for `rounds`, `losses` and `column_similarity` see `run_folder.Result`.
 
     Attributes:
-        models: Site -> checkpoint of its best model, or of the best global one.
+        models: Site -> checkpoint of its best (or last) model, or of the global one.
     """
 
     models: Models

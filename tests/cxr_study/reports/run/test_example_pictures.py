@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation.test_scores import TestSplit
+from cxr_study.evaluation.test_split import TestSplit
 from cxr_study.reports.run.example_pictures import Example, choose, predictions
 
 UNION = ("A", "B", "C", "D", "E")
@@ -12,7 +12,9 @@ def pick(pictures, count=6, probability=0.5):
     """Choose among pictures given by the letters of their classes."""
     labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
     pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
-    split = TestSplit("nih", pd.DataFrame(), pixels, np.array([]), labels, frozenset("AB"))
+    table = pd.DataFrame(labels, columns=list(UNION))
+    rows = np.arange(len(pictures))
+    split = TestSplit("nih", table, pixels, rows, frozenset("AB"), pd.DataFrame())
     chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
     return choose(split, chances, UNION, count)
 

@@ -16,7 +16,7 @@ from cxr_study.studies.analysis.patient_intervals import patient_intervals
 from cxr_study.studies.analysis.significance import significance
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.analysis.subgroups import subgroups
-from cxr_study.studies.papers import CLAIMS
+from cxr_study.studies.papers import published_claims
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.study_file import read_study
 
@@ -59,7 +59,7 @@ def two_sites(tmp_path_factory):
         patient_intervals(results, resamples=2),
         pd.DataFrame(),
         subgroups(results),
-        judge(CLAIMS, results),
+        judge(published_claims.read(), results),
     )
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 from cxr_study.studies.analysis.means import GROUPS, by_run, over_seeds
 
 
-def score(name, auroc, shared=False, predicted=True, seed=0, **other):
+def score(name, auroc, shared=False, predicted=True, seed=0, labelled=True, **other):
     facts = {
         "setting": "2",
         "method": "surgical",
@@ -16,6 +16,7 @@ def score(name, auroc, shared=False, predicted=True, seed=0, **other):
         "test": "nih",
         "class": name,
         "shared": shared,
+        "labelled": labelled,
         "predicted": predicted,
         "auroc": auroc,
         "auprc": 0.5,
@@ -32,11 +33,17 @@ def means(*scores):
 
 class TestByRun:
     def test_mean_and_sample_sd_over_the_classes_of_each_group(self):
-        found = means(score("Edema", 0.9, shared=True), score("Mass", 0.8), score("Fracture", 0.6))
+        found = means(
+            score("Edema", 0.9, shared=True),
+            score("Mass", 0.8),
+            score("Fracture", 0.6),
+            score("Support devices", 0.5, labelled=False),
+        )
         assert found["auroc"].to_dict() == {
-            "all": pytest.approx(23 / 30),
+            "all": pytest.approx(0.7),
             "shared": 0.9,
             "unique": pytest.approx(0.7),
+            "elsewhere": 0.5,
             "nih": pytest.approx(0.85),
             "chexpert": pytest.approx(0.75),
         }

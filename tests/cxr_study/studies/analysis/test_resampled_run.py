@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import study_runs
-from cxr_study.evaluation.intervals import resample_model
+from cxr_study.evaluation.bootstrap import resample
 from cxr_study.studies.analysis import resampled_run
 from cxr_study.studies.analysis.resampled_run import METRICS, RESAMPLED_FILE, make, read
 from cxr_study.studies.plan.run_folder import RUNS, read_result
@@ -53,7 +53,7 @@ def test_what_is_kept_is_what_resampling_gives_to_the_last_bit(kept):
     for model in kept.read().values():
         labels = np.stack([LABELS[name] for name in model.classes], axis=1)
         scores = np.stack([PREDICTED[name] for name in model.classes], axis=1)
-        wanted = resample_model(labels, scores, model.classes, PATIENTS, seed=0, resamples=20)
+        wanted = resample(labels, scores, model.classes, PATIENTS, seed=0, resamples=20)
         for metric in METRICS:
             np.testing.assert_array_equal(model.values[metric], wanted.values[metric])
             np.testing.assert_array_equal(model.drawn[metric], wanted.drawn[metric])
@@ -62,7 +62,7 @@ def test_what_is_kept_is_what_resampling_gives_to_the_last_bit(kept):
 
 def test_what_is_kept_is_not_made_again(kept, monkeypatch):
     kept.make()
-    monkeypatch.setattr(resampled_run, "resample_model", None)
+    monkeypatch.setattr(resampled_run, "resample", None)
     kept.make()
 
 

@@ -75,5 +75,11 @@ def test_of_the_fully_labelled_baseline_too(measured):
     assert baseline["shared"].to_dict() == {"Edema": True, "Mass": False, "Fracture": False}
 
 
+def test_a_class_that_the_tested_site_does_not_label_is_told(measured):
+    own = {"nih": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
+    found = measured(sites=own).set_index("class")
+    assert found["labelled"].to_dict() == {"Edema": True, "Mass": True, "Fracture": False}
+
+
 def test_a_run_that_is_not_finished_has_no_rows(measured):
     assert set(measured()["seed"]) == {0}

@@ -68,13 +68,6 @@ class TestSettings:
         assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
         assert_compared(runs, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
 
-    def test_only_seeds_of_both_count(self):
-        ours = OURS | {("2", 1): 0.1}
-        found = significance(results(reached(ours) | reached(THEIRS, method="vanilla")))
-        [line], [runs] = chosen(found, SETTINGS), chosen(found, RUNS)
-        assert_compared(line, [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
-        assert runs["pairs"] == 3
-
     def test_a_seed_that_one_side_does_not_define_counts_on_neither(self):
         ours = OURS | {("2", 1): 0.1}
         theirs = THEIRS | {("2", 1): NAN}
@@ -119,15 +112,6 @@ class TestClasses:
         [line] = chosen(significance(results(both)), CLASSES)
         assert line["setting"] == "2"
         assert_compared(line, [0.8, 0.8, 0.7], [0.7, 0.45, 0.6])
-
-    def test_a_class_that_is_not_defined_is_left_out_and_counted(self):
-        both = {
-            study_runs.run("surgical"): {("global", "nih"): {"Edema": 0.9, "Mass": 0.8}},
-            study_runs.run("vanilla"): {("global", "nih"): {"Edema": 0.8, "Mass": NAN}},
-        }
-        [line] = chosen(significance(results(both)), CLASSES)
-        assert (line["pairs"], line["left_out"]) == (1, 1)
-        assert line["difference"] == pytest.approx(0.1)
 
     def test_groups_of_classes_are_tested_each(self):
         both = {

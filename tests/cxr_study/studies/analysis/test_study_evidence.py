@@ -4,7 +4,7 @@ import pytest
 import study_runs
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.study_evidence import StudyEvidence
-from cxr_study.studies.papers.claimed_numbers import NEARER, Comparison
+from cxr_study.studies.papers.claimed_numbers import EVERY_SITE, NEARER, Comparison
 from study_scores import LACKS, results
 
 OURS, THEIRS = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
@@ -102,6 +102,12 @@ class TestModels:
         which = Comparison(OURS, OWN, test, group=group, model=model)
         numbers = evidence.numbers(which, evidence.settings(which))
         assert numbers == {0: pytest.approx(1 - wanted)}
+
+    def test_of_every_site_it_is_the_mean_over_the_test_sets_that_have_such_classes(self, evidence):
+        for group, wanted in (("shared", (0.9 + (0.7 + 0.5) / 2) / 2), ("elsewhere", None)):
+            which = Comparison(OURS, OWN, EVERY_SITE, group=group)
+            numbers = evidence.numbers(which, evidence.settings(which))
+            assert numbers == ({} if wanted is None else {0: pytest.approx(1 - wanted)})
 
     @pytest.mark.parametrize("model", [None, "nowhere"])
     def test_what_no_model_defines_is_no_number(self, evidence, model):

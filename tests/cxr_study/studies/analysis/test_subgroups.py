@@ -96,10 +96,6 @@ class TestSubgroups:
         assert found["images"].to_dict() == {"0-39": 20, "40-59": 20, "60-79": 20, "80+": 20}
         assert found.loc["80+", "auroc"] == pytest.approx(area("Edema", np.arange(60, 80)))
 
-    def test_views_are_as_in_the_table(self, study):
-        study.add({"global": PREDICTED}, view=["PA"] * 30 + ["AP"] * 50)
-        assert lines(study.found(), "view")["images"].to_dict() == {"AP": 50, "PA": 30}
-
     def test_what_is_not_known_is_left_out_and_counted(self, study):
         ages = np.where(np.arange(IMAGES) < 30, np.nan, 50)
         study.add({"global": PREDICTED}, sex=["F"] * 60 + [""] * 20, age=ages)
@@ -168,12 +164,3 @@ class TestOverSeeds:
         found = lines(over_seeds(study.found()), "sex").loc["F"]
         assert found[["images", "patients", "classes"]].tolist() == [30, 30, 3]
         assert found[["few", "compared"]].tolist() == [1, 1]
-
-    def test_one_seed_has_no_interval_and_none_no_mean(self, study):
-        study.add({"global": PREDICTED}, sex=HALVES)
-        study.add({"nih": {"Edema": PREDICTED["Edema"]}}, "personalised", sex=HALVES)
-        found = over_seeds(study.found()).set_index(["method", "subgroup"])
-        assert found.loc[("surgical", "F"), "auroc"] > 0
-        assert np.isnan(found.loc[("surgical", "F"), "auroc_low"])
-        assert found.loc[("personalised", "F"), "seeds"] == 0
-        assert np.isnan(found.loc[("personalised", "F"), "auroc"])

@@ -54,3 +54,10 @@ def test_what_is_the_same_in_all_lines_is_left_out_and_a_terminal_is_wide_enough
     *_, heading, line = shown(alike.assign(method="complete"), 60)
     assert heading.split() == ["sites", "method", "nih"]
     assert line.split() == ["2", "Centralised,", "fully", "labelled", "0.875", "±", "1.588"]
+
+
+def test_the_console_shows_what_came_out_of_each_claim(results):
+    console = io.StringIO()
+    summary.show_claims(results, Console(file=console, width=200))
+    told = "not decided: Surgical aggregation is ahead of centralised training and of vanilla FL"
+    assert console.getvalue().startswith(told)

@@ -11,7 +11,6 @@ from cxr_study.studies.papers.claimed_numbers import (
     NEARER,
     SAME,
     Comparison,
-    against,
 )
 from cxr_study.studies.plan.study_file import Setting
 
@@ -95,12 +94,3 @@ class TestGrowth:
 def test_a_setting_that_is_not_defined_leaves_no_number(kind):
     values = {OURS: [0.8, np.nan, 0.7], THEIRS: [0.7] * 3}
     assert np.isnan(number(kind, values, SITES))
-
-
-def test_one_row_is_held_against_others_on_every_test_set():
-    worse = [THEIRS, BASELINE]
-    assert against(OURS, worse, ["nih", "mimic"], group="unique", settings=("20",)) == tuple(
-        Comparison(OURS, row, test, group="unique", settings=("20",))
-        for row in worse
-        for test in ("nih", "mimic")
-    )

@@ -52,6 +52,12 @@ class TestReadData:
         assert (data.initial_body, data.preset, data.knobs) == (root / "body.npz", "paper", {})
         assert not read(REAL).has("mimic")
 
+    def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
+        data = read({"sites": ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]})
+        assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
+        assert data.sites == ("nih", "mimic") and data.own_splits and data.images is None
+        assert read({"data": "phantom", "images": 9}).sites == ("nih", "chexpert")
+
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
@@ -68,6 +74,10 @@ class TestReadData:
             ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
             ({**REAL, "data": {"nhi": "x"}}, "key 'data', key 'nhi' is not known; .*: nih"),
             ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a text"),
+            ({"sites": "a.yaml"}, "key 'sites' needs a list of site files; got 'a.yaml'"),
+            ({"sites": ["no.yaml"]}, r"key 'sites', 1: site file .*/no\.yaml does not exist"),
+            ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
+            ({**REAL, "sites": ["a.yaml"]}, "key 'data' has no use beside 'sites'"),
             ({**REAL, "data": {"nih": "no"}}, "key 'data', key 'nih': needs the folder .*/no is"),
             (
                 {**REAL, "data": {"nih": "phantom/chexpert"}},

@@ -7,7 +7,7 @@ import pytest
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.phantom import demo_data
 from cxr_study.studies.plan.data_file import StudyData
-from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.data_sets import data_sets, given_sites
 
 
 @pytest.fixture
@@ -22,18 +22,23 @@ def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(fo
     assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
 
 
-def test_only_what_is_asked_for_and_there_is_found(small_data, tmp_path):
-    data = dataclasses.replace(small_data.data, sources={"nih": small_data.data.sources["nih"]})
-    assert list(data_sets(data, ["mimic", "nih"], tmp_path)) == ["nih"]
-    assert list(data_sets(small_data.data, ["mimic"], tmp_path)) == ["mimic"]
-
-
 def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
     data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
     found = data_sets(data, ["nih", "mimic"], tmp_path)
     assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]
+
+
+def test_sites_of_the_phantom_have_other_patients_for_every_seed(tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
+    data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
+    first, again, second = (given_sites(data, seed) for seed in (0, 0, 1))
+    assert list(first) == ["nih", "chexpert"] and len(first["nih"].table) == 60
+    assert first["nih"].site.truth.is_file()
+    digests = [found["nih"].digest for found in (first, again, second)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 class TestDigest:

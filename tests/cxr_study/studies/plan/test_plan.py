@@ -1,13 +1,17 @@
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 import study_data
 from cxr_study.data.labels import class_sets
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
+from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.studies.plan import plan
+from cxr_study.studies.plan.data_file import DataFileError
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
@@ -132,6 +136,71 @@ class TestKey:
         assert not set(changed) & set(keys(runs("clients", **wanted)))
 
 
+class TestGivenSites:
+    """Studies on the sites of the data file, with splits and truth of their own."""
+
+    @pytest.fixture
+    def given(self, small_data, tmp_path):
+        """The runs of "methods" on copies of the sites, written before by a function."""
+
+        def given(change=lambda sites: None, **selection):
+            sites = tmp_path / "phantom/sites"
+            if not sites.is_dir():
+                shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
+            change(sites)
+            sources = {name: sites / f"{name}.yaml" for name in ("nih", "chexpert")}
+            data = dataclasses.replace(small_data.data, sources=sources, given=True)
+            study = read_study("methods").on(data)
+            wanted = Selection(methods=("surgical",), **selection)
+            return plan.runs(study, data, {}, tmp_path / "out", wanted)
+
+        return given
+
+    def test_every_site_is_tested_on_its_own_split_with_its_truth(self, given, tmp_path):
+        run = given(settings=("equal rounds",), seeds=1)[0]
+        assert run.where["sites"] == list(run.where["tests"]) == ["nih", "chexpert"]
+        assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES) and len(run.what["union"]) == 20
+        for name, path in run.where["tests"].items():
+            site = read_site_file(Path(path))
+            assert site.truth == tmp_path / f"phantom/truth/{name}.csv"
+            assert site.split == tmp_path / f"phantom/sites/{name}_split.csv"
+
+    def test_a_setting_says_classes_knobs_methods_and_which_model(self, given):
+        by_setting = {run.setting: run for run in given(seeds=1)}
+        equal, early = by_setting["equal rounds"], by_setting["early stopping"]
+        assert (equal.what["model"], equal.rounds) == ("last", 12)
+        assert ("model" in early.what, early.rounds) == (False, 24)
+        assert early.what["knobs"]["patience"] == 4
+        assert set(by_setting["equal classes"].what["union"]) == SHARED
+
+    def test_seeds_have_the_same_data_and_other_keys(self, given):
+        runs = given(settings=("equal rounds",), seeds=2)
+        assert len({run.where["site_files"] for run in runs}) == 1
+        assert len(set(keys(runs))) == len(runs)
+
+    @pytest.mark.parametrize("file", ["nih_split.csv", "../truth/nih.csv"])
+    def test_another_split_or_truth_is_another_run(self, given, file):
+        def change(sites):
+            (sites / file).write_text((sites / file).read_text() + "\n")
+
+        wanted = {"settings": ("equal rounds",), "seeds": 1}
+        assert not set(keys(given(**wanted))) & set(keys(given(change, **wanted)))
+
+    def test_without_a_class_in_common_there_is_no_run_of_common_classes(self, given):
+        def change(sites):
+            for name, held in (("nih", "Mass"), ("chexpert", "Fracture")):
+                path = sites / f"{name}.yaml"
+                path.write_text(
+                    yaml.safe_dump(yaml.safe_load(path.read_text()) | {"classes": [held]})
+                )
+
+        assert "equal classes" not in {run.setting for run in given(change, seeds=1)}
+        with pytest.raises(
+            StudyError, match=r"\(settings equal classes; .*\) needs a class that all"
+        ):
+            given(settings=("equal classes",), seeds=1)
+
+
 def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_setting(
     small_data, folder, found
 ):
@@ -141,3 +210,41 @@ def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_setting(
         plan.runs(
             read_study("shared-classes"), small_data.data, {**found, "nih": few}, folder, wanted
         )
+
+
+@pytest.fixture
+def checked(small_data):
+    """Check a shipped study on the small data, some of the data file changed."""
+
+    def checked(study, data=None, **selection):
+        data = dataclasses.replace(small_data.data, **(data or {}))
+        return plan.check(read_study(study), data, Selection(**selection))
+
+    return checked
+
+
+def test_what_is_needed_are_the_data_sets_of_the_selection_and_its_tests(checked):
+    assert checked("fedfbn", settings=("iid partial",)) == ("nih", "chexpert", "mimic")
+    assert checked("clients") == ("nih", "mimic")
+
+
+def test_what_cannot_be_selected_or_run_is_refused(checked, small_data):
+    with pytest.raises(StudyError, match="no setting '9'"):
+        checked("clients", settings=("9",))
+    with pytest.raises(DataFileError, match="learning_rat"):
+        checked("clients", {"knobs": {**small_data.data.knobs, "learning_rat": 1}})
+
+
+def test_a_data_set_to_train_on_must_be_there(checked, small_data):
+    sources = {"nih": small_data.data.sources["nih"]}
+    with pytest.raises(StudyError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
+        checked("nih-chexpert", {"sources": sources})
+
+
+def test_one_to_test_on_may_be_missing_but_not_every_one(checked, small_data):
+    sources = {"nih": small_data.data.sources["nih"]}
+    assert checked("clients", {"sources": sources}) == ("nih",)
+    mimic = dataclasses.replace(read_study("clients"), tests=("mimic",))
+    data = dataclasses.replace(small_data.data, sources=sources)
+    with pytest.raises(StudyError, match=r"clients is tested on mimic; data file .* has nih"):
+        plan.check(mimic, data, Selection())

@@ -3,6 +3,9 @@ import dataclasses
 import pytest
 
 import study_runs
+from cxr_study.studies.plan.run import key_of
+
+WHAT = {"sites": 2, "classes": ["Mass", "Ödem"]}
 
 
 class TestKey:
@@ -31,3 +34,16 @@ def test_it_knows_how_many_rounds_it_makes():
 
 def test_its_name_tells_setting_row_and_seed():
     assert study_runs.run(seed=3, setting="4").name == "4, surgical-fedbn+, seed 3"
+
+
+class TestKeyOf:
+    def test_the_same_content_has_the_same_key_whatever_the_order_of_its_names(self):
+        turned = dict(reversed(WHAT.items()))
+        assert key_of(turned) == key_of(WHAT) == key_of({**WHAT, "classes": ("Mass", "Ödem")})
+
+    @pytest.mark.parametrize("change", [{"sites": 3}, {"classes": ["Ödem", "Mass"]}, {"seed": 0}])
+    def test_other_content_has_another(self, change):
+        assert key_of(WHAT | change) != key_of(WHAT)
+
+    def test_it_is_sixteen_digits_that_never_change(self):
+        assert key_of({"seed": 0}) == "de7d7744ccd7722e"

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 import study_runs
-from cxr_study.studies.plan.run_folder import RESULT_FILE, read_result, write_result
+from cxr_study.studies.plan.run_folder import read_result, write_result
 
 RESULT = dataclasses.replace(
     study_runs.RESULT,
@@ -30,15 +30,3 @@ def test_a_result_that_cannot_be_written_leaves_the_one_that_is_there(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_result(dataclasses.replace(RESULT, losses=(float("nan"),)), tmp_path)
     assert read_result(tmp_path) == RESULT
-
-
-def test_nothing_but_the_result_is_left(tmp_path):
-    write_result(RESULT, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [RESULT_FILE]
-
-
-def test_a_writer_that_dies_leaves_nothing_that_looks_finished(tmp_path, monkeypatch):
-    monkeypatch.setattr("pathlib.Path.replace", lambda path, target: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_result(RESULT, tmp_path)
-    assert read_result(tmp_path) is None

@@ -2,10 +2,14 @@ import dataclasses
 
 import pytest
 
+from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
 from cxr_study.jobs.network_check import InitialBodyError
+from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
+from cxr_study.studies.plan.setting import Setting
+from cxr_study.studies.plan.study_file import StudyFileError
 
 
 @pytest.fixture
@@ -57,3 +61,73 @@ def test_every_row_has_its_own_knobs_with_those_of_the_data_file():
 def test_the_network_is_the_jobs_with_the_preset_and_the_knobs_on_top(small_data):
     data = dataclasses.replace(small_data.data, preset="paper", knobs={"image_size": 96})
     assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
+
+
+@pytest.mark.parametrize(
+    ("knobs", "told"),
+    [
+        ({"num_round": 2}, "setting 'a', key 'knobs': .*'num_round'"),
+        ({"seed": 2}, "setting 'a', key 'knobs': the knob 'seed' is the same in all settings"),
+        ({"image_size": 64}, "the knob 'image_size' is the same in all settings"),
+    ],
+)
+def test_so_is_a_setting_with_knobs_that_no_run_could_use(small_data, knobs, told):
+    setting = Setting("a", None, ("nih", "chexpert"), knobs=tuple(knobs.items()))
+    with pytest.raises(StudyFileError, match=told):
+        run_settings.check(small_data.data, [setting])
+
+
+SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
+RECIPES = {name: name for name in baseline_run.METHODS} | {"complete": "centralised"}
+
+
+def solo(method, settings=None, sites=SITES, preset=None):
+    return run_settings.knobs(Row(method, "fedavg"), sites, UNION, preset, settings or {})
+
+
+class TestWithoutFederation:
+    @pytest.mark.parametrize(("method", "recipe"), RECIPES.items())
+    def test_they_are_those_of_the_methods_recipe_with_the_rows_strategy(self, method, recipe):
+        own = {"strategy": "fedavg", "threads": 1}
+        if method != "individual":
+            own["union"] = "Edema,Fracture,Mass"
+        assert solo(method) == baseline_run.knobs(recipe, {}) | own
+
+    @pytest.mark.parametrize("method", RECIPES)
+    def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):
+        federated = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
+        found = solo(method, {"epochs": 3, "seed": 7, "threads": 2, **federated})
+        assert found == solo(method) | {"epochs": 3, "seed": 7, "threads": 2}
+
+    def test_the_strategy_is_the_rows_whatever_is_set(self):
+        assert solo("centralised", {"strategy": "fedbn+"})["strategy"] == "fedavg"
+
+    def test_a_preset_counts_where_nothing_is_set(self):
+        found = solo("complete", {"batch_size": 8}, preset="paper")
+        wanted = {"backbone": "densenet121", "learning_rate": 5e-5, "num_rounds": 150}
+        assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
+
+    def test_what_a_preset_says_for_one_site_counts_where_that_trains_alone(self):
+        rates = {
+            (method, sites): solo(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
+            for method, sites in (
+                ("individual", ("chexpert",)),
+                ("individual", ("nih",)),
+                ("individual", SITES[::-1]),
+                ("centralised", SITES),
+                ("complete", ("chexpert",)),
+            )
+        }
+        assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
+
+    def test_what_is_set_wins_also_over_what_a_preset_says_for_one_site(self):
+        found = solo("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
+        assert found["learning_rate"] == 0.5
+
+    def test_a_value_of_another_kind_is_refused(self):
+        with pytest.raises(JobError, match="'epochs' needs a whole number"):
+            solo("individual", {"epochs": "many"})
+
+    def test_an_unknown_preset_is_refused(self):
+        with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
+            solo("individual", preset="papr")

@@ -40,6 +40,10 @@ def read(setting):
         ({**WHOLE, "sites": ["nih"]}, "key 'sites' needs two data sets or more"),
         ({**WHOLE, "sites": ["nih", "nhi"]}, r"key 'sites' needs .*nearest known: nih"),
         ({**WHOLE, "classes": "7"}, "key 'classes' needs all or shared; got '7'"),
+        ({**WHOLE, "sites": "al"}, "key 'sites' needs a list with one entry or more; got 'al'"),
+        ({**WHOLE, "model": "first"}, "key 'model' needs best or last; got 'first'"),
+        ({**WHOLE, "knobs": 3}, "key 'knobs' needs lines 'knob: value'"),
+        ({**WHOLE, "methods": ["vanila"]}, "key 'methods' needs .*nearest known: vanilla"),
     ],
 )
 def test_a_mistake_is_refused_by_its_place_and_key(setting, message):

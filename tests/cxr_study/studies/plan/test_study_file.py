@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -8,12 +9,13 @@ import yaml
 from cxr_study.data.labels.class_sets import class_sets_of, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.data_file import DATA_SETS
+from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 from cxr_study.studies.plan.setting import CLASSES, Setting
 from cxr_study.studies.plan.study_file import StudyFileError, read_study, shipped
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
 WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
+ALL = {"name": "all", "sites": "all"}
 KEYS = {
     "title": "A study",
     "source": "nobody",
@@ -74,6 +76,21 @@ class TestReadStudy:
         assert study.rows_of(cut) == study.rows
         assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
 
+    def test_the_sites_may_be_those_of_the_data_file(self, write):
+        how = {"knobs": {"patience": 4}, "model": "last", "methods": ["surgical"]}
+        settings = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
+        methods = {"surgical": ["fedbn+-samples"], "vanilla": ["fedavg"]}
+        study = read_study(write(settings=settings, quick=["b"], methods=methods, tests=...))
+        data = StudyData(Path("d.yaml"), None, {"x": Path(), "y": Path()}, None, None, {}, True)
+        a, b = study.on(data).settings
+        assert study.on(data).tests == a.sites == b.sites == ("x", "y")
+        assert (b.classes, b.last, b.knobs, a.last) == ("shared", True, (("patience", 4),), False)
+        assert study.rows_of(a) == (Row("surgical", "fedbn+-samples"), Row("vanilla", "fedavg"))
+        assert [row.method for row in study.rows_of(b)] == ["surgical"]
+        assert study.rows[0].job_strategy == "fedbn+" and study.rows[0].head_weighting == "samples"
+        with pytest.raises(StudyFileError, match=r"needs two or more; .*d\.yaml has x"):
+            study.on(dataclasses.replace(data, sources={"x": Path()}))
+
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
@@ -93,6 +110,9 @@ class TestReadStudy:
             ({"settings": [CUT, CUT]}, "key 'settings' needs another name .*; got 'cut'"),
             ({"methods": ["surgical"]}, r"key 'methods' needs lines 'method: \[strategies\]'"),
             ({"methods": {}}, "key 'methods' needs one method or more"),
+            ({"settings": [CUT, ALL]}, "key 'settings' needs 'sites: all' in all settings or in"),
+            ({"settings": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
+            ({"tests": ...}, "needs key 'tests'; has title"),
             (
                 {"methods": {"surgica": ["fedbn"]}},
                 "key 'methods', key 'surgica' is not known; nearest known: surgical",
@@ -138,68 +158,35 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     study = read_study(tmp_path / "own.yaml")
     assert {setting.classes for setting in study.settings} == set(CLASSES)
     assert any(setting.shared and setting.share for setting in study.settings)
+    assert any(setting.last and setting.methods and setting.knobs for setting in study.settings)
 
 
 class TestShipped:
     def test_every_shipped_study_can_be_read(self):
-        assert shipped() == ("clients", "data-size", "fedfbn", "nih-chexpert", "shared-classes")
+        assert shipped() == (
+            "clients", "data-size", "fedfbn", "head-weightings", "methods", "nih-chexpert",
+            "shared-classes",
+        )  # fmt: skip
         for name in shipped():
             study = read_study(name)
             assert study.name == name
             assert 0 < len(study.quick) <= 3 <= study.seeds
-            assert set(study.tests) <= set(DATA_SETS)
+            assert set(study.tests) <= set(DATA_SETS) and bool(study.tests) != study.given
 
-    def test_the_number_of_sites_is_varied_as_published(self):
-        settings = read_study("clients").settings
-        assert [setting.sites for setting in settings] == [2, 3, 4, 5, 6, 8, 10]
-        assert [setting.name for setting in settings] == ["2", "3", "4", "5", "6", "8", "10"]
-        assert {(s.cut, s.shared, s.share) for s in settings} == {("nih", None, None)}
-
-    def test_the_number_of_shared_classes_is_varied_as_published(self):
-        settings = read_study("shared-classes").settings
-        assert [setting.shared for setting in settings] == [0, 1, 2, 4, 8, 12, 14]
-        assert [setting.name for setting in settings] == [str(s.shared) for s in settings]
-        assert {(s.cut, s.sites, s.share) for s in settings} == {("nih", 4, None)}
-
-    def test_the_amount_of_data_is_varied_as_published(self):
-        settings = read_study("data-size").settings
-        assert [1 / setting.share for setting in settings] == [10, 8, 6, 4, 3, 2]
-        assert [setting.name for setting in settings] == [str(s.share) for s in settings]
-        for setting in settings:
-            assert (setting.sites, setting.shared) == (2, None)
-
-    @pytest.mark.parametrize("name", ["clients", "shared-classes", "data-size"])
-    def test_the_ablations_compare_what_the_papers_compare(self, name):
+    @pytest.mark.parametrize(
+        ("name", "varied", "values"),
+        [
+            ("clients", "sites", [2, 3, 4, 5, 6, 8, 10]),
+            ("shared-classes", "shared", [0, 1, 2, 4, 8, 12, 14]),
+            ("data-size", "share", [Fraction(1, number) for number in (10, 8, 6, 4, 3, 2)]),
+        ],
+    )
+    def test_ablations_vary_what_the_papers_vary_and_nothing_else(self, name, varied, values):
         study = read_study(name)
-        assert {row.method for row in study.rows} == {
-            "surgical", "partial_loss", "vanilla", "centralised", "complete",
-        }  # fmt: skip
-        assert {row.strategy for row in study.rows} == {"fedbn+"}
-        assert study.tests == ("nih", "mimic")
-
-    def test_nih_and_chexpert_meet_with_shared_and_with_all_classes(self):
-        study = read_study("nih-chexpert")
-        assert [(s.sites, s.classes) for s in study.settings] == [
-            (("nih", "chexpert"), "shared"),
-            (("nih", "chexpert"), "all"),
-        ]
-        strategies = {}
-        for row in study.rows:
-            strategies.setdefault(row.method, []).append(row.strategy)
-        either = ["fedavg", "fedbn+"]
-        assert strategies.pop("personalised") == ["fedavg", "fedbn", "fedbn+"]
-        assert strategies == dict.fromkeys(
-            [
-                "individual",
-                "centralised",
-                "centralised-partial",
-                "vanilla",
-                "partial_loss",
-                "surgical",
-            ],
-            either,
-        )
-        assert study.tests == ("nih", "chexpert", "mimic")
+        assert [getattr(setting, varied) for setting in study.settings] == values
+        assert [setting.name for setting in study.settings] == list(map(str, values))
+        same = {dataclasses.replace(s, name="", **{varied: None}) for s in study.settings}
+        assert len(same) == 1 and same.pop().cut == "nih"
 
     def test_fedfbn_has_its_four_experiments(self):
         study = read_study("fedfbn")

@@ -4,67 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import baseline_run
+from cxr_study.studies.plan import run_settings
 from cxr_study.studies.runner import baseline_runs
 from cxr_study.studies.runner.training import Training
-from cxr_study.training.baseline import BEST_FILE, ROUNDS_FILE
+from cxr_study.training.baseline import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
-RECIPES = {name: name for name in baseline_run.METHODS} | {"complete": "centralised"}
-
-
-def knobs(method, settings=None, sites=SITES, preset=None):
-    return baseline_runs.knobs(Row(method, "fedavg"), sites, UNION, preset, settings or {})
-
-
-class TestKnobs:
-    @pytest.mark.parametrize(("method", "recipe"), RECIPES.items())
-    def test_they_are_those_of_the_methods_recipe_with_the_rows_strategy(self, method, recipe):
-        own = {"strategy": "fedavg", "threads": 1}
-        if method != "individual":
-            own["union"] = "Edema,Fracture,Mass"
-        assert knobs(method) == baseline_run.knobs(recipe, {}) | own
-
-    @pytest.mark.parametrize("method", RECIPES)
-    def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):
-        federated = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
-        found = knobs(method, {"epochs": 3, "seed": 7, "threads": 2, **federated})
-        assert found == knobs(method) | {"epochs": 3, "seed": 7, "threads": 2}
-
-    def test_the_strategy_is_the_rows_whatever_is_set(self):
-        assert knobs("centralised", {"strategy": "fedbn+"})["strategy"] == "fedavg"
-
-    def test_a_preset_counts_where_nothing_is_set(self):
-        found = knobs("complete", {"batch_size": 8}, preset="paper")
-        wanted = {"backbone": "densenet121", "learning_rate": 5e-5, "num_rounds": 150}
-        assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
-
-    def test_what_a_preset_says_for_one_site_counts_where_that_trains_alone(self):
-        rates = {
-            (method, sites): knobs(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
-            for method, sites in (
-                ("individual", ("chexpert",)),
-                ("individual", ("nih",)),
-                ("individual", SITES[::-1]),
-                ("centralised", SITES),
-                ("complete", ("chexpert",)),
-            )
-        }
-        assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
-
-    def test_what_is_set_wins_also_over_what_a_preset_says_for_one_site(self):
-        found = knobs("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
-        assert found["learning_rate"] == 0.5
-
-    def test_a_value_of_another_kind_is_refused(self):
-        with pytest.raises(JobError, match="'epochs' needs a whole number"):
-            knobs("individual", {"epochs": "many"})
-
-    def test_an_unknown_preset_is_refused(self):
-        with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
-            knobs("individual", preset="papr")
 
 
 @pytest.fixture
@@ -74,7 +21,7 @@ def train(tmp_path, monkeypatch):
     The losses of each run are the next of `losses`.
     """
 
-    def train(method, losses, sites=SITES, preset=None):
+    def train(method, losses, sites=SITES, preset=None, last=False):
         runs, told, left = [], [], iter(losses)
 
         def record(run, progress):
@@ -87,7 +34,7 @@ def train(tmp_path, monkeypatch):
         monkeypatch.setattr(baseline_run, "train", record)
         training = Training(
             Row(method, "fedbn+"), sites, UNION, Path("/sites"), Path("/body.npz"), preset,
-            {"num_rounds": 5, "min_clients": 2}, tmp_path,
+            {"num_rounds": 5, "min_clients": 2}, tmp_path, last,
         )  # fmt: skip
         trained = baseline_runs.train(training, told.append)
         return SimpleNamespace(runs=runs, told=told, trained=trained)
@@ -121,6 +68,11 @@ class TestTrain:
             site: run.out / BEST_FILE for site, run in zip(SITES, done.runs, strict=True)
         }
 
+    @pytest.mark.parametrize("method", ["individual", "centralised"])
+    def test_the_last_models_are_those_where_they_are_asked_for(self, train, method):
+        models = train(method, [[0.5], [0.5]], last=True).trained.models
+        assert {path.name for path in models.values()} == {LAST_FILE}
+
     def test_losses_are_means_of_sites_for_the_rounds_that_all_made(self, train):
         found = train("individual", [[None, 0.5, 0.25, 0.125], [0.5, 0.25, 0.75]]).trained
         assert found.losses == (None, 0.375, 0.5)
@@ -130,7 +82,7 @@ class TestTrain:
         for method in ("individual", "centralised"):
             for run in train(method, [[0.5], [0.5]]).runs:
                 row = Row(method, "fedbn+")
-                assert run.knobs == baseline_runs.knobs(
+                assert run.knobs == run_settings.knobs(
                     row, run.sites, UNION, None, {"num_rounds": 5}
                 )
 

@@ -1,16 +1,22 @@
-"""What of some studies is made; real runs are in tests/simulator and tests/poc."""
+"""What of some studies is made; real runs are in tests/simulator and tests/poc.
+
+How runs go side by side is in `test_run_queue`.
+"""
 
 import io
+import json
+import sys
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 import study_runs
-from cxr_study.runs.run_queue import DONE, FAILS, STARTS, Failure
-from cxr_study.studies.plan.run_folder import RUNS, write_result
+from cxr_study.runs.run_queue import DONE, FAILS, KEPT, STARTS, Failure
+from cxr_study.studies.plan.run_folder import LOG_FILE, RUNS, write_result
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.runner import make as module
+from cxr_study.studies.runner import one_run
 from cxr_study.studies.runner.machine import Machine
 
 
@@ -46,13 +52,13 @@ def make(monkeypatch, tmp_path, happened):
             happened.append(f"plan {study.name}")
             return studies[study.name]
 
-        monkeypatch.setattr(module, "check", check)
+        monkeypatch.setattr(module.plan, "check", check)
         monkeypatch.setattr(module, "data_sets", read)
         monkeypatch.setattr(module.plan, "runs", plan)
         monkeypatch.setattr(
-            module.images, "decode", lambda found, folder, size: happened.append(f"decode {size}")
+            module, "decode", lambda found, runs, folder, size: happened.append(f"decode {size}")
         )
-        monkeypatch.setattr(module.schedule, "run_all", run_all)
+        monkeypatch.setattr(module, "run_all", run_all)
         shown = io.StringIO()
         result = module.make(
             [SimpleNamespace(name=name) for name in names or studies],
@@ -121,3 +127,85 @@ def test_a_file_in_the_place_of_the_folder_is_refused(make, tmp_path, out):
 def test_a_folder_that_flare_cannot_work_in_is_refused(make):
     with pytest.raises(StudyError, match="without spaces in its path"):
         make({"clients": []}, out="my out")
+
+
+DO = 'shutil.copy(home / "result.json", folder); note("done")\n'
+
+ONE_AT_A_TIME = Machine(cores=1, memory=1.0)
+
+
+@pytest.fixture
+def run_all(tmp_path, monkeypatch):
+    """Make runs with a program in the place of the real one; the failures, and what was told."""
+
+    def run_all(program, *runs, machine=ONE_AT_A_TIME):
+        write_result(study_runs.RESULT, tmp_path)
+        file = tmp_path / "program.py"
+        file.write_text(
+            "import shutil, sys, time\n"
+            "from pathlib import Path\n"
+            "folder, home = Path(sys.argv[1]), Path(__file__).parent\n"
+            "def note(text):\n"
+            '    with (home / "notes").open("a") as file: print(text, file=file)\n' + program
+        )
+        monkeypatch.setattr(module, "COMMAND", (sys.executable, str(file)))
+        told = []
+        failures = module.run_all(runs, tmp_path / "runs", machine, lambda *what: told.append(what))
+        return failures, told
+
+    return run_all
+
+
+def seeds(number):
+    return [study_runs.run("complete", "fedavg", seed) for seed in range(number)]
+
+
+def test_every_run_is_made_in_a_folder_named_by_its_key(run_all, tmp_path):
+    runs = seeds(2)
+    failures, told = run_all(DO, *runs)
+    assert failures == []
+    assert told == [(run, doing) for run in runs for doing in (STARTS, DONE)]
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {run.key for run in runs}
+
+
+def test_its_process_is_told_what_to_do_and_where(run_all, tmp_path):
+    [run] = seeds(1)
+    run_all(DO, run)
+    spec = json.loads((tmp_path / "runs" / run.key / "run.json").read_text())
+    assert spec == {"name": run.name, "what": run.what, "where": run.where}
+
+
+def test_one_that_is_finished_is_not_made_again(run_all):
+    one, other = seeds(2)
+    run_all(DO, one)
+    _, told = run_all(DO, one, other)
+    assert told == [(one, KEPT), (other, STARTS), (other, DONE)]
+
+
+def test_one_without_a_result_has_failed_and_left_its_log_and_is_made_the_next_time(
+    run_all, tmp_path
+):
+    [run] = seeds(1)
+    [failure], _ = run_all('print("how so", file=sys.stderr)', run)
+    assert (failure.training, failure.reason) == (run, "it left no result")
+    assert failure.log == tmp_path / "runs" / run.key / LOG_FILE
+    assert failure.log.read_text() == "how so\n"
+    assert run_all(DO, run)[0] == []
+
+
+@pytest.mark.parametrize(("memory", "at_once"), [(1.0, 1), (1e15, 3)])
+def test_as_many_run_at_once_as_the_machine_has_room_for(run_all, tmp_path, memory, at_once):
+    program = f"""
+note("start")
+for _ in range(200):
+    if (home / "notes").read_text().count("start") >= {at_once}: break
+    time.sleep(0.05)
+time.sleep(0.3)
+"""
+    run_all(program + DO, *seeds(3), machine=Machine(99, memory))
+    notes = (tmp_path / "notes").read_text().split()
+    assert notes[: at_once + 1] == ["start"] * at_once + ["done"]
+
+
+def test_a_run_is_made_by_the_module_for_one_run():
+    assert module.COMMAND == (sys.executable, "-m", one_run.__name__)

@@ -3,15 +3,13 @@
 import os
 import subprocess
 
-from cxr_study.studies.runner import schedule
+from cxr_study.studies.runner import make
 
 
 def test_why_it_failed_is_one_line_and_exit_code_1(tmp_path):
     read, write = os.pipe()  # it ends when its standard input does
     try:
-        done = subprocess.run(
-            [*schedule.COMMAND, tmp_path], stdin=read, capture_output=True, text=True
-        )
+        done = subprocess.run([*make.COMMAND, tmp_path], stdin=read, capture_output=True, text=True)
     finally:
         os.close(read)
         os.close(write)

@@ -1,10 +1,13 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.runner import provenance
 from surgical_aggregation import __version__
 
@@ -75,3 +78,26 @@ class TestDevice:
     def test_gpus_are_named_each_kind_once(self, device):
         assert device({"device_name": "H100"}, {"device_name": "H100"}) == "H100"
         assert device({"device_name": "H100"}, {}) == "H100, GPU"
+
+
+DATA = StudyData(Path("/b/data.yaml"), 9, {}, None, None, {})
+
+
+def told(study="/a/mine.yaml", selection=None):
+    return provenance.origin(Path(study), DATA, selection or Selection())
+
+
+def test_an_origin_is_study_file_data_file_and_selection():
+    assert told() == "study /a/mine.yaml, data /b/data.yaml, all of it"
+
+
+def test_a_report_of_the_same_is_not_of_another_and_neither_is_none(tmp_path):
+    assert provenance.another(told(), tmp_path) is None
+    provenance.write_origin(told(), tmp_path)
+    assert provenance.another(told(), tmp_path) is None
+
+
+def test_a_report_of_another_study_file_or_selection_is_told(tmp_path):
+    provenance.write_origin(told(), tmp_path)
+    assert provenance.another(told("/c/mine.yaml"), tmp_path) == told()
+    assert provenance.another(told(selection=Selection(quick=True)), tmp_path) == told()

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cxr_study.common.wording import listed
-from cxr_study.evaluation.intervals import Spread, spread
+from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.axes import axes_at, beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, WIDTH

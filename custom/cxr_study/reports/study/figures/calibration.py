@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page.svg import MUTED
@@ -84,7 +84,7 @@ def _pooled(results: StudyResults, setting: str, row: Row, test: str) -> tuple[B
         result = results.results[run.key]
         if (run.setting, run.row) != (setting, row) or test not in result.tests:
             continue
-        table = test_set.read(result.tests[test], results.folder / TEST_SETS)
+        table = test_split.read(result.tests[test], results.folder / TEST_SETS)
         held = class_columns(table)
         for model in models_tested(result.classes, test):
             predicted = predictions.read(results.folder / RUNS / run.key, model, test)

@@ -17,7 +17,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_limits
 
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.evaluation import test_set
+from cxr_study.evaluation import test_split
 from cxr_study.reports.page.axes import legend_above
 from cxr_study.reports.page.svg import OWN, WIDTH
 from cxr_study.reports.study.figures.looks import LOOK, evenly, svg
@@ -100,7 +100,7 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
     tests = results.results[run.key].tests
     tables, features = [], []
     for test, key in tests.items():
-        table = test_set.read(key, results.folder / TEST_SETS)
+        table = test_split.read(key, results.folder / TEST_SETS)
         found = predictions.read_features(results.folder / RUNS / run.key, "global", test)
         kept = evenly(len(found), MOST // len(tests))
         rows = predictions.featured_rows(len(table))[kept]

@@ -34,6 +34,8 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
     "fedavg": ((0, (4, 1.6)), "none", "fedavg: batch norm trained"),
     "fedbn": ((0, (1, 1.2)), "bottom", "fedbn: batch norm of each site"),
     "fedbn+": ("-", "full", "fedbn+: batch norm frozen"),
+    "fedbn+-samples": ((0, (6, 1, 1, 1)), "left", "fedbn+, head by samples"),
+    "fedbn+-positives": ((0, (3, 1, 1, 1, 1, 1)), "right", "fedbn+, head by positives"),
 }
 """Strategy -> style of the line, how far a marker is filled, and what a legend calls it."""
 

@@ -8,12 +8,22 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
+import pandas as pd
+
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.means import GROUPS
 from cxr_study.studies.papers.published_results import AVERAGE, Place, Published
 from cxr_study.studies.plan.study_file import Study
 
-TESTS: Mapping[str, str] = {"nih": "NIH", "chexpert": "CheXpert", "mimic": "MIMIC"}
+
+class _Titles(dict[str, str]):
+    """What has no title is called by its name, as the sites of a hospital are."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+TESTS: Mapping[str, str] = _Titles(nih="NIH", chexpert="CheXpert", mimic="MIMIC")
 """Test set -> what it is called in tables; sites that are data sets are called likewise."""
 
 Metric = Literal["auroc", "bce"]
@@ -76,8 +86,13 @@ class Layout:
 
 def classes(test: str, group: str) -> str:
     """What a test set is called with a group of classes, or with those of a site."""
-    named = {"all": "", "shared": ", shared classes", "unique": ", unique classes"}
-    return TESTS[test] + named.get(group, f", classes of {TESTS.get(group, group)}")
+    named = {
+        "all": "",
+        "shared": ", shared classes",
+        "unique": ", unique classes",
+        "elsewhere": ", classes of other sites",
+    }
+    return TESTS[test] + named.get(group, f", classes of {TESTS[group]}")
 
 
 def averages(study: Study) -> bool:
@@ -110,6 +125,33 @@ def ablation(
                 columns.append(Column(f"average of {len(settings)}", test, settings, group))
             title = f"{study.title}: {classes(test, group)}"
             yield Layout(f"{test}-{group}", title, tuple(columns))
+
+
+_KINDS = {
+    "all": "all classes",
+    "shared": "shared",
+    "unique": "unique, this site",
+    "elsewhere": "unique, other sites",
+}
+"""Group of classes -> heading of its column, where each site has a test split of its own."""
+
+
+def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
+    """Of each site's test split a table: kinds of classes in every setting.
+
+    Args:
+        study: One whose sites are given by their site files.
+        means: See `means.by_run`.
+    """
+    for test in study.tests:
+        here = means[means["test"] == test]
+        columns = tuple(
+            Column(_KINDS[group], test, (setting.name,), group, over=setting.name)
+            for setting in study.settings
+            for group in _KINDS
+            if group in set(here.loc[here["setting"] == setting.name, "group"])
+        )
+        yield Layout(f"{test}-classes", f"{study.title}: {TESTS[test]}", columns)
 
 
 def _table(

@@ -12,7 +12,14 @@ import pandas as pd
 
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study.tables.cells import Cell, measure
-from cxr_study.reports.study.tables.layouts import PAPERS, TESTS, Column, Layout, ablation
+from cxr_study.reports.study.tables.layouts import (
+    PAPERS,
+    TESTS,
+    Column,
+    Layout,
+    ablation,
+    of_test_splits,
+)
 from cxr_study.studies.analysis.means import GROUPS, by_run
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.papers.published_results import (
@@ -24,7 +31,7 @@ from cxr_study.studies.papers.published_results import (
     find,
     of_study,
 )
-from cxr_study.studies.runner.one_run import GLOBAL
+from cxr_study.studies.plan.run_folder import GLOBAL
 
 PValues = Mapping[Place, float]
 """What a cell is of -> p of a test of its AUROC against surgical aggregation."""
@@ -49,7 +56,7 @@ class Line:
     @property
     def heading(self) -> str:
         """What the line is of, its strategy apart, which is `row.variant`."""
-        site = "" if self.model in (GLOBAL, OWN) else f", {TESTS.get(self.model, self.model)}"
+        site = "" if self.model in (GLOBAL, OWN) else f", {TESTS[self.model]}"
         return f"{self.row.title}{site}"
 
 
@@ -88,6 +95,8 @@ def tables(results: StudyResults, data: str, p_values: PValues | None = None) ->
     if study.name in PAPERS and not changed:
         source, layouts = PAPERS[study.name]
         published = of_study(study, source)
+    elif study.given:
+        published, layouts = (), tuple(of_test_splits(study, results.means))
     else:  # averages are compared where ours are over all settings, too
         whole = finished.issuperset(setting.name for setting in study.settings)
         published = tuple(

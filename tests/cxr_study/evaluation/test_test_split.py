@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from cxr_study.data.sites.site_file import SiteFileError
-from cxr_study.evaluation.test_set import keep, load, read
+from cxr_study.evaluation.test_split import keep, load, read
 
 NAN = np.nan
 TABLE = pd.DataFrame(
@@ -31,12 +29,6 @@ class TestKept:
         pd.testing.assert_frame_equal(again, TABLE, check_exact=True)
         for name in ("age", "Mass", "Edema"):
             assert again[name].to_numpy().tobytes() == TABLE[name].to_numpy().tobytes()
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(ages=st.lists(st.floats(0, 120) | st.just(NAN), min_size=4, max_size=4))
-    def test_so_is_any_age(self, ages, tmp_path):
-        table = TABLE.assign(age=ages)
-        np.testing.assert_array_equal(read(keep(table, tmp_path), tmp_path)["age"], ages)
 
     def test_names_of_people_are_texts_even_where_all_could_be_numbers(self, tmp_path):
         table = TABLE.assign(image=list("1234"), patient="007", view="", sex="")
@@ -148,10 +140,45 @@ class TestLoad:
         assert test.table["image"].tolist() == ["c.png", "b.png"]
         assert test.pixels[test.rows][:, 0, 0].tolist() == [2, 1]
 
-    def test_what_it_holds_can_be_kept(self, site, tmp_path):
-        table = load(site(), ["Edema", "Mass"], 4).table
-        pd.testing.assert_frame_equal(read(keep(table, tmp_path), tmp_path), table)
-
     def test_a_site_file_that_is_none_is_refused(self, tmp_path):
         with pytest.raises(SiteFileError, match="does not exist"):
             load(tmp_path / "mayo.yaml", ["Mass"], 4)
+
+    def test_all_images_of_the_site_are_counted_by_their_splits(self, site):
+        splits = load(site(), ["Mass"], 4).assignment["split"]
+        assert splits.value_counts().to_dict() == {"test": 3, "train": 2, "validation": 1}
+
+
+class TestTruth:
+    """Labels kept for evaluation only, of classes that the site does not label."""
+
+    @pytest.fixture
+    def truth(self, site, tmp_path):
+        """The test split of the site with a truth of some text, and its labels of Hernia, Mass."""
+
+        def truth(text="image,Hernia,Edema\nb.png,1,0\nc.png,1,1\n"):
+            (tmp_path / "truth.csv").write_text(text)
+            return load(site(truth="truth.csv"), ["Edema", "Hernia", "Mass", "Nodule"], 4)
+
+        return truth
+
+    def test_it_is_for_the_classes_that_the_site_does_not_label(self, truth):
+        split = truth()
+        assert (split.site, split.held) == ("mayo", {"Edema", "Mass"})
+        assert list(split.table.columns[5:]) == ["Edema", "Hernia", "Mass"]
+        np.testing.assert_array_equal(split.labels(["Hernia"]), [[NAN], [1], [1]])
+
+    def test_own_labels_stand_even_where_they_are_missing(self, truth):
+        np.testing.assert_array_equal(truth().labels(["Edema"]), [[1], [NAN], [1]])
+
+    def test_a_class_that_neither_knows_is_not_known(self, truth):
+        assert np.isnan(truth().labels(["Nodule"])).all()
+
+    def test_one_without_images_is_refused(self, truth):
+        with pytest.raises(SiteFileError, match=r"mayo\.yaml: key 'truth': .* has file, Hernia"):
+            truth("file,Hernia\nb.png,1\n")
+
+    @pytest.mark.parametrize("value", ["-1", "2", "yes"])
+    def test_one_that_is_not_0_or_1_is_refused(self, truth, value):
+        with pytest.raises(SiteFileError, match=r"need to be 0, 1 or blank; the column 'Hernia'"):
+            truth(f"image,Hernia\nb.png,{value}\n")

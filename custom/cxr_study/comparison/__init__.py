@@ -1,1 +1,0 @@
-"""Every method and strategy of the papers, compared on the same data with the same recipe."""

@@ -1,0 +1,79 @@
+import numpy as np
+import pandas as pd
+
+from cxr_study.evaluation.scores import score
+from cxr_study.evaluation.test_split import TestSplit
+
+UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
+
+
+def split(labels, held=("Edema", "Mass"), patients=None):
+    table = pd.DataFrame(np.array(labels, float), columns=UNION[: np.shape(labels)[1]])
+    table["patient"] = np.arange(len(table)).astype(str) if patients is None else patients
+    nothing = np.zeros((0, 2, 2), np.uint8), np.zeros(0, np.int64)
+    return TestSplit("nih", table, *nothing, frozenset(held), pd.DataFrame())
+
+
+# Four images. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives; Hernia: all in order, 1;
+# Mass: one image is not labelled, and of the two pairs left one is in order, 0.5.
+LABELS = [[1, 0, 1, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, np.nan]]
+SCORES = pd.DataFrame(
+    {
+        "Mass": [0.5, 0.6, 0.1, 0.9],
+        "Edema": [0.9, 0.1, 0.3, 0.4],
+        "Hernia": [0.9, 0.1, 0.2, 0.3],
+        "Fibrosis": [0.1, 0.2, 0.3, 0.4],
+    }
+)
+
+
+class TestScore:
+    def test_every_class_is_scored_by_its_own_column_whatever_the_order(self):
+        rows, _ = score("global", split(LABELS), SCORES, UNION, seed=0)
+        assert [row.class_name for row in rows] == list(UNION)
+        assert [row.auroc for row in rows] == [0.75, None, 1.0, 0.5]
+        assert [(row.positives, row.negatives) for row in rows] == [(2, 2), (0, 4), (1, 3), (1, 2)]
+
+    def test_a_row_says_whose_model_site_and_labels(self):
+        rows, _ = score("own", split(LABELS), SCORES, UNION, seed=0)
+        assert {(row.model, row.site) for row in rows} == {("own", "nih")}
+        assert [(row.held, row.labels) for row in rows] == [
+            (True, "site"),
+            (False, "truth"),
+            (False, "truth"),
+            (True, "site"),
+        ]
+
+    def test_means_are_over_the_classes_that_are_defined(self):
+        _, means = score("global", split(LABELS), SCORES, UNION, seed=0)
+        found = {mean.classes: (mean.auroc, mean.defined, mean.of) for mean in means}
+        assert found == {"all": (0.75, 3, 4), "held": (0.625, 2, 2), "lacked": (1.0, 1, 2)}
+
+    def test_a_class_that_the_model_lacks_is_not_defined(self):
+        own = SCORES[["Edema", "Mass"]]
+        rows, means = score("own", split(LABELS), own, UNION, seed=0)
+        assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
+        assert rows[2].positives == 1
+        lacked = next(mean for mean in means if mean.classes == "lacked")
+        assert (lacked.auroc, lacked.low, lacked.defined, lacked.of) == (None, None, 0, 2)
+
+    def test_a_site_that_holds_every_class_lacks_none(self):
+        _, means = score("global", split(LABELS, held=UNION), SCORES, UNION, seed=0)
+        assert [mean.classes for mean in means] == ["all", "held"]
+
+    def test_intervals_hold_the_value_and_resample_patients(self):
+        rng = np.random.default_rng(0)
+        labels = np.repeat((np.arange(40) % 2)[:, None], 1, axis=1)
+        scores = pd.DataFrame({"Edema": labels[:, 0] + rng.normal(size=40)})
+        alone = score("global", split(labels), scores, ("Edema",), seed=1)
+        (row,), means = alone
+        assert 0 < row.low < row.auroc < row.high <= 1
+        assert (means[0].low, means[0].high) == (row.low, row.high)
+        assert score("global", split(labels), scores, ("Edema",), seed=1) == alone
+        families = split(labels, patients=np.arange(40) // 10)
+        (wide,), _ = score("global", families, scores, ("Edema",), seed=1)
+        assert (wide.low, wide.high) != (row.low, row.high)
+
+    def test_not_defined_has_no_interval(self):
+        rows, _ = score("global", split(LABELS), SCORES, UNION, seed=0)
+        assert (rows[1].low, rows[1].high) == (None, None)

@@ -1,0 +1,96 @@
+"""A study of methods on sites with splits of their own: real trainings, at two endings."""
+
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from rich.console import Console
+
+import study_data
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
+from cxr_study.reports.study.write import write
+from cxr_study.studies.analysis.study_results import gather
+from cxr_study.studies.plan.data_file import read_data
+from cxr_study.studies.plan.run_folder import RUNS
+from cxr_study.studies.plan.selection import Selection
+from cxr_study.studies.plan.study_file import read_study
+from cxr_study.studies.runner.machine import Machine
+from cxr_study.studies.runner.make import make
+
+EQUAL, EARLY = "equal rounds", "early stopping"
+PLACE = ["setting", "method", "model", "test", "group"]
+STUDY = {
+    "title": "Methods",
+    "source": "none",
+    "factor": "ending",
+    "settings": [
+        {"name": EQUAL, "sites": "all", "model": "last", "knobs": {"num_rounds": 1}},
+        {"name": EARLY, "sites": "all", "knobs": {"num_rounds": 2, "patience": 1}},
+    ],
+    "quick": [EQUAL],
+    "methods": {"personalised": ["fedavg"], "centralised": ["fedbn+"]},
+    "seeds": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The study, made once: its results, its page, and what each run has left."""
+    home = tmp_path_factory.mktemp("methods")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(home / "cache"))
+        recipe = yaml.safe_load(study_data.write(home, study_data.network).read_text())
+        sites = [f"phantom/sites/{name}.yaml" for name in ("nih", "chexpert")]
+        recipe = {"sites": sites, **{key: recipe[key] for key in ("initial_body", "knobs")}}
+        (home / "sites.yaml").write_text(yaml.safe_dump(recipe))
+        (home / "methods.yaml").write_text(yaml.safe_dump(STUDY))
+        data = read_data(home / "sites.yaml")
+        study = read_study(home / "methods.yaml").on(data)
+        made = make(
+            [study], data, home / "out", Selection(),
+            machine=Machine(2, 16e9), console=Console(quiet=True),
+        )  # fmt: skip
+        assert not made.failures
+        results = gather(study, made.runs["methods"], home / "out")
+        page = write(results, data, home / "out/methods")
+    runs = {(run.setting, run.row.method): run for run in results.runs}
+    return SimpleNamespace(
+        results=results,
+        means=results.means.set_index(PLACE)["auroc"].sort_index(),
+        kept={place: results.results[run.key] for place, run in runs.items()},
+        page=page.read_text(),
+        folders={place: home / "out" / RUNS / run.key for place, run in runs.items()},
+    )
+
+
+def test_every_site_is_measured_on_every_class_at_both_endings(done):
+    for _, found in done.results.scores.groupby(["setting", "model", "test"]):
+        assert sorted(found["class"]) == sorted(UNION_CLASSES)
+    nih = done.results.scores.query("test == 'nih'")
+    assert set(nih.loc[nih["labelled"], "class"]) == set(NIH_CLASSES)
+
+
+def test_sites_with_models_of_their_own_have_no_figure_for_what_these_lack(done):
+    for ending in (EQUAL, EARLY):
+        own = done.means[ending, "personalised", "nih", "nih"]
+        assert own[["shared", "unique"]].notna().all() and own[["all", "elsewhere"]].isna().all()
+        assert len(set(done.kept[ending, "personalised"].digests.values())) == 2
+
+
+def test_a_global_model_has_all_figures(done):
+    for ending in (EQUAL, EARLY):
+        for site in ("nih", "chexpert"):
+            found = done.means[ending, "centralised", "global", site]
+            assert found[["all", "shared", "unique", "elsewhere"]].between(0, 1).all()
+
+
+@pytest.mark.parametrize("method", ["personalised", "centralised"])
+def test_the_last_model_after_some_rounds_and_the_best_of_more_are_tested(done, method):
+    equal, early = done.kept[EQUAL, method], done.kept[EARLY, method]
+    assert (equal.best_round, equal.rounds) == (1, 1)
+    assert early.best_round in (1, 2) and early.rounds == 2
+    assert equal.losses == pytest.approx(early.losses[:2])  # the same training until then
+
+
+def test_the_page_has_kinds_of_classes_for_each_site(done):
+    assert "unique, this site" in done.page and "unique, other sites" in done.page
