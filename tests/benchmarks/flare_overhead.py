@@ -21,10 +21,10 @@ from cxr_study.data.sites.partition import decisions, write_sites
 from cxr_study.data.sites.site_file import read_site_file, write_site_file
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulated_run import prepare
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import server_folder
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.training.tensorflow_setup import cores
 from surgical_aggregation.wire import variables as wire

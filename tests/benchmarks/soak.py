@@ -138,7 +138,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sites", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--poll", type=float, default=1.0, help="seconds; as surgagg submit does")
+    parser.add_argument(
+        "--poll", type=float, default=1.0, help="seconds; as surgagg deploy submit does"
+    )
     parser.add_argument("--csv", type=Path)
     wanted = parser.parse_args()
     shared = {"classes": ["Edema", "Fracture"], "images": 32}

@@ -15,7 +15,7 @@ from cxr_study.comparison.measures import MEASURES
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.jobs.methods import Row
 from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.runs.finished_run import checkpoint_folder
 from cxr_study.runs.training_process import FAILED
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiny_job
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, server_folder, simulate
 from plain_simulator import processes
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save

@@ -7,8 +7,8 @@ import pytest
 import plain_simulator
 import tiny_job
 from cxr_study.reports.run.federated_evaluation import read
-from cxr_study.runs.run_events import read_events
-from cxr_study.runs.simulator_folders import server_folder
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from secrecy import forms
 from tiny_run import SITES
 

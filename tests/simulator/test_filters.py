@@ -7,9 +7,9 @@ import pytest
 
 import tiny_job
 from cxr_study.jobs import job_folder
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import SimulationError, simulate
-from cxr_study.runs.simulator_folders import server_folder
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
 from tiny_run import KNOBS, SITES

@@ -11,9 +11,9 @@ import tenseal
 
 import encrypted
 import tiny_job
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import server_folder
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.encryption.ciphertext import decrypted, is_packed
 from tiny_run import KNOBS, SITES

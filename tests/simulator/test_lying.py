@@ -7,9 +7,9 @@ import pytest
 
 import lying
 import tiny_job
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import server_folder
 from secrecy import names
 from surgical_aggregation.checkpoints.checkpoint import load
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 from faulty_run import SITES
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire

@@ -7,8 +7,8 @@ import numpy as np
 
 import faulty_job
 import tiny_job
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from faulty_run import KNOBS, SITES
 from once import once
 from surgical_aggregation.checkpoints.checkpoint import load

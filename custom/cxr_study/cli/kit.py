@@ -1,4 +1,4 @@
-"""The commands that add a place's own files to its startup kit: `surgagg kit ...`."""
+"""The commands that add a place's own files to its startup kit: `surgagg deploy kit`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from surgical_aggregation.site.contract.site_policy import SitePolicy, is_class_
 app = typer.Typer(
     no_args_is_help=True,
     help="Put a place's policy, resources and rights into its startup kit, once it is there.",
-    epilog="Example:  surgagg kit site nih --site-files /data/sites      Exit codes: 0 done, "
-    "2 wrong use.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
 )
 
 Kit = Annotated[Path, typer.Argument(help="Folder that `nvflare provision` made for this place.")]
@@ -26,7 +26,8 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that are the
 
 
 @app.command(
-    epilog="Example:  surgagg kit site nih --site-files /data/sites --min-positives 20 --gpus 1"
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
 )
 def site(
     kit: Kit,
@@ -69,7 +70,7 @@ def site(
     _say(written)
 
 
-@app.command(epilog="Example:  surgagg kit server server --storage /data/flare")
+@app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
 def server(
     kit: Kit,
     storage: Annotated[

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cxr_study.comparison.grid import ENDINGS, Cell
 from cxr_study.runs import method_job, results
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.method_job import Models
 from cxr_study.runs.simulation import LostSiteError, simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.runs.training_process import Tell
 from surgical_aggregation.server.models.persistor import LAST_FILE
 

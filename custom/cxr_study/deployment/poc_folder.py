@@ -46,7 +46,7 @@ class PocFolder:
         """
         if not (self.root / MARK).is_file():
             raise PocError(
-                f"{self.folder} holds no POC. Say surgagg poc prepare --folder {self.folder}"
+                f"{self.folder} holds no POC. Say surgagg deploy poc prepare --folder {self.folder}"
             )
 
     def kit(self, name: str) -> Path:

@@ -121,7 +121,7 @@ class PocSystem(PocFolder):
         project = self.project
         if self.running:
             raise PocError(
-                f"the POC in {self.folder} runs already. Say surgagg poc stop --folder "
+                f"the POC in {self.folder} runs already. Say surgagg deploy poc stop --folder "
                 f"{self.folder} first."
             )
         check_free(project.port)

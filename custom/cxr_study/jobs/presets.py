@@ -1,4 +1,4 @@
-"""Knobs that belong together: the papers' recipes, and one for real images."""
+"""Settings that go together: the papers' recipes, and one for real images."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs.settings import JobError, Settings
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of some knobs; every other one stays as the job has it.
+    """Values of some settings; every other one stays as the job has it.
 
     Attributes:
         summary: What it is, in a line.
-        settings: Knob -> value.
-        per_site: Site -> knob -> value, where a site of that name takes part.
+        settings: Setting -> value.
+        per_site: Site -> setting -> value, where a site of that name takes part.
     """
 
     summary: str
@@ -72,7 +72,7 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
 }
-"""Name -> preset. All need an initial body of DenseNet121 (`surgagg init`)."""
+"""Name -> preset. All need an initial body of DenseNet121 (`surgagg model init`)."""
 
 
 def apply(
@@ -85,8 +85,8 @@ def apply(
 
     Args:
         name: Of the preset; None: none.
-        settings: Knob -> value; wins over the preset's, also over those of a single site.
-        per_site: Site -> knob -> value; wins over all.
+        settings: Setting -> value; wins over the preset's, also over those of a single site.
+        per_site: Site -> setting -> value; wins over all.
         sites: Names of the sites that take part.
 
     Returns:
@@ -103,7 +103,7 @@ def apply(
         raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
     merged = {site: dict(values) for site, values in per_site.items()}
     for site, values in preset.per_site.items():
-        under = {knob: value for knob, value in values.items() if knob not in settings}
+        under = {name: value for name, value in values.items() if name not in settings}
         if site in sites and under:
             merged[site] = {**under, **merged.get(site, {})}
     return {**preset.settings, **settings}, merged

@@ -4,8 +4,8 @@ import pytest
 
 from cxr_study.comparison.check import OWN_KNOBS, check
 from cxr_study.comparison.grid import ComparisonError, Setup
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.network_check import InitialBodyError
+from cxr_study.jobs.settings import JobError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SETUP = Setup(("nih", "chexpert"), 2, 4, 1, {"image_size": 16})

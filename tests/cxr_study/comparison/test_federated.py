@@ -8,8 +8,8 @@ import pytest
 
 from cxr_study.comparison import federated
 from cxr_study.jobs.methods import Row
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
 from cxr_study.runs.simulation import LostSiteError
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 
 UNION = "Edema,Fracture,Mass"
 

@@ -30,5 +30,5 @@ def test_it_is_the_same_folder_from_wherever_it_is_named(folder, monkeypatch):
 
 def test_a_folder_with_a_project_file_of_flares_is_none(tmp_path):
     shutil.copy(PROJECT, tmp_path)
-    with pytest.raises(PocError, match=r"holds no POC\. Say surgagg poc prepare --folder"):
+    with pytest.raises(PocError, match=r"holds no POC\. Say surgagg deploy poc prepare --folder"):
         _ = PocFolder(tmp_path).project

@@ -10,9 +10,9 @@ from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config,
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.fed_job import StudyJob, read
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.jobs.recipe import SurgicalAggregationRecipe
+from cxr_study.jobs.settings import JobError
 from surgical_aggregation.aggregation.strategy import StrategyError
 from tiny_site import TinySite
 
@@ -128,7 +128,7 @@ class TestPerSite:
         assert export(recipe) == of_folder("surgical", per_site=self.RATES)
 
     def test_a_wrong_knob_is_told_at_once(self):
-        with pytest.raises(JobError, match="a site of job 'surgical' has no knob 'rate'"):
+        with pytest.raises(JobError, match="a site of job 'surgical' has no setting 'rate'"):
             SurgicalAggregationRecipe(per_site_config={"nih": {"rate": 1e-5}})
 
 
@@ -199,8 +199,8 @@ class TestMistakes:
         [
             ({"method": "surgicl"}, "no method 'surgicl'; nearest known: surgical"),
             ({"preset": "papers"}, "no preset 'papers'; nearest known: paper"),
-            ({"learn_rate": 1e-3}, "no knob 'learn_rate'; nearest known: learning_rate"),
-            ({"num_rounds": "ten"}, "knob 'num_rounds' needs a whole number"),
+            ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
+            ({"num_rounds": "ten"}, "setting 'num_rounds' needs a whole number"),
             ({"sites": "nih,chexpert"}, r"needs the names of the sites, .* got 'nih,chexpert'"),
             ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
         ],

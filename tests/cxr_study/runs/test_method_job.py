@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.settings import JobError
 from cxr_study.runs import method_job
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.runs.finished_run import checkpoint_folder
 
 SITES = ("nih", "chexpert")
 UNION = ("Edema", "Fracture", "Mass")

@@ -1,4 +1,4 @@
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 
 
 def test_a_run_that_has_not_started_has_none(tmp_path):

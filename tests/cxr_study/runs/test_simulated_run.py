@@ -14,12 +14,10 @@ from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs import job_folder
 from cxr_study.runs import simulated_run
-from cxr_study.runs.finished_run import RUN_FILE
-from cxr_study.runs.run_check import RunFolderError
+from cxr_study.runs.finished_run import RUN_FILE, RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import Earlier, StudyRun
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulation import SimulationError
-from cxr_study.runs.simulator_folders import checkpoint_folder
 from surgical_aggregation.site.site_state import STATE_FILE
 
 PREPARE = simulated_run.prepare
@@ -177,7 +175,7 @@ class TestRun:
 
     def test_a_job_that_trains_nothing_is_told_before_anything_is_made(self, study, tmp_path):
         with pytest.raises(
-            job_folder.JobError, match=r"run it with nvflare simulator .*jobs/census -w"
+            job_folder.JobError, match=r"run its folder with nvflare simulator <folder> -w"
         ):
             go(study(job=JOB.with_name("census"), settings={}))
         assert not (tmp_path / "run").exists()
@@ -217,7 +215,7 @@ class TestRun:
 
 
 def test_an_encrypted_job_is_refused_before_anything_is_made(study):
-    with pytest.raises(job_folder.JobError, match="open the model with `surgagg decrypt`"):
+    with pytest.raises(job_folder.JobError, match="open the model with `surgagg model decrypt`"):
         go(study(job=JOB.with_name("surgical_he")))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from cxr_study.jobs import job_folder
 from cxr_study.runs import simulation
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from plain_simulator import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from tiny_job import JOBS

@@ -48,12 +48,10 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     Raises:
         ResultsError: The run has not finished.
     """
-    knobs = job_folder.knobs(run.job)
+    settings = job_folder.typed(run.job)
     sites_of_job = job_folder.sites(run.job)
-    network = test_scores.Network(
-        str(knobs["backbone"]), int(str(knobs["image_size"])), int(str(knobs["hidden"]))
-    )
-    tensorflow_setup.configure(tensorflow_setup.cores(), int(str(knobs["seed"])))
+    network = test_scores.Network(settings.backbone, settings.image_size, settings.hidden)
+    tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     best = load(results.best_checkpoint(run.servers[-1]))
     personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
     union = wire.classes_of({**best.variables, **_all_variables(personal)})
@@ -71,9 +69,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
             probabilities = test_scores.predict(checkpoint, network, split.pixels)
-            rows, row_means = test_scores.score(
-                name, split, probabilities, union, int(str(knobs["seed"]))
-            )
+            rows, row_means = test_scores.score(name, split, probabilities, union, settings.seed)
             tests += rows
             means += row_means
             if name == "global":
@@ -87,7 +83,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         version=__version__,
         backbone=network.backbone,
         image_size=network.image_size,
-        seed=int(str(knobs["seed"])),
+        seed=settings.seed,
         num_rounds=results.rounds_run(*run.servers),
         stopped_early=results.stopped_early(*run.servers),
         personal=bool(personal),

@@ -11,7 +11,7 @@ or with real data; paths are relative to the file:
     data:
       nih: /data/nih                  # folder of the official download
       chexpert: sites/stanford.yaml   # or a site file of the whole data set
-    initial_body: initial.npz         # made by `surgagg init`
+    initial_body: initial.npz         # made by `surgagg model init`
     preset: paper                     # knobs that belong together; `knobs` win
 
 A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label

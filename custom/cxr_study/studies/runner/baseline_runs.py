@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.jobs import presets
-from cxr_study.jobs.job_settings import Settings
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.settings import Settings
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 from cxr_study.runs.training_process import Tell

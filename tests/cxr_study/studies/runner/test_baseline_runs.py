@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
+from cxr_study.jobs.settings import JobError
 from cxr_study.runs import baseline_run
 from cxr_study.studies.runner import baseline_runs
 from cxr_study.studies.runner.training import Training

@@ -60,7 +60,7 @@ class TestLoad:
 
     @pytest.mark.parametrize(
         ("file", "reason"),
-        [(None, "surgagg init"), ("nowhere.npz", "nowhere.npz' does not exist")],
+        [(None, "surgagg model init"), ("nowhere.npz", "nowhere.npz' does not exist")],
     )
     def test_an_unusable_start_ends_the_run_with_the_reason(self, tmp_path, panics, file, reason):
         CheckpointPersistor().load(persistor_context(tmp_path, file))
