@@ -32,7 +32,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that are the
 def site(
     kit: Kit,
     site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES says.")
+        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
     ] = None,
     share: Annotated[
         list[str] | None,
@@ -68,6 +68,11 @@ def site(
         kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
     )
     _say(written)
+    if site_files is None:
+        say(
+            "note     no --site-files: CXR_SITES must say where they are when this site starts. A "
+            "site nih or chexpert would train on the phantom without it."
+        )
 
 
 @app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")

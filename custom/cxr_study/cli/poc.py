@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
     from cxr_study.deployment.flare_session import FlareSession
+    from cxr_study.deployment.poc_system import PocSystem
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -108,9 +108,7 @@ def prepare(
 ) -> None:
     """Make certificates and startup kits."""
     check_data(site_files, phantom)
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    system = _system(folder)
     with Steps(console).step("prepare") as said:
         system.prepare(
             project,
@@ -127,10 +125,8 @@ def prepare(
 @app.command(epilog="Example:  surgagg deploy poc start")
 def start(folder: Folder = HERE) -> None:
     """Start server and sites, and wait until all are connected."""
-    from cxr_study.deployment.poc_system import PocSystem
-
     with Steps(console).step("start") as said:
-        system = PocSystem(folder)
+        system = _system(folder)
         system.start()
         said.append(f"server and {', '.join(system.project.sites)}")
 
@@ -146,9 +142,8 @@ def submit(job: DeployedJob, folder: Folder = HERE) -> None:
 def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
     from cxr_study.deployment import attended_job
-    from cxr_study.deployment.poc_system import PocSystem
 
-    places = PocSystem(folder).places
+    places = _system(folder).places
     with _lead(folder) as session:
         attended_job.attend(session, job_id, folder / "downloads", places, Steps(console))
 
@@ -173,9 +168,7 @@ def report_(
     ] = None,
 ) -> None:
     """Report a job that was downloaded, with the data and the own models of the POC's sites."""
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    system = _system(folder)
     states = {
         site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
     }
@@ -186,9 +179,7 @@ def report_(
 @app.command(epilog="Example:  surgagg deploy poc stop")
 def stop(folder: Folder = HERE) -> None:
     """End all its processes, whatever state they are in; a running job is aborted."""
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    system = _system(folder)
     if not system.running:
         _ = system.project  # a folder that was misspelt must not look like success
     with Steps(console).step("stop"):
@@ -198,16 +189,17 @@ def stop(folder: Folder = HERE) -> None:
 @app.command(epilog="Example:  surgagg deploy poc clean")
 def clean(folder: Folder = HERE) -> None:
     """Stop it and remove its folder."""
-    from cxr_study.deployment.poc_system import PocSystem
-
     with Steps(console).step("clean", str(folder)):
-        PocSystem(folder).clean()
+        _system(folder).clean()
 
 
-@contextmanager
-def _lead(folder: Path) -> Iterator[FlareSession]:
+def _system(folder: Path) -> PocSystem:
+    from cxr_study.deployment.poc_system import PocSystem  # imports FLARE
+
+    return PocSystem(folder)
+
+
+def _lead(folder: Path) -> FlareSession:
     from cxr_study.deployment.flare_session import FlareSession
-    from cxr_study.deployment.poc_system import PocSystem
 
-    with FlareSession(PocSystem(folder).lead) as session:
-        yield session
+    return FlareSession(_system(folder).lead)

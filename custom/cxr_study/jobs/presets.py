@@ -14,12 +14,10 @@ class Preset:
     """Values of some settings; every other one stays as the job has it.
 
     Attributes:
-        summary: What it is, in a line.
         settings: Setting -> value.
         per_site: Site -> setting -> value, where a site of that name takes part.
     """
 
-    summary: str
     settings: Settings
     per_site: Mapping[str, Settings] = field(default_factory=dict)
 
@@ -27,8 +25,8 @@ class Preset:
 _NETWORK = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64}
 
 PRESETS: Mapping[str, Preset] = {
+    # ML4H 2024 (arXiv:2301.06683).
     "paper": Preset(
-        "the recipe of ML4H 2024 (arXiv:2301.06683)",
         {
             **_NETWORK,
             "augmentation": "paper",
@@ -40,8 +38,8 @@ PRESETS: Mapping[str, Preset] = {
             "patience": 25,
         },
     ),
+    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert.
     "paper-fedfbn": Preset(
-        "the recipe of FedFBN (arXiv:2303.06180): a rate of its own at site chexpert",
         {
             **_NETWORK,
             "augmentation": "paper",
@@ -54,11 +52,11 @@ PRESETS: Mapping[str, Preset] = {
         },
         {"chexpert": {"learning_rate": 5e-5}},
     ),
+    # Real images, without flips or strong distortions.
     # Fine-tuning an ImageNet DenseNet121 on chest X-rays peaks within a few passes, so: CheXpert's
     # own rate of 1e-4 (Irvin et al., AAAI 2019), a head warmed up to the point where it stops
     # moving, and an end five rounds after the best one.
     "radiology": Preset(
-        "DenseNet121 on real images, without flips or strong distortions",
         {
             **_NETWORK,
             "augmentation": "radiology",
@@ -96,7 +94,7 @@ def apply(
         JobError: There is no such preset.
     """
     if name is None:
-        preset = Preset("", {})
+        preset = Preset({})
     elif name in PRESETS:
         preset = PRESETS[name]
     else:
