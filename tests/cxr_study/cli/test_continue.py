@@ -87,33 +87,24 @@ def test_a_phantom_run_goes_on_with_the_phantom(started, earlier):
     assert started[0][0].site_files is None
 
 
-def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier):
-    text = surgagg("continue", earlier)
-    assert started[0][0].settings == {"num_rounds": 7}
-    assert text.splitlines()[0].startswith("7 rounds from ")
-
-
-def test_rounds_of_the_runs_before_it_are_not_its_own(started, earlier):
-    put_model(earlier, 25, planned_rounds=32, history=[{"job": "x", "rounds": [0, 20]}])
-    surgagg("continue", earlier)
-    assert started[0][0].settings == {"num_rounds": 7}
-
-
-def test_a_run_that_ended_gets_as_many_rounds_again(started, earlier):
-    put_model(earlier, 12)
-    assert surgagg("continue", earlier).startswith("12 rounds from ")
-    assert started[0][0].settings == {}
-
-
-def test_from_the_best_model_no_rounds_are_made_up_for(started, earlier):
-    surgagg("continue", earlier, "--from", "best")
-    assert started[0][0].settings == {}
-
-
-def test_a_run_that_stopped_early_was_not_interrupted(started, earlier):
-    put_model(earlier, 5, planned_rounds=5)
-    surgagg("continue", earlier)
-    assert started[0][0].settings == {}
+@pytest.mark.parametrize(
+    ("last", "options", "rounds"),
+    [
+        pytest.param({"round_": 5}, [], 7, id="interrupted"),
+        pytest.param(
+            {"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]},
+            [], 7, id="interrupted, after an earlier run's rounds",
+        ),
+        pytest.param({"round_": 12}, [], None, id="ended: as many again"),
+        pytest.param({"round_": 5, "planned_rounds": 5}, [], None, id="stopped early"),
+        pytest.param({"round_": 5}, ["--from", "best"], None, id="best model"),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
+    put_model(earlier, **last)
+    text = surgagg("continue", earlier, *options)
+    assert started[0][0].settings == ({"num_rounds": rounds} if rounds else {})
+    assert text.startswith(f"{rounds or 12} rounds from ")
 
 
 def test_says_which_sites_start_without_their_state(started, earlier):
