@@ -39,12 +39,14 @@ class Configuration:
         clients: App -> its configuration.
         apps: Site -> its app.
         min_clients: Of the job: sites that it cannot start or go on without.
+        marked: Whether it is marked as one that brings code; see `code_shipping`.
     """
 
     server: Mapping[str, Any]
     clients: Mapping[str, Mapping[str, Any]]
     apps: Mapping[str, str]
     min_clients: int
+    marked: bool
 
 
 def read(job: Path) -> Configuration:
@@ -59,6 +61,7 @@ def read(job: Path) -> Configuration:
         {app: _resolved(job_folder.client_config(job, app)) for app in apps.values()},
         apps,
         json.loads((job / job_folder.META).read_text(encoding="utf-8"))["min_clients"],
+        (job / job_folder.SERVER_APP / "custom" / MARKER.name).is_file(),
     )
 
 
@@ -77,6 +80,7 @@ class StudyJob(FedJob):
         super().__init__(name=name, min_clients=configuration.min_clients)
         self.set_app_packages(list(PACKAGES))  # else it carries copies of some of their modules
         self._sharing: list[str] = []
+        self._marked = configuration.marked
         server = configuration.server
         self._add(server, [SERVER_SITE_NAME], {})
         for workflow in server["workflows"]:
@@ -111,7 +115,7 @@ class StudyJob(FedJob):
                 for filter_ in map(_built, entry["filters"]):
                     for target in targets:
                         self.to(filter_, target, filter_type=filter_type, tasks=entry["tasks"])
-        for target in targets:
+        for target in targets if self._marked else ():
             self.add_file_to(str(MARKER), target)
 
     def export_job(self, job_root: str) -> None:

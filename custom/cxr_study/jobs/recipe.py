@@ -37,6 +37,8 @@ class SurgicalAggregationRecipe(Recipe):
             else the embedded phantom study.
         initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there,
             else the embedded study's.
+        code: "marked" (default) for places that have no allow-list of their own, such as SimEnv's
+            and PocEnv's; "installed" for those whose kits allow the packages; see `code_shipping`.
         site: Component that brings classes, network and data in place of the chest X-ray site's,
             whose settings are then of no use. Default None: that one.
         per_site_config: Site -> setting -> value; as `set_per_site_config` right afterwards.
@@ -63,6 +65,7 @@ class SurgicalAggregationRecipe(Recipe):
         min_clients: int | None = None,
         site_files: str | None = None,
         initial_body: str | None = None,
+        code: str = "marked",
         site: Site | None = None,
         per_site_config: dict[str, dict] | None = None,
         **knobs: str | int | float | bool,
@@ -82,6 +85,7 @@ class SurgicalAggregationRecipe(Recipe):
         self.method = method
         self.strategy = strategy
         self.preset = preset
+        self.code = code
         self.site = site
         self.settings = {**{k: v for k, v in named.items() if v is not None}, **knobs}
         self._configuration = self._render({})
@@ -118,5 +122,6 @@ class SurgicalAggregationRecipe(Recipe):
                 preset=self.preset,
                 settings=self.settings,
                 per_site=per_site,
+                code=self.code,
             )
             return read(Path(folder) / "job")

@@ -112,6 +112,12 @@ class TestMethods:
         }
 
 
+def test_for_places_with_an_allow_list_it_is_not_marked(export):
+    job = export(SurgicalAggregationRecipe(code="installed"))
+    assert not list(job.glob("*/custom"))
+    assert loaded(job, "nih") == loaded(JOBS / "surgical", "nih")
+
+
 class TestSettings:
     def test_every_one_reaches_its_place(self, export, folder):
         recipe = SurgicalAggregationRecipe(
