@@ -59,7 +59,7 @@ def test_the_search_finds_them():
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
 def test_surgagg_takes_it(arguments, monkeypatch):
-    monkeypatch.setattr(job_templates, "opened", lambda job, code: nullcontext(job))
+    monkeypatch.setattr(job_templates, "opened", nullcontext)
     command, rest = typer.main.get_command(cli.app), list(arguments)
     while rest and hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]

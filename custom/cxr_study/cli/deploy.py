@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from cxr_study.cli import kit, poc
-from cxr_study.cli.poc import DeployedJob, Retries
+from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import (
     Force,
+    Job,
     Preset,
     Settings,
     Sites,
@@ -79,7 +80,7 @@ def job(
     epilog="Example:  surgagg deploy submit my-job --kit lead@university.org --out runs/first"
 )
 def submit(
-    job: DeployedJob,
+    job: Job,
     kit: Annotated[Path, typer.Option(help="Your startup kit, that of a lead or project admin.")],
     out: Annotated[Path, typer.Option(help="New folder for everything the run makes.")],
     sites: Sites = "",

@@ -13,7 +13,7 @@ from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.steps import Steps
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.jobs import job_folder, job_templates, presets, settings
+from cxr_study.jobs import job_folder, presets, settings
 from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
@@ -39,16 +39,9 @@ Retries = Annotated[
 HERE = Path("runs/poc")
 
 
-def _for_services(context: typer.Context, job: Path) -> Path:
-    return context.with_resource(job_templates.opened(job, "installed"))
-
-
-DeployedJob = Annotated[Path, typer.Argument(help=cli_run.JOB_HELP, callback=_for_services)]
-
-
 @app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
-    job: DeployedJob,
+    job: cli_run.Job,
     out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
     sites: cli_run.Sites = "",
     site_files: cli_run.SiteFiles = None,
@@ -132,7 +125,7 @@ def start(folder: Folder = HERE) -> None:
 
 
 @app.command(epilog="Example:  surgagg deploy poc submit surgical")
-def submit(job: DeployedJob, folder: Folder = HERE) -> None:
+def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
     """Submit a job as it is, and say its id."""
     with _lead(folder) as session:
         say(session.submit(job))

@@ -33,12 +33,12 @@ RUN_EPILOG = (
 CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
 
 
-def _for_simulator(context: typer.Context, job: Path) -> Path:
-    return context.with_resource(job_templates.opened(job, "marked"))
+def _opened(context: typer.Context, job: Path) -> Path:
+    return context.with_resource(job_templates.opened(job))
 
 
-JOB_HELP = f"{', '.join(job_templates.JOBS)}, or a job folder."
-Job = Annotated[Path, typer.Argument(help=JOB_HELP, callback=_for_simulator)]
+_JOB = {"help": f"{', '.join(job_templates.JOBS)}, or a job folder.", "callback": _opened}
+Job = Annotated[Path, typer.Argument(**_JOB)]
 Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
     list[str] | None,
@@ -76,7 +76,7 @@ class DataError(ValueError):
 
 def demo(
     out: Out = Path("runs/demo"),
-    job: Annotated[Path, typer.Option(help=JOB_HELP, callback=_for_simulator)] = Path("surgical"),
+    job: Annotated[Path, typer.Option(**_JOB)] = Path("surgical"),
     settings_: Settings = None,
     force: Force = False,
 ) -> None:

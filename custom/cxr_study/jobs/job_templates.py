@@ -67,12 +67,11 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
 
 
 @contextmanager
-def opened(job: Path, code: str) -> Iterator[Path]:
+def opened(job: Path) -> Iterator[Path]:
     """The folder of a job that is given by its folder or by its name; a named one is temporary.
 
     Args:
         job: A job folder, or a name of `JOBS`.
-        code: Of a named one; see `write`.
 
     Raises:
         JobError: It is neither.
@@ -81,7 +80,7 @@ def opened(job: Path, code: str) -> Iterator[Path]:
         yield job
     elif str(job) in JOBS:
         with TemporaryDirectory() as folder:
-            write(str(job), Path(folder) / job, code)
+            write(str(job), Path(folder) / job, "installed")
             yield Path(folder) / job
     else:
         raise JobError(

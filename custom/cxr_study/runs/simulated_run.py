@@ -14,7 +14,7 @@ from cxr_study.common.progress import bar
 from cxr_study.common.round_progress import RoundProgress, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_scores
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
 from cxr_study.runs.finished_run import RunFolderError, write_facts
 from cxr_study.runs.run_request import StudyRun, check
@@ -99,6 +99,7 @@ def _simulate(
     progress: Progress,
     stop: Event,
 ) -> None:
+    code_shipping.mark(job)
     total = job_folder.typed(job).num_rounds
     shown = RoundProgress(progress, title, total)
 

@@ -61,6 +61,13 @@ def test_a_marked_job_is_one_of_installed_code_once_the_marker_is_out(written, t
     }
     assert files["marked"] == files["installed"]
     assert len(files["carried"]) == len([*(written / "carried").rglob("*")])
+    code_shipping.mark(tmp_path / "installed")
+    for way in ("installed", "carried"):
+        code_shipping.mark(tmp_path / way)
+    marked = sorted(p.relative_to(written / "marked") for p in (written / "marked").rglob("*"))
+    made = tmp_path / "installed"
+    assert sorted(p.relative_to(made) for p in made.rglob("*")) == marked
+    assert len(files["carried"]) == len([*(tmp_path / "carried").rglob("*")])
 
 
 def test_carried_code_runs_where_the_packages_are_not_installed(written):

@@ -104,13 +104,14 @@ class TestConfigure:
 class TestOpened:
     def test_a_name_is_a_job_of_the_package_for_as_long_as_it_is_open(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        with job_templates.opened(Path("surgical"), "marked") as job:
-            assert job.name == "surgical" and content(job) == content(FOLDERS / "surgical")
+        with job_templates.opened(Path("surgical")) as job:
+            assert job.name == "surgical" and not list(job.glob("*/custom"))
+            assert job_folder.knobs(job) == job_folder.knobs(FOLDERS / "surgical")
         assert not job.exists()
 
     def test_a_folder_is_that_folder(self, monkeypatch):
         monkeypatch.chdir(FOLDERS)
-        with job_templates.opened(Path("surgical"), "installed") as job:
+        with job_templates.opened(Path("surgical")) as job:
             assert job == Path("surgical")
         assert job.is_dir()
 
@@ -119,6 +120,6 @@ class TestOpened:
         monkeypatch.chdir(tmp_path)
         with (
             pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"),
-            job_templates.opened(Path(job), "marked"),
+            job_templates.opened(Path(job)),
         ):
             pass

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cxr_study.data.sites import site_file
 from cxr_study.data.sites.patient_split import SplitError
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_folder, job_templates
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RUN_FILE, RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import Earlier, StudyRun
@@ -81,13 +81,15 @@ def go(study, own=False):
 
 
 class TestRun:
-    def test_the_job_is_a_copy_with_the_settings(self, study, simulated, tmp_path):
-        go(study())
+    def test_the_job_is_a_copy_with_the_settings_and_the_marker(self, study, simulated, tmp_path):
+        job_templates.write("surgical", tmp_path / "mine", "installed")
+        go(study(job=tmp_path / "mine"))
         ((job, workspace, sites, environment),) = simulated
         assert (job, workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
         assert sites == job_folder.sites(job) == ("nih", "chexpert")
         knobs = job_folder.knobs(job)
         assert (knobs["num_rounds"], knobs["learning_rate"], knobs["min_clients"]) == (2, 0.5, 2)
+        assert len(list(job.glob("*/custom/README.txt"))) == 2
         assert environment == {
             "CXR_SITES": str(tmp_path / "sites"),
             "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
