@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -129,37 +131,22 @@ def partition(
     part = _fraction(share)
     from rich.table import Table
 
-    from cxr_study.data.labels import class_sets
-    from cxr_study.data.sites.site_file import read_site_file
-
-    if pool.is_dir():
-        from cxr_study.data.sites.nih_partition import write_nih_pool
-
-        pool = write_nih_pool(pool, out / "whole")
-    whole = read_site_file(pool)
-    if sets == "published":
-        held = class_sets.published(number, shared)
-    elif sets == "drawn":
-        from cxr_study.data.labels.label_table import classes as class_columns
-        from cxr_study.data.sites.site_data import read_labels
-
-        known = whole.classes or class_columns(read_labels(whole))
-        held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
-    else:
-        held = class_sets.read_class_sets(Path(sets), number, shared)
-    from cxr_study.data.sites.partition import write_sites
     from cxr_study.data.sites.patient_split import SPLITS
     from cxr_study.data.sites.split_file import read_split
 
-    written = write_sites(whole, out, held, seed=seed, share=float(part))
+    try:
+        cut = _partitioned(pool, out, number, sets, shared, part, seed)
+    except ValueError:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
     table = Table(title="Sites")
     for column in ("site", "patients", "train", "validation", "test", "images", "classes"):
         table.add_column(column, justify="left" if column in ("site", "classes") else "right")
     made = read_split(out / "split.csv").header["counts"]
-    for path, names in zip(written, held, strict=True):
-        parts = made[path.stem]
+    for site, names in cut.items():
+        parts = made[site]
         table.add_row(
-            path.stem,
+            site,
             f"{sum(part['patients'] for part in parts.values()):,}",
             *(f"{parts[name]['images']:,}" for name in SPLITS),
             f"{sum(part['images'] for part in parts.values()):,}",
@@ -198,6 +185,39 @@ def classes(site_files: SiteFiles) -> None:
     print_report(report, console)
     if report.near_duplicates:
         raise typer.Exit(1)
+
+
+def _partitioned(
+    pool: Path,
+    out: Path,
+    number: int,
+    sets: str,
+    shared: int | None,
+    share: Fraction,
+    seed: int,
+) -> dict[str, Sequence[str]]:
+    """Write the sites; site -> its classes."""
+    from cxr_study.data.labels import class_sets
+    from cxr_study.data.sites.partition import write_sites
+    from cxr_study.data.sites.site_file import read_site_file
+
+    if pool.is_dir():
+        from cxr_study.data.sites.nih_partition import write_nih_pool
+
+        pool = write_nih_pool(pool, out / "whole")
+    whole = read_site_file(pool)
+    if sets == "published":
+        held = class_sets.published(number, shared)
+    elif sets == "drawn":
+        from cxr_study.data.labels.label_table import classes as class_columns
+        from cxr_study.data.sites.site_data import read_labels
+
+        known = whole.classes or class_columns(read_labels(whole))
+        held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
+    else:
+        held = class_sets.read_class_sets(Path(sets), number, shared)
+    written = write_sites(whole, out, held, seed=seed, share=float(share))
+    return {path.stem: classes for path, classes in zip(written, held, strict=True)}
 
 
 def _refuse_without_images(written: SiteFile) -> None:

@@ -136,6 +136,8 @@ class TestPartition:
         for image in images[150:]:
             image.unlink()
         out = tmp_path / "cut"
+        refused = surgagg("data", "partition", phantom / "nih", "--out", out, "--number", 11)
+        assert "11" in str(refused.exception) and not out.exists()
         result = surgagg("data", "partition", phantom / "nih", "--out", out)
         assert result.exit_code == 0, result.output
         files = sorted(out.glob("*.yaml"))
