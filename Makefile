@@ -19,7 +19,10 @@ demo: .venv/installed ## Train on the phantom study and write a report, in runs/
 
 .PHONY: real
 real: nih .venv/installed ## The same on real NIH images, in runs/real: make real NIH=<folder>
-	.venv/bin/surgagg real "$(NIH)" --out runs/real --force
+	rm -rf runs/real-sites
+	.venv/bin/surgagg data partition "$(NIH)" --out runs/real-sites
+	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 --own \
+		--out runs/real --force
 
 .PHONY: nih
 nih:

@@ -43,6 +43,7 @@ def main() -> None:
             sites=sites,
             method=options.method,
             preset=options.preset,
+            code="installed" if options.env == "prod" else "marked",
             per_site_config=per_site,
             **({"strategy": options.strategy} | knobs),
         )

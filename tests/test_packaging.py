@@ -20,7 +20,9 @@ from surgical_aggregation import __version__
 
 ROOT = Path(__file__).parents[1]
 PROJECT = "surgical-aggregation"
-COMMANDS = sorted(typer.main.get_command(cli.app).commands)
+COMMANDS = sorted(
+    name for name, command in typer.main.get_command(cli.app).commands.items() if not command.hidden
+)
 PINS = [
     Requirement(line)
     for line in (ROOT / "constraints.txt").read_text().splitlines()

@@ -14,9 +14,9 @@ from measure import sampled, seconds, simulated
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import embedded_initial_body
 from cxr_study.runs import results
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import server_folder
 
 
 def main():

@@ -36,7 +36,7 @@ def test_it_exports_what_is_asked_for(tmp_path):
 def test_a_mistake_is_a_line_and_makes_nothing(tmp_path):
     done = call("--export", "--set", "num_round=3", cwd=tmp_path)
     assert done.returncode == 2
-    assert "no knob 'num_round'; nearest known: num_rounds" in done.stderr.splitlines()[-1]
+    assert "no setting 'num_round'; nearest known: num_rounds" in done.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
 
 

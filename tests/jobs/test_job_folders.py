@@ -1,4 +1,4 @@
-"""The job folders: every path imports, every argument exists, every knob is used."""
+"""The job folders: every path imports, every argument exists, every setting is used."""
 
 import importlib
 import inspect
@@ -45,16 +45,16 @@ class TestConfiguration:
                 signature = inspect.signature(getattr(importlib.import_module(module), cls))
                 signature.bind_partial(**dict(node.get("args", {})))
 
-    def test_every_knob_is_used_and_every_variable_defined(self, job, name):
+    def test_every_setting_is_used_and_every_variable_defined(self, job, name):
         config = parsed(job, name)
-        knobs = {
+        settings = {
             key
             for key, value in config.items()
             if not isinstance(value, (dict, list)) and key != "format_version"
         }
         text = re.sub(r"#.*", "", (JOBS / job / name).read_text(encoding="utf-8"))
         used = set(re.findall(r"\{(\w+)\}", text))
-        assert used - SYSTEM == knobs
+        assert used - SYSTEM == settings
         places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
         assert set(re.findall(r"\{(\$\w+)\}", text)) <= places
 
@@ -139,8 +139,8 @@ class TestMethod:
         assert {args["strategy"] for args in said} == {"{strategy}"}
         personal = {args.get("personal_head", False) for args in said}
         assert personal == {METHODS[job].personal_head}
-        knobs = {parsed(job, name)["strategy"] for name in NAMES}
-        assert knobs == {METHODS[job].strategy}
+        settings = {parsed(job, name)["strategy"] for name in NAMES}
+        assert settings == {METHODS[job].strategy}
 
     def test_a_column_is_declared_and_labelled_unless_the_head_stays_at_the_site(self, job):
         paths = {node["path"] for node in walk(parsed(job, NAMES[1])) if "path" in node}
@@ -156,7 +156,7 @@ class TestMethod:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_it_can_be_read(self, job, name):
-        """Lines of at most 100 columns; the comments of knobs stand below each other."""
+        """Lines of at most 100 columns; the comments of settings stand below each other."""
         lines = (JOBS / job / name).read_text(encoding="utf-8").splitlines()
         assert [line for line in lines if len(line) > 100] == []
         starts = {line.index("# ") for line in lines if re.match(r"\w+ = .*# ", line)}

@@ -154,7 +154,7 @@ class TestPocSystem:
     """In the order of a day: it runs, then it is stopped, then its server is killed."""
 
     def test_a_system_that_runs_is_not_started_again(self, system):
-        with pytest.raises(PocError, match=r"runs already\. Say surgagg poc stop"):
+        with pytest.raises(PocError, match=r"runs already\. Say surgagg deploy poc stop"):
             system.start()
         assert system.running
 

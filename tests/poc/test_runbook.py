@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.network_check import check_network
 from cxr_study.phantom.writers.write import write_phantom
 from provisioned import Provisioned
@@ -57,12 +58,14 @@ def test_the_search_finds_them():
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
-def test_surgagg_takes_it(arguments):
+def test_surgagg_takes_it(arguments, monkeypatch):
+    monkeypatch.setattr(job_templates, "opened", nullcontext)
     command, rest = typer.main.get_command(cli.app), list(arguments)
     while rest and hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]
     if rest or ["surgagg", *arguments] in LINES:  # else it is only spoken of
-        command.make_context("surgagg", rest)
+        with command.make_context("surgagg", rest):
+            pass
 
 
 @pytest.mark.parametrize("arguments", commands("nvflare"))
@@ -74,7 +77,7 @@ def test_flare_takes_it(arguments, monkeypatch):
 def test_files_of_the_project_that_it_names_are_there():
     named = {word for line in LINES for word in line if word.startswith(("jobs/", "poc/"))}
     named |= set(re.findall(r"python (\S+\.py)", RUNBOOK))
-    assert len(named) > 1
+    assert len(named) > 0
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
@@ -125,15 +128,16 @@ def network(kits, tmp_path_factory):
             line = [word.replace("/data/", f"{data}/") for word in line]
             if line[0] == "export":
                 variables.update([line[1].split("=")])
-            elif line[:2] == ["surgagg", "init"]:
-                init = typer.main.get_command(cli.app).commands["init"]
-                given = init.make_context("init", line[2:]).params
+            elif line[:3] == ["surgagg", "model", "init"]:
+                init = typer.main.get_command(cli.app).commands["model"].commands["init"]
+                given = init.make_context("init", line[3:]).params
                 facts = {name: given[name] for name in ("backbone", "hidden")}
                 save(Checkpoint({}, facts), given["file"])
             elif line[0] == "surgagg":
                 done = CliRunner().invoke(cli.app, line[1:])
-                assert isinstance(done.exception, DeployedRunError) == (line[1] == "submit"), done
-                assert line[1] == "submit" or done.exit_code == 0, (line, done.exception)
+                submits = line[1:3] == ["deploy", "submit"]
+                assert isinstance(done.exception, DeployedRunError) == submits, done
+                assert submits or done.exit_code == 0, (line, done.exception)
     return SimpleNamespace(job=submitted[0], kits=kits, variables=variables)
 
 

@@ -34,7 +34,7 @@ def surgagg(tmp_path_factory):
 @pytest.fixture(scope="module")
 def initial_body(surgagg):
     call = surgagg(
-        "init", "initial.npz", "--backbone", "tiny_densenet", "--weights", "none",
+        "model", "init", "initial.npz", "--backbone", "tiny_densenet", "--weights", "none",
         "--image-size", 32,
     )  # fmt: skip
     assert call.code == 0, call.err
@@ -58,9 +58,11 @@ def phantom(surgagg, initial_body):
 @pytest.fixture(scope="module")
 def real(surgagg, initial_body):
     """A study on real images."""
+    cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
+    assert cut.code == 0, cut.err
     call = surgagg(
-        "real", MINI, "--job", JOB, "--initial-body", initial_body, "--no-own",
-        "--out", "runs/real", *SMALL, "--set", "num_rounds=1",
+        "run", "surgical", "--site-files", "runs/real-sites", "--sites", "nih-1,nih-2",
+        "--initial-body", initial_body, "--out", "runs/real", *SMALL, "--set", "num_rounds=1",
     )  # fmt: skip
     return finished(call, surgagg.home / "runs/real")
 
@@ -139,7 +141,7 @@ class TestReal:
         assert sum(site.images.total for site in sites.values()) == 1000
 
     def test_no_patient_is_at_both_sites_or_in_two_splits(self, real):
-        split = read_split(real.folder.with_name("real-sites") / "sites/split.csv").assignment
+        split = read_split(real.folder.with_name("real-sites") / "split.csv").assignment
         assert split["patient"].is_unique
         for site, summary in real.summary.sites.items():
             assert (split["site"] == site).sum() == summary.patients.total

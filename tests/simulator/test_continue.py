@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.runs.finished_run import checkpoint_folder
 from simulated import TWO, run, same
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tiny_job
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, server_folder, simulate
 from simulated import processes
 from tiny_job import JOBS

@@ -23,7 +23,7 @@ from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 from faults import mark
 from simulated import TWO, UNDISTURBED
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -58,7 +58,7 @@ class Part:
 
 
 class FaultyRun:
-    """A run of a training job with planned faults, brought to its end as `surgagg submit` does.
+    """A run of a training job with planned faults, brought to its end as `deploy submit` does.
 
     One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
 

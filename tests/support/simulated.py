@@ -14,9 +14,9 @@ import psutil
 from filelock import FileLock
 
 import tiny_job
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from surgical_aggregation.checkpoints.checkpoint import load
 
 SITES = {

@@ -22,7 +22,7 @@ ABOVE_QUICK = {
     "cxr_study/evaluation/test_predictions.py": "slow",
     "cxr_study/training/test_augmentation.py": "slow",
     "cxr_study/cli/test_poc.py": "slow",
-    "cxr_study/cli/test_train.py": "slow",
+    "cxr_study/cli/test_baseline.py": "slow",
     "cxr_study/data/images/test_image_store.py": "slow",
     "cxr_study/test_imports.py": "slow",
     "cxr_study/training/test_input_pipeline.py": "slow",

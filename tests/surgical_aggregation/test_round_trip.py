@@ -163,4 +163,4 @@ def test_an_older_body_of_such_a_network_is_refused_with_what_to_do(initial, tmp
     assert refused.keys() == SITES.keys()
     for reason in refused.values():
         assert "'adapted/mean', 'adapted/variance'" in reason
-        assert "make it anew (`surgagg init`)" in reason
+        assert "make it anew (`surgagg model init`)" in reason

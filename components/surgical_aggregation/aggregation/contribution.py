@@ -19,7 +19,7 @@ from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, Var
 _OTHER_KINDS = (
     ". Has the site the strategy of the server, and does the initial body come from the sites' "
     "network? Its manifest says which variables are batch normalisation's and which are constant: "
-    "where another network or an older version made it, make it anew (`surgagg init`)"
+    "where another network or an older version made it, make it anew (`surgagg model init`)"
 )
 
 LARGEST_COUNT = 10**12

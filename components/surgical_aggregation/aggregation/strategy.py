@@ -62,7 +62,7 @@ def check_start(strategy: str, kinds: VariableKinds, body: Variables) -> None:
             "strategy 'fedbn+' freezes batch normalisation as the initial body has it, which must "
             f"have been trained; got running means of 0 and variances of 1 in all "
             f"{len(statistics)} variables, as random weights have them. Take 'fedavg' or 'fedbn', "
-            "or an initial body with trained weights (`surgagg init --weights`)."
+            "or an initial body with trained weights (`surgagg model init --weights`)."
         )
 
 

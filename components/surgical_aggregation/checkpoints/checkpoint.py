@@ -119,7 +119,7 @@ def load(path: Path) -> Checkpoint:
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise CheckpointError(
             f"{str(path)!r} is not a checkpoint of this project: {error}. "
-            "Make an initial body with `surgagg init`, or point to the best.npz of a run."
+            "Make an initial body with `surgagg model init`, or point to the best.npz of a run."
         ) from error
     if manifest.get("format") not in range(1, FORMAT + 1):
         raise CheckpointError(

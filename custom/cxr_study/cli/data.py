@@ -1,14 +1,16 @@
-"""The commands about data: `surgagg data ...`, and `surgagg classes`."""
+"""The commands about sites and their labels: `surgagg data`; those about images: `data_images`."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from cxr_study.cli.run import console, say
 from cxr_study.common.spelling import nearest
 from cxr_study.data.readers import DATASETS
 from cxr_study.data.readers.official_files import official_files
@@ -22,8 +24,6 @@ app = typer.Typer(
     epilog="Example:  surgagg data site nih data/nih sites/nih.yaml      Exit codes: 0 done, "
     "1 more bad images or unresolved names than allowed, 2 wrong use.",
 )
-console = Console()
-
 SiteFiles = Annotated[list[Path], typer.Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, typer.Option(help="Side of the images, pixels.", min=8)]
 Seed = Annotated[int, typer.Option(help="Another seed, another result.", min=0)]
@@ -72,7 +72,7 @@ def site(
     except ValueError:
         site_file.unlink()
         raise
-    _say(f"site file  {site_file}")
+    say(f"site file  {site_file}")
 
 
 @app.command("split", epilog="Example:  surgagg data split sites/nih.yaml --seed 1 --share 1/8")
@@ -101,175 +101,62 @@ def split_patients(
 
 
 @app.command(
-    epilog="Example:  surgagg data sites sites/nih.yaml --out sites4 --number 4 --shared 2"
+    epilog="Example:  surgagg data partition sites/nih.yaml --out sites4 --number 4 --shared 2"
 )
-def sites(
-    site_file: Annotated[Path, typer.Argument(help="Site file of the whole data set.")],
+def partition(
+    pool: Annotated[
+        Path,
+        typer.Argument(
+            help="Site file of the whole data set, or folder of NIH's csv and any of its images."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="New folder for the sites.")],
     number: Annotated[int, typer.Option(help="Of sites.", min=1)] = 2,
     sets: Annotated[
         str, typer.Option(help="published, drawn (from the seed), or a YAML file of class sets.")
     ] = "published",
     shared: Annotated[
-        int | None, typer.Option(help="Number of classes that every site holds.", min=0)
+        int | None, typer.Option(help="Number of classes that every site labels.", min=0)
     ] = None,
     share: Share = "1",
     seed: Seed = 0,
 ) -> None:
     """Cut one data set into sites with different patients and different classes.
 
-    Sites have equally many patients, positive and negative ones alike, each split 70/10/20.
+    Sites have equally many patients, positive and negative ones alike, each split 70/10/20. Of a
+    folder the rows with an image are used.
     """
     if out.exists():
         raise typer.BadParameter(f"--out needs a new folder; {out} exists.")
     part = _fraction(share)
     from rich.table import Table
 
-    from cxr_study.data.labels import class_sets
-    from cxr_study.data.sites.site_file import read_site_file
-
-    pool = read_site_file(site_file)
-    if sets == "published":
-        held = class_sets.published(number, shared)
-    elif sets == "drawn":
-        from cxr_study.data.labels.label_table import classes as class_columns
-        from cxr_study.data.sites.site_data import read_labels
-
-        known = pool.classes or class_columns(read_labels(pool))
-        held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
-    else:
-        held = class_sets.read_class_sets(Path(sets), number, shared)
-    from cxr_study.data.sites.partition import write_sites
     from cxr_study.data.sites.patient_split import SPLITS
     from cxr_study.data.sites.split_file import read_split
 
-    written = write_sites(pool, out, held, seed=seed, share=float(part))
+    try:
+        cut = _partitioned(pool, out, number, sets, shared, part, seed)
+    except ValueError:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
     table = Table(title="Sites")
     for column in ("site", "patients", "train", "validation", "test", "images", "classes"):
         table.add_column(column, justify="left" if column in ("site", "classes") else "right")
     made = read_split(out / "split.csv").header["counts"]
-    for path, names in zip(written, held, strict=True):
-        parts = made[path.stem]
+    for site, names in cut.items():
+        parts = made[site]
         table.add_row(
-            path.stem,
+            site,
             f"{sum(part['patients'] for part in parts.values()):,}",
             *(f"{parts[name]['images']:,}" for name in SPLITS),
             f"{sum(part['images'] for part in parts.values()):,}",
             ", ".join(names),
         )
     console.print(table)
-    _say(f"site files  {out}")
+    say(f"site files  {out}")
 
 
-@app.command("prepare", epilog="Example:  surgagg data prepare sites/*.yaml --size 224")
-def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
-    """Decode all images of sites once, so that training never does.
-
-    Images that are missing, unreadable, constant or duplicates are listed and left out. Exit code 1
-    if they are more than the site file's 'bad_images'.
-    """
-    from cxr_study.common import progress
-    from cxr_study.data.images import image_store
-    from cxr_study.data.sites.site_data import check_disjoint, load_labels, prepare
-    from cxr_study.data.sites.site_file import read_site_file
-
-    loaded = [load_labels(read_site_file(path)) for path in site_files]
-    check_disjoint(loaded)
-    failed = False
-    for labels in loaded:
-        name = labels.site.site
-        with progress.bar(f"{name}: decoding images") as report:
-            _, prepared = prepare(labels, size, report)
-        found = prepared.index["status"].value_counts()
-        _say(
-            f"{name}: {found.get('ok', 0):,} of {len(prepared.index):,} images usable, "
-            f"{prepared.decoded:,} decoded now; {prepared.folder}"
-        )
-        try:
-            image_store.check_limit(
-                prepared, labels.site.bad_images, f"{labels.site.path}: key 'bad_images'"
-            )
-        except image_store.ImageError as error:
-            _say(f"surgagg: {error}", Console(stderr=True))
-            failed = True
-        else:
-            for _, row in prepared.index[prepared.index["status"] != "ok"].iterrows():
-                _say(f"  left out: {row['image']} {row['status']} {row['detail']}".rstrip())
-    if failed:
-        raise typer.Exit(1)
-
-
-@app.command(epilog="Example:  surgagg data audit sites/*.yaml --out audit")
-def audit(
-    out: Annotated[Path, typer.Option(help="Folder for audit.html and audit.json.")],
-    site_files: Annotated[
-        list[Path] | None, typer.Argument(help="Site files, e.g. sites/*.yaml.")
-    ] = None,
-    shared: Annotated[
-        list[Path] | None,
-        typer.Option(help="Instead: what another site shared; may be repeated."),
-    ] = None,
-    statistics: Annotated[
-        list[Path] | None,
-        typer.Option(help="Instead: the statistics that a census job wrote; may be repeated."),
-    ] = None,
-    size: Size = 64,
-    min_count: Annotated[
-        int, typer.Option(help="Counts of fewer patients are not shared.", min=2)
-    ] = 10,
-) -> None:
-    """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
-    if bool(site_files) == bool(shared or statistics):
-        raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
-    from cxr_study.common import progress
-    from cxr_study.data.census.flare_counts import from_flare_job
-    from cxr_study.data.census.shareable_census import read_shared
-    from cxr_study.reports.audit.write import write_audit, write_cross_site
-
-    if site_files:
-        with progress.bar("looking at images") as report:
-            page = write_audit(site_files, out, size=size, min_count=min_count, progress=report)
-        _say(f"shared  {out / 'shared'}  (what a site may send to others)")
-    else:
-        parts = [read_shared(path) for path in shared or ()]
-        parts += [part for path in statistics or () for part in from_flare_job(path)]
-        page = write_cross_site(parts, out)
-    _say(f"audit   {page}")
-
-
-@app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic --corrupt 5")
-def phantom(
-    folder: Annotated[Path, typer.Argument(help="New folder.")],
-    sites: Annotated[str, typer.Option(help="Of nih, chexpert and mimic, by comma.")] = (
-        "nih,chexpert"
-    ),
-    images: Annotated[int, typer.Option(help="Frontal images of each site.", min=1)] = 2000,
-    size: Size = 64,
-    seed: Seed = 0,
-    rare_at_least: Annotated[
-        float, typer.Option(help="Least share of images with a finding; 0: as in the real data.")
-    ] = 0.1,
-    corrupt: Annotated[int, typer.Option(help="Image files of each site to damage.", min=0)] = 0,
-) -> None:
-    """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
-    from cxr_study.common import progress
-    from cxr_study.phantom.writers.write import write_phantom
-
-    with progress.bar("drawing") as report:
-        write_phantom(
-            folder,
-            sites=tuple(name.strip() for name in sites.split(",")),
-            images_per_site=images,
-            size=size,
-            seed=seed,
-            rare_at_least=rare_at_least,
-            corrupt=corrupt,
-            progress=report,
-        )
-    for site_file in sorted((folder / "sites").glob("*.yaml")):
-        _say(f"site file  {site_file}")
-
-
+@app.command(epilog="Example:  surgagg data classes sites/*.yaml")
 def classes(site_files: SiteFiles) -> None:
     """Show the union head of a set of sites, who holds what, and names that look alike.
 
@@ -298,6 +185,39 @@ def classes(site_files: SiteFiles) -> None:
     print_report(report, console)
     if report.near_duplicates:
         raise typer.Exit(1)
+
+
+def _partitioned(
+    pool: Path,
+    out: Path,
+    number: int,
+    sets: str,
+    shared: int | None,
+    share: Fraction,
+    seed: int,
+) -> dict[str, Sequence[str]]:
+    """Write the sites; site -> its classes."""
+    from cxr_study.data.labels import class_sets
+    from cxr_study.data.sites.partition import write_sites
+    from cxr_study.data.sites.site_file import read_site_file
+
+    if pool.is_dir():
+        from cxr_study.data.sites.partition import write_nih_pool
+
+        pool = write_nih_pool(pool, out / "whole")
+    whole = read_site_file(pool)
+    if sets == "published":
+        held = class_sets.published(number, shared)
+    elif sets == "drawn":
+        from cxr_study.data.labels.label_table import classes as class_columns
+        from cxr_study.data.sites.site_data import read_labels
+
+        known = whole.classes or class_columns(read_labels(whole))
+        held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
+    else:
+        held = class_sets.read_class_sets(Path(sets), number, shared)
+    written = write_sites(whole, out, held, seed=seed, share=float(share))
+    return {path.stem: classes for path, classes in zip(written, held, strict=True)}
 
 
 def _refuse_without_images(written: SiteFile) -> None:
@@ -342,8 +262,8 @@ def _split(
         scheme += f"; {share} of the training patients used"
     write_split(assignment, table, written.split, scheme=scheme, seed=seed)
     for name, part in counts(assignment, table).items():
-        _say(f"{name:10}  {part['patients']:,} patients, {part['images']:,} images")
-    _say(f"split      {written.split}")
+        say(f"{name:10}  {part['patients']:,} patients, {part['images']:,} images")
+    say(f"split      {written.split}")
 
 
 def _fraction(text: str) -> Fraction:
@@ -354,7 +274,3 @@ def _fraction(text: str) -> Fraction:
     if not 0 < value <= 1:
         raise typer.BadParameter(f"a share is above 0, at most 1, such as 1/8; got {text!r}.")
     return value
-
-
-def _say(text: str, to: Console = console) -> None:
-    to.print(text, markup=False, highlight=False, soft_wrap=True)

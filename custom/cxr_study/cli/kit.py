@@ -1,4 +1,4 @@
-"""The commands that add a place's own files to its startup kit: `surgagg kit ...`."""
+"""The commands that add a place's own files to its startup kit: `surgagg deploy kit`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from surgical_aggregation.wire.policy_scope import is_class_names
 app = typer.Typer(
     no_args_is_help=True,
     help="Put a place's policy, resources and rights into its startup kit, once it is there.",
-    epilog="Example:  surgagg kit site nih --site-files /data/sites      Exit codes: 0 done, "
-    "2 wrong use.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
 )
 
 Kit = Annotated[Path, typer.Argument(help="Folder that `nvflare provision` made for this place.")]
@@ -27,12 +27,13 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that are the
 
 
 @app.command(
-    epilog="Example:  surgagg kit site nih --site-files /data/sites --min-positives 20 --gpus 1"
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
 )
 def site(
     kit: Kit,
     site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES says.")
+        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
     ] = None,
     share: Annotated[
         list[str] | None,
@@ -68,9 +69,14 @@ def site(
         kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
     )
     _say(written)
+    if site_files is None:
+        say(
+            "note     no --site-files: CXR_SITES must say where they are when this site starts. A "
+            "site nih or chexpert would train on the phantom without it."
+        )
 
 
-@app.command(epilog="Example:  surgagg kit server server --storage /data/flare")
+@app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
 def server(
     kit: Kit,
     storage: Annotated[

@@ -1,9 +1,8 @@
-"""The commands that run the study in FLARE's POC, on this machine: `surgagg poc ...`."""
+"""The commands that run jobs in FLARE's POC, on this machine: `surgagg deploy poc`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +10,7 @@ import typer
 
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
-from cxr_study.cli.run import check_room, console, make_room, say, split
-from cxr_study.cli.submit import Retries
+from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.jobs import job_folder, presets, settings
@@ -20,12 +18,13 @@ from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
     from cxr_study.deployment.flare_session import FlareSession
+    from cxr_study.deployment.poc_system import PocSystem
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Run the study on real FLARE services of this machine, in one command or step by step.",
-    epilog="Example:  surgagg poc run jobs/surgical      Exit codes: 0 done, 1 the job failed, "
-    "2 wrong use.",
+    help="Run jobs on real FLARE services of this machine, in one command or step by step.",
+    epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
+    "failed, 2 wrong use.",
 )
 
 Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
@@ -34,18 +33,22 @@ Port = Annotated[
     int | None, typer.Option(min=1, max=65535, help="Of the server. Default: a free one.")
 ]
 JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
+Retries = Annotated[
+    int, typer.Option(min=0, help="How often a job that breaks is continued where it broke.")
+]
 HERE = Path("runs/poc")
 
 
-@app.command(epilog="Example:  surgagg poc run jobs/surgical --set num_rounds=6")
+@app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
     job: cli_run.Job,
     out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
     sites: cli_run.Sites = "",
     site_files: cli_run.SiteFiles = None,
+    phantom: cli_run.Phantom = False,
     initial_body: cli_run.InitialBody = None,
     preset: cli_run.Preset = None,
-    knobs: cli_run.Settings = None,
+    settings_: cli_run.Settings = None,
     project: Project = PROJECT,
     port: Port = None,
     retries: Retries = 3,
@@ -58,8 +61,9 @@ def run(
     that breaks is continued from its last whole round. Nothing is left running, and your own FLARE
     configuration is not touched.
     """
+    check_data(site_files, phantom)
     names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *settings.parse(knobs or []), names)
+    for_all, per_site = presets.apply(preset, *settings.parse(settings_ or []), names)
     if initial_body is not None:
         for_all = {**for_all, "initial_body": str(initial_body.absolute())}
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
@@ -83,21 +87,21 @@ def run(
         answer()
 
 
-@app.command(epilog="Example:  surgagg poc prepare --sites a,b --site-files sites")
+@app.command(epilog="Example:  surgagg deploy poc prepare --sites a,b --site-files sites")
 def prepare(
     folder: Folder = HERE,
     project: Project = PROJECT,
     sites: Annotated[str, typer.Option(help="Names, by comma. Default: the project's.")] = "",
     site_files: cli_run.SiteFiles = None,
+    phantom: cli_run.Phantom = False,
     port: Port = None,
     encrypted: Annotated[
         bool, typer.Option("--encrypted", help="With keys for homomorphic encryption.")
     ] = False,
 ) -> None:
     """Make certificates and startup kits."""
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    check_data(site_files, phantom)
+    system = _system(folder)
     with Steps(console).step("prepare") as said:
         system.prepare(
             project,
@@ -111,36 +115,33 @@ def prepare(
         say(f"{role:<10}{kit}")
 
 
-@app.command(epilog="Example:  surgagg poc start")
+@app.command(epilog="Example:  surgagg deploy poc start")
 def start(folder: Folder = HERE) -> None:
     """Start server and sites, and wait until all are connected."""
-    from cxr_study.deployment.poc_system import PocSystem
-
     with Steps(console).step("start") as said:
-        system = PocSystem(folder)
+        system = _system(folder)
         system.start()
         said.append(f"server and {', '.join(system.project.sites)}")
 
 
-@app.command(epilog="Example:  surgagg poc submit jobs/surgical")
+@app.command(epilog="Example:  surgagg deploy poc submit surgical")
 def submit(job: cli_run.Job, folder: Folder = HERE) -> None:
     """Submit a job as it is, and say its id."""
     with _lead(folder) as session:
         say(session.submit(job))
 
 
-@app.command(epilog="Example:  surgagg poc watch 0043d777-243b-4872-a3ae-97753961216e")
+@app.command(epilog="Example:  surgagg deploy poc watch 0043d777-243b-4872-a3ae-97753961216e")
 def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
     from cxr_study.deployment import deployed_run
-    from cxr_study.deployment.poc_system import PocSystem
 
-    places = PocSystem(folder).places
+    places = _system(folder).places
     with _lead(folder) as session:
         deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
 
 
-@app.command(epilog="Example:  surgagg poc download 0043d777-243b-4872-a3ae-97753961216e")
+@app.command(epilog="Example:  surgagg deploy poc download 0043d777-243b-4872-a3ae-97753961216e")
 def download(
     job_id: JobId,
     folder: Folder = HERE,
@@ -151,7 +152,7 @@ def download(
         say(str(session.download(job_id, out)))
 
 
-@app.command("report", epilog="Example:  surgagg poc report runs/downloads/0043d777...")
+@app.command("report", epilog="Example:  surgagg deploy poc report runs/downloads/0043d777...")
 def report_(
     downloaded: Annotated[Path, typer.Argument(help="Folder of a downloaded job.")],
     folder: Folder = HERE,
@@ -160,9 +161,7 @@ def report_(
     ] = None,
 ) -> None:
     """Report a job that was downloaded, with the data and the own models of the POC's sites."""
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    system = _system(folder)
     states = {
         site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
     }
@@ -170,31 +169,30 @@ def report_(
     make_report(run, out or downloaded / "report", run.job.name, console)()
 
 
-@app.command(epilog="Example:  surgagg poc stop")
+@app.command(epilog="Example:  surgagg deploy poc stop")
 def stop(folder: Folder = HERE) -> None:
     """End all its processes, whatever state they are in; a running job is aborted."""
-    from cxr_study.deployment.poc_system import PocSystem
-
-    system = PocSystem(folder)
+    system = _system(folder)
     if not system.running:
         _ = system.project  # a folder that was misspelt must not look like success
     with Steps(console).step("stop"):
         system.stop()
 
 
-@app.command(epilog="Example:  surgagg poc clean")
+@app.command(epilog="Example:  surgagg deploy poc clean")
 def clean(folder: Folder = HERE) -> None:
     """Stop it and remove its folder."""
-    from cxr_study.deployment.poc_system import PocSystem
-
     with Steps(console).step("clean", str(folder)):
-        PocSystem(folder).clean()
+        _system(folder).clean()
 
 
-@contextmanager
-def _lead(folder: Path) -> Iterator[FlareSession]:
+def _system(folder: Path) -> PocSystem:
+    from cxr_study.deployment.poc_system import PocSystem  # imports FLARE
+
+    return PocSystem(folder)
+
+
+def _lead(folder: Path) -> FlareSession:
     from cxr_study.deployment.flare_session import FlareSession
-    from cxr_study.deployment.poc_system import PocSystem
 
-    with FlareSession(PocSystem(folder).lead) as session:
-        yield session
+    return FlareSession(_system(folder).lead)

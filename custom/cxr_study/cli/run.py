@@ -1,48 +1,205 @@
-"""What the commands that run jobs share: their options, and a run from its folder to its report."""
+"""The commands that run a job in FLARE's simulator, and what other commands share with them."""
 
 from __future__ import annotations
 
 import shutil
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from cxr_study.jobs import presets
-from cxr_study.runs.finished_run import finished_run
-from cxr_study.runs.run_check import RunFolderError, check
-from cxr_study.runs.run_request import StudyRun
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.jobs import job_folder, job_templates, presets, settings
+from cxr_study.jobs.network_check import check_network
+from cxr_study.runs.finished_run import (
+    RunFolderError,
+    checkpoint_folder,
+    finished_run,
+    read_site_files,
+)
+from cxr_study.runs.run_request import Earlier, StudyRun, check
 
 console = Console()
 
 MARK = "job/meta.json"
 """In a run's folder: what tells it from any other."""
 
-Job = Annotated[Path, typer.Argument(help="Job folder, e.g. jobs/surgical.")]
+DEMO_EPILOG = "Example:  surgagg demo --out runs/demo --force"
+RUN_EPILOG = (
+    "Example:  surgagg run surgical --site-files sites --sites a,b --set num_rounds=20      "
+    "surgagg run surgical --phantom"
+)
+CONTINUE_EPILOG = "Example:  surgagg continue runs/run --out runs/more --set num_rounds=6"
+
+
+def _opened(context: typer.Context, job: Path) -> Path:
+    return context.with_resource(job_templates.opened(job))
+
+
+_JOB = {"help": f"{', '.join(job_templates.JOBS)}, or a job folder.", "callback": _opened}
+Job = Annotated[Path, typer.Argument(**_JOB)]
 Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        metavar="[SITE:]KNOB=VALUE",
-        help="Set a knob of the job, or of one site of it; may be repeated.",
+        metavar="[SITE:]NAME=VALUE",
+        help="A setting of the job, or of one site of it; may be repeated.",
     ),
 ]
 Force = Annotated[bool, typer.Option(help="Remove --out first if it is a run's folder.")]
 Own = Annotated[bool, typer.Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
     str | None,
-    typer.Option(help=f"Knobs that belong together: {', '.join(presets.PRESETS)}. --set wins."),
+    typer.Option(help=f"Settings that go together: {', '.join(presets.PRESETS)}. --set wins."),
 ]
 Sites = Annotated[str, typer.Option(help="Names, by comma. Default: the job's.")]
-SiteFiles = Annotated[
-    Path | None, typer.Option(help="Folder of <site>.yaml. Default: the phantom study.")
-]
+SiteFiles = Annotated[Path | None, typer.Option(help="Folder of <site>.yaml: real data.")]
+Phantom = Annotated[bool, typer.Option("--phantom", help="Drawn images, in place of --site-files.")]
 InitialBody = Annotated[
-    Path | None, typer.Option(help="Checkpoint to start from. Default: the phantom study's.")
+    Path | None,
+    typer.Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures."),
 ]
+
+
+class Start(str, Enum):
+    """Model of an earlier run to start from."""
+
+    LAST = "last"
+    BEST = "best"
+
+
+class DataError(ValueError):
+    """A command is not told whose images to train on."""
+
+
+def demo(
+    out: Out = Path("runs/demo"),
+    job: Annotated[Path, typer.Option(**_JOB)] = Path("surgical"),
+    settings_: Settings = None,
+    force: Force = False,
+) -> None:
+    """Run a job on the phantom, and write a report.
+
+    Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
+    site alone for comparison.
+    """
+    study = _study(job, out, job_folder.sites(job), None, None, None, settings_)
+    method = job_templates.METHODS.get(job.name)
+    title = method.title if method else job.name
+    run_and_report(study, True, f"{title} on the phantom study", force)
+
+
+def run(
+    job: Job,
+    out: Out = Path("runs/run"),
+    sites: Sites = "",
+    site_files: SiteFiles = None,
+    phantom: Phantom = False,
+    initial_body: InitialBody = None,
+    preset: Preset = None,
+    settings_: Settings = None,
+    own: Own = False,
+    force: Force = False,
+) -> None:
+    """Run a job in FLARE's simulator, and write a report."""
+    check_data(site_files, phantom)
+    names = split(sites) or job_folder.sites(job)
+    study = _study(job, out, names, site_files, initial_body, preset, settings_)
+    run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
+
+
+def continue_(
+    earlier: Annotated[Path, typer.Argument(help="Folder of an earlier run.")],
+    out: Out = Path("runs/continued"),
+    sites: Annotated[
+        str, typer.Option(help="Names, by comma: more, fewer or others. Default: the same.")
+    ] = "",
+    site_files: Annotated[
+        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the earlier run's data.")
+    ] = None,
+    start: Annotated[
+        Start, typer.Option("--from", help="Model to start from; best: with new optimizers.")
+    ] = Start.LAST,
+    settings_: Settings = None,
+    own: Own = False,
+    force: Force = False,
+) -> None:
+    """Go on where an earlier run ended, and write a report.
+
+    With the job and the settings that it had. After an interruption the missing rounds are made up,
+    and the outcome is that of a run which was never interrupted; after a run that ended, as many
+    rounds again are made.
+    """
+    known = read_site_files(earlier)
+    if out.resolve() in (earlier.resolve(), *earlier.resolve().parents):
+        raise RunFolderError(
+            f"a continued run needs a folder of its own; {out} holds the run to continue. Give "
+            "another --out."
+        )
+    job = earlier / "job"
+    names = split(sites) or job_folder.sites(job)
+    for_all, per_site = settings.parse(settings_ or [])
+    study = StudyRun(
+        job=job,
+        folder=out,
+        sites=names,
+        site_files=site_files or known,
+        initial_body=None,
+        settings={**_missing_rounds(earlier, start), **for_all},
+        per_site=per_site,
+        earlier=Earlier(earlier, start.value),
+    )
+    check(study, own=own)
+    rounds = {**job_folder.knobs(job), **study.settings}["num_rounds"]
+    say(f"{rounds} rounds from {study.start(study.workspace)}")
+    for name in sorted(set(names) - study.states(study.workspace, names).keys()):
+        say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")
+    run_and_report(study, own, f"{earlier.name}, continued on {', '.join(names)}", force)
+
+
+def _study(
+    job: Path,
+    out: Path,
+    sites: tuple[str, ...],
+    site_files: Path | None,
+    initial_body: Path | None,
+    preset: str | None,
+    given: list[str] | None,
+) -> StudyRun:
+    for_all, per_site = presets.apply(preset, *settings.parse(given or []), sites)
+    job_folder.check(job, sites=sites, settings=for_all, per_site=per_site)
+    network = job_folder.typed(job, for_all)
+    if "backbone" in network.model_fields_set:  # a census has none
+        check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
+    return StudyRun(job, out, sites, site_files, initial_body, for_all, per_site=per_site)
+
+
+def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
+    """The setting that makes up for an interruption; nothing where there was none."""
+    last = checkpoint_folder(earlier / "workspace") / "last.npz"
+    if start is Start.BEST or not last.is_file():
+        return {}
+    from surgical_aggregation.checkpoints import continuation
+    from surgical_aggregation.checkpoints.checkpoint import load
+
+    missing = continuation.missing_rounds(load(last).manifest)
+    return {"num_rounds": missing} if missing else {}
+
+
+def check_data(site_files: Path | None, phantom: bool) -> None:
+    """Refuse to train on nobody's data, or on two kinds of them.
+
+    Raises:
+        DataError: Neither or both are given.
+    """
+    if (site_files is None) != phantom:
+        got = "both" if phantom else "neither"
+        raise DataError(
+            "training needs --site-files <folder of <site>.yaml> for real data, or --phantom for "
+            f"drawn images; got {got}."
+        )
 
 
 def split(sites: str) -> tuple[str, ...]:
@@ -56,9 +213,9 @@ def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     make_room(study.folder, force)
     from cxr_study.reports.run.console import print_summary
     from cxr_study.reports.run.evaluate_run import report
-    from cxr_study.runs.simulated_run import run
+    from cxr_study.runs import simulated_run
 
-    run(study, own=own, console=console)
+    simulated_run.run(study, own=own, console=console)
     finished = finished_run(study.folder)
     summary, html = report(finished, study.folder / "report", title=title, console=console)
     print_summary(summary, console)

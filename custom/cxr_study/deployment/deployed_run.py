@@ -15,8 +15,7 @@ from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import SERVER
-from cxr_study.runs.job_failure import JobFailedError
+from cxr_study.runs.finished_run import SERVER, JobFailedError
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.model_files import LAST_FILE
@@ -53,12 +52,12 @@ class DeployedRun:
     @property
     def num_rounds(self) -> int:
         """Rounds to make; 0 where that is known at the server alone, or the job trains nothing."""
-        return int(str(job_folder.knobs(self.job).get("num_rounds", 0)))
+        return job_folder.typed(self.job).num_rounds if self.trains else 0
 
     @property
     def continues(self) -> list[str]:
         """Ids of the jobs that it goes on from, newest first."""
-        named = str(job_folder.knobs(self.job).get("continues", ""))
+        named = job_folder.typed(self.job).continues
         return [job.strip() for job in named.split(",") if job.strip()]
 
 

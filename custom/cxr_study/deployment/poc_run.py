@@ -15,13 +15,13 @@ from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.jobs import job_folder
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs.settings import JobError, Settings
 from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
-from cxr_study.runs.run_check import check_site_files
+from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.site.training import tensorflow_setup
 
 POC = "poc"
@@ -77,24 +77,22 @@ def check(poc: PocRun) -> None:
         SiteFileError: A site file is unusable.
         InitialBodyError: The initial body is of another network.
         CheckpointError: It is missing, or no checkpoint.
-        ValueError: A knob's value is unusable; see `knob_values`.
+        ValueError: A knob's value is unusable; see `job_settings.checked`.
     """
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
     check_site_files(poc.site_files, poc.sites)
-    knobs = {**job_folder.knobs(poc.job), **poc.settings}
+    knobs = job_folder.typed(poc.job, poc.settings)
     for name in ("continues", "model_of"):
-        if knobs.get(name):
+        if value := getattr(knobs, name):
             raise JobError(
-                f"a new POC's server has had no jobs; got {name}={knobs[name]}. Submit to the POC "
-                "that has that one (surgagg poc submit), or, in the simulator, surgagg continue."
+                f"a new POC's server has had no jobs; got {name}={value}. Submit to the POC "
+                "that has that one (surgagg deploy poc submit), or, in the simulator, surgagg "
+                "continue."
             )
-    if "backbone" in knobs and "initial_body" in knobs:  # an evaluation starts from none
-        check_network(
-            _initial_body(knobs),
-            backbone=str(knobs["backbone"]),
-            hidden=int(str(knobs["hidden"])),
-        )
+    if {"backbone", "initial_body"} <= knobs.model_fields_set:  # an evaluation starts from none
+        body = _initial_body(knobs.initial_body)
+        check_network(body, backbone=knobs.backbone, hidden=knobs.hidden)
 
 
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
@@ -118,12 +116,13 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     job = poc.folder / "job"
     settings = {**_shared_cores(poc), **poc.settings}
     job_folder.copy(poc.job, job, sites=poc.sites, settings=settings, per_site=poc.per_site)
-    knobs = job_folder.knobs(job)
+    code_shipping.unmark(job)  # the kits allow the packages' classes
+    knobs = job_folder.typed(job)
     if poc.site_files is None:
         embedded_study()
-    elif "image_size" in knobs:
-        simulated_run.prepare(poc.site_files, poc.sites, int(str(knobs["image_size"])))
-    if "initial_body" in knobs and _initial_body(knobs) is None:
+    elif "image_size" in knobs.model_fields_set:
+        simulated_run.prepare(poc.site_files, poc.sites, knobs.image_size)
+    if "initial_body" in knobs.model_fields_set and _initial_body(knobs.initial_body) is None:
         embedded_initial_body()
     system = poc.system
     with steps.step("prepare") as said:
@@ -152,9 +151,8 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
             system.clean()
 
 
-def _initial_body(knobs: Settings) -> Path | None:
+def _initial_body(named: str) -> Path | None:
     """Checkpoint that the server starts from, which is on this machine; None: the embedded one."""
-    named = str(knobs["initial_body"])
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
     if named and not Path(named).is_absolute():

@@ -67,7 +67,7 @@ class PocSystem:
         """Make sure that it is a POC's, be it a half-made one."""
         if not (self.root / MARK).is_file():
             raise PocError(
-                f"{self.folder} holds no POC. Say surgagg poc prepare --folder {self.folder}"
+                f"{self.folder} holds no POC. Say surgagg deploy poc prepare --folder {self.folder}"
             )
 
     def kit(self, name: str) -> Path:
@@ -199,7 +199,7 @@ class PocSystem:
         project = self.project
         if self.running:
             raise PocError(
-                f"the POC in {self.folder} runs already. Say surgagg poc stop --folder "
+                f"the POC in {self.folder} runs already. Say surgagg deploy poc stop --folder "
                 f"{self.folder} first."
             )
         check_free(project.port)

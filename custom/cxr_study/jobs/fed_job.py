@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +13,7 @@ from typing import Any
 
 from nvflare.apis.job_def import SERVER_SITE_NAME
 from nvflare.fuel.utils.class_utils import instantiate_class
-from nvflare.job_config.api import FedApp, FedJob
+from nvflare.job_config.api import FedJob
 from nvflare.job_config.defs import FilterType
 from pyhocon import ConfigFactory
 
@@ -29,7 +30,7 @@ _FILTERS = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a job folder says, with its knobs in their places.
+    """What a job folder says, with its settings in their places.
 
     What only a site can tell stays a reference: {SITE_NAME}, {$CXR_SITES}, {$CXR_INITIAL_BODY}.
 
@@ -38,12 +39,14 @@ class Configuration:
         clients: App -> its configuration.
         apps: Site -> its app.
         min_clients: Of the job: sites that it cannot start or go on without.
+        marked: Whether it is marked as one that brings code; see `code_shipping`.
     """
 
     server: Mapping[str, Any]
     clients: Mapping[str, Mapping[str, Any]]
     apps: Mapping[str, str]
     min_clients: int
+    marked: bool
 
 
 def read(job: Path) -> Configuration:
@@ -57,7 +60,8 @@ def read(job: Path) -> Configuration:
         _resolved(job / job_folder.SERVER_CONFIG),
         {app: _resolved(job_folder.client_config(job, app)) for app in apps.values()},
         apps,
-        json.loads((job / "meta.json").read_text(encoding="utf-8"))["min_clients"],
+        json.loads((job / job_folder.META).read_text(encoding="utf-8"))["min_clients"],
+        (job / job_folder.SERVER_APP / "custom" / MARKER.name).is_file(),
     )
 
 
@@ -76,6 +80,7 @@ class StudyJob(FedJob):
         super().__init__(name=name, min_clients=configuration.min_clients)
         self.set_app_packages(list(PACKAGES))  # else it carries copies of some of their modules
         self._sharing: list[str] = []
+        self._marked = configuration.marked
         server = configuration.server
         self._add(server, [SERVER_SITE_NAME], {})
         for workflow in server["workflows"]:
@@ -110,28 +115,40 @@ class StudyJob(FedJob):
                 for filter_ in map(_built, entry["filters"]):
                     for target in targets:
                         self.to(filter_, target, filter_type=filter_type, tasks=entry["tasks"])
-        for target in targets:
+        for target in targets if self._marked else ():
             self.add_file_to(str(MARKER), target)
 
-    def _set_all_apps(self) -> None:
-        """Find out, at every export anew, who shares an app: recipe helpers may have changed it."""
-        self._deployed = False
-        self.job.fed_apps.clear()
-        self.job.deploy_map.clear()
-        super()._set_all_apps()
-        first = _content(self._deploy_map[self._sharing[0]]) if self._sharing else None
-        for site in self._sharing:
-            if _content(self._deploy_map[site]) == first:
-                app = self.job.fed_apps.pop(self.job.deploy_map[site])
-                self.job.add_fed_app(job_folder.CLIENT_APP, app)
-                self.job.set_site_app(site, job_folder.CLIENT_APP)
+    def export_job(self, job_root: str) -> None:
+        """Export the job, with one app for the sites whose apps are alike.
+
+        They are compared at every export anew: recipe helpers may have changed one.
+
+        Args:
+            job_root: Folder for the job's, which is named after the job.
+        """
+        super().export_job(job_root)
+        folder = Path(job_root) / self.name
+        shared = folder / job_folder.CLIENT_APP
+        alike = [
+            site
+            for site in self._sharing
+            if _content(folder, site) == _content(folder, self._sharing[0])
+        ]
+        if not alike or (shared.exists() and shared != folder / f"app_{alike[0]}"):
+            return
+        meta = json.loads((folder / job_folder.META).read_text(encoding="utf-8"))
+        (folder / f"app_{alike[0]}").rename(shared)
+        for site in alike:
+            del meta["deploy_map"][f"app_{site}"]
+            shutil.rmtree(folder / f"app_{site}", ignore_errors=True)
+        meta["deploy_map"][job_folder.CLIENT_APP] = alike
+        (folder / job_folder.META).write_text(json.dumps(meta, indent=4), encoding="utf-8")
 
 
-def _content(app: FedApp) -> dict[str, Any]:
-    """What an app is made of: equal for two apps that hold the same objects."""
-    config = app.get_app_config()
-    executors = [(entry.tasks, entry.executor) for entry in config.executors]
-    return {**vars(config), "executors": executors}
+def _content(job: Path, site: str) -> dict[Path, bytes]:
+    """Every file of a site's app."""
+    app = job / f"app_{site}"
+    return {file.relative_to(app): file.read_bytes() for file in app.rglob("*") if file.is_file()}
 
 
 def _resolved(file: Path) -> dict[str, Any]:
@@ -147,20 +164,21 @@ def _parsed(text: str) -> Mapping[str, Any]:
     return config
 
 
-def _put(value: Any, knobs: Mapping[str, Any]) -> Any:
-    """A configuration with the values of its knobs in place of references to them."""
+def _put(value: Any, settings: Mapping[str, Any]) -> Any:
+    """A configuration with the values of its settings in place of references to them."""
     if isinstance(value, dict):
-        return {key: _put(item, knobs) for key, item in value.items()}
+        return {key: _put(item, settings) for key, item in value.items()}
     if isinstance(value, list):
-        return [_put(item, knobs) for item in value]
+        return [_put(item, settings) for item in value]
     match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-    return knobs.get(match[1], value) if match else value
+    return settings.get(match[1], value) if match else value
 
 
 def _built(entry: Mapping[str, Any]) -> Any:
     """The object that an entry of a configuration describes."""
     arguments = entry.get("args", {})
     built = instantiate_class(entry["path"], arguments)
-    # FedJob leaves out what equals a default, which may be another one in a site's version.
+    # FedJob leaves out what equals a default, which may be another one in a site's version. FLARE
+    # 2.9 has no public way to tell it not to.
     built._always_serialize_args = tuple(arguments)
     return built

@@ -1,4 +1,4 @@
-"""Knobs in a configuration's text: the primitive settings at its top, `name = value`."""
+"""Settings in a configuration's text: the primitive values at its top, `name = value`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import json
 import re
 from collections.abc import Mapping
 
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.settings import JobError
 
-_KNOB = re.compile(
+_SETTING = re.compile(
     r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
     re.M | re.X,
 )
 
 
-def read_knobs(text: str) -> dict[str, object]:
-    """Knob -> value.
+def read(text: str) -> dict[str, object]:
+    """Setting -> value.
 
     Raises:
-        JobError: A value is not written as JSON is; names the knob and its line.
+        JobError: A value is not written as JSON is; names the setting and its line.
     """
-    knobs = {match["name"]: _value(match) for match in _KNOB.finditer(text)}
-    knobs.pop("format_version", None)
-    return knobs
+    found = {match["name"]: _value(match) for match in _SETTING.finditer(text)}
+    found.pop("format_version", None)
+    return found
 
 
-def set_knobs(text: str, settings: Mapping[str, object]) -> str:
-    """The text with those of its knobs set; every other character is kept."""
+def changed(text: str, settings: Mapping[str, object]) -> str:
+    """The text with those of its settings changed; every other character is kept."""
 
     def line(match: re.Match[str]) -> str:
         name = match["name"]
@@ -36,15 +36,15 @@ def set_knobs(text: str, settings: Mapping[str, object]) -> str:
         value = json.dumps(settings[name], ensure_ascii=False)
         return f"{name} = {value}{match['rest']}"
 
-    return _KNOB.sub(line, text)
+    return _SETTING.sub(line, text)
 
 
-def _value(knob: re.Match[str]) -> object:
+def _value(match: re.Match[str]) -> object:
     try:
-        return json.loads(knob["value"])
+        return json.loads(match["value"])
     except json.JSONDecodeError:
-        line = knob.string.count("\n", 0, knob.start()) + 1
+        line = match.string.count("\n", 0, match.start()) + 1
         raise JobError(
-            f"line {line}: knob {knob['name']!r} needs a number, true, false, or a text in double "
-            f"quotes; got {knob['value']}."
+            f"line {line}: setting {match['name']!r} needs a number, true, false, or a text in "
+            f"double quotes; got {match['value']}."
         ) from None

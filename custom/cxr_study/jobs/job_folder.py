@@ -1,4 +1,4 @@
-"""Copies of a job folder with other sites and other knobs; the folder itself stays as it is."""
+"""A job folder, and copies of it with other sites and settings."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import job_settings, setting_values
-from cxr_study.jobs.hocon import read_knobs, set_knobs
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs import hocon
+from cxr_study.jobs.settings import JobError, Settings, check_known, check_per_site, check_sites
 
+if TYPE_CHECKING:
+    from cxr_study.jobs.job_settings import JobSettings
+
+META = "meta.json"
 SERVER_APP = "app_server"
 CLIENT_APP = "app_client"
 SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
 CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
 
 
-def knobs(job: Path, site: str | None = None) -> dict[str, object]:
-    """Values of a job's knobs: the primitive settings at the top of its two configurations.
+def knobs(job: Path, site: str | None = None) -> dict[str, Any]:
+    """Values of a job's settings: the primitive values at the top of its two configurations.
 
     Args:
         job: Job folder.
-        site: Whose knobs, where a site may have some of its own. Default None: those that the
-            sites share.
+        site: Whose, where a site may have some of its own. Default None: those that the sites
+            share.
 
     Raises:
         JobError: The folder is no job of this project, or not for this site.
@@ -33,14 +37,25 @@ def knobs(job: Path, site: str | None = None) -> dict[str, object]:
     return {**_knobs(job / SERVER_CONFIG), **_knobs(client_config(job, app))}
 
 
+def typed(job: Path, changes: Settings | None = None) -> JobSettings:
+    """A job's settings, typed, with some changed.
+
+    Raises:
+        ValueError: See `job_settings.checked`.
+    """
+    from cxr_study.jobs.job_settings import checked  # takes a quarter of a second
+
+    return checked({**knobs(job), **(changes or {})})
+
+
 def sites(job: Path) -> tuple[str, ...]:
     """Names of the sites that a job is deployed to."""
     return tuple(client_apps(job))
 
 
 def client_apps(job: Path) -> dict[str, str]:
-    """Site -> its app: "app_client", or "app_<site>" where it has knobs of its own."""
-    deployed = json.loads(_read(job / "meta.json"))["deploy_map"]
+    """Site -> its app: "app_client", or "app_<site>" where it has settings of its own."""
+    deployed = json.loads(_read(job / META))["deploy_map"]
     return {site: app for app in deployed if app != SERVER_APP for site in deployed[app]}
 
 
@@ -62,16 +77,19 @@ def check(
     Args:
         job: Job folder.
         sites: Names of the sites.
-        settings: Knob -> value, at the server and at every site.
-        per_site: Site -> knob -> value, at that site alone.
+        settings: Setting -> value, at the server and at every site.
+        per_site: Site -> setting -> value, at that site alone.
 
     Raises:
         JobError: See `copy`; or there are too few sites.
-        ValueError: A value is unknown or out of range; see `setting_values`.
+        ValueError: A value is unknown or out of range; see `job_settings.checked`.
     """
-    _check(job, sites, settings, per_site)
-    needed = {**_knobs(job / SERVER_CONFIG), **settings}["min_clients"]
-    job_settings.check_number(sites, int(str(needed)))
+    needed = _check(job, sites, settings, per_site).min_clients
+    if len(sites) < needed:
+        raise JobError(
+            f"this job needs the results of {needed} sites; got {', '.join(sites)}. Add sites, or "
+            f"set min_clients={len(sites)}."
+        )
 
 
 def copy(
@@ -82,22 +100,22 @@ def copy(
     settings: Settings,
     per_site: Mapping[str, Settings] | None = None,
 ) -> None:
-    """Copy a job with some knobs set, deployed to the given sites.
+    """Copy a job with some settings changed, deployed to the given sites.
 
-    A site with knobs of its own gets an app of its own, so that no other site sees them.
+    A site with settings of its own gets an app of its own, so that no other site sees them.
 
     Args:
         job: Job folder. A site that has an app of its own there keeps it.
         target: New folder; must not exist.
         sites: Names of the sites.
-        settings: Knob -> value, at the server and at every site.
-        per_site: Site -> knob -> value, at that site alone. Default None: none.
+        settings: Setting -> value, at the server and at every site.
+        per_site: Site -> setting -> value, at that site alone. Default None: none.
 
     Raises:
-        JobError: A knob is not the job's, or not one that sites may differ in; its value is of
-            another kind than the job's own; a site is none of `sites`, or no name; or the folder
+        JobError: A setting is not the job's, or not one that sites may differ in; its value is of
+            another type; a site is none of `sites`, or no name; or the folder
             exists.
-        ValueError: A value is unknown or out of range; see `setting_values`.
+        ValueError: A value is unknown or out of range; see `job_settings.checked`.
     """
     per_site = per_site or {}
     _check(job, sites, settings, per_site)
@@ -122,13 +140,13 @@ def _deploy(target: Path, sites: Sequence[str], own: Mapping[str, str]) -> None:
 
     FLARE starts a job as soon as its meta's min_clients are there, and admits nobody later.
     """
-    meta = json.loads(_read(target / "meta.json"))
+    meta = json.loads(_read(target / META))
     meta["min_clients"] = _knobs(target / SERVER_CONFIG)["min_clients"]
     deployed: dict[str, list[str]] = {SERVER_APP: meta["deploy_map"][SERVER_APP]}
     for site in sites:
         deployed.setdefault(own.get(site, CLIENT_APP), []).append(site)
     meta["deploy_map"] = deployed
-    (target / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    (target / META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
 def _app(job: Path, site: str) -> str:
@@ -138,35 +156,52 @@ def _app(job: Path, site: str) -> str:
     return apps[site]
 
 
-def _knobs(config: Path) -> Settings:
+def _knobs(config: Path) -> dict[str, Any]:
     text = _read(config)
     try:
-        return read_knobs(text)
+        return hocon.read(text)
     except JobError as error:
         raise JobError(f"{config}, {error}") from None
 
 
 def _rewrite(config: Path, settings: Settings) -> None:
-    config.write_text(set_knobs(_read(config), settings), encoding="utf-8")
+    config.write_text(hocon.changed(_read(config), settings), encoding="utf-8")
 
 
 def _check(
     job: Path, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
-) -> None:
-    """Refuse what is no copy of the job."""
-    job_settings.check_names(sites)
-    job_settings.check_kinds(settings, knobs(job), f"job {job.name!r}")
+) -> JobSettings:
+    """Refuse what is no copy of the job; its settings as the sites share them."""
+    from cxr_study.jobs.job_settings import checked
+
+    check_sites(sites)
+    shared = knobs(job)
+    check_known(settings, shared, f"job {job.name!r}")
     own = client_apps(job)
     for site, values in per_site.items():
-        job_settings.check_own(site, values, sites)
+        check_per_site(site, values, sites)
         if _own_app(site) in (SERVER_APP, CLIENT_APP):
             raise JobError(
-                f"a site with knobs of its own needs another name than {site!r}: its app would "
+                f"a site with settings of its own needs another name than {site!r}: its app would "
                 "have the name of the others'. Rename the site."
             )
-        job_settings.check_kinds(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
-        setting_values.check({**knobs(job, site if site in own else None), **settings, **values})
-    setting_values.check({**knobs(job), **settings})
+        check_known(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+        checked({**knobs(job, site if site in own else None), **settings, **values})
+        _check_own(values, shared)
+    _check_own(settings, shared)
+    return checked({**shared, **settings})
+
+
+def _check_own(settings: Settings, shared: Settings) -> None:
+    """Refuse values of another type, of settings that only this job has."""
+    from cxr_study.jobs.job_settings import JobSettings
+
+    for name in settings.keys() - JobSettings.model_fields.keys():
+        if type(settings[name]) is not type(shared[name]):
+            raise JobError(
+                f"setting {name!r} needs a value like the job's own {shared[name]!r}; got "
+                f"{settings[name]!r}."
+            )
 
 
 def _own_app(site: str) -> str:
@@ -178,6 +213,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         raise JobError(
-            f"{path} does not exist; a job folder holds meta.json, {SERVER_CONFIG} and "
-            f"{CLIENT_CONFIG}. Give one of the folders in jobs/, from the project's root."
+            f"{path} does not exist; a job folder holds {META}, {SERVER_CONFIG} and "
+            f"{CLIENT_CONFIG}. Give one that is whole."
         ) from None

@@ -1,95 +1,156 @@
-"""Whether settings and names of sites go with a job."""
+"""The settings of a job, each defined once: name, type, range, default and what it is for.
+
+A job has some of them, those of the server in the server's configuration and those of a site in the
+sites'. The templates of the jobs take defaults and comments from here.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
-from cxr_study.common.spelling import nearest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-ALIKE = ("backbone", "image_size", "hidden", "union", "strategy")
-"""Knobs of a site that must be the same at all of them."""
+from cxr_study.jobs.settings import JobError
+from cxr_study.training.augmentation import amplitudes
+from cxr_study.training.network import BACKBONES
+from surgical_aggregation.aggregation import server_optimizer, strategy, weighting
+from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
+from surgical_aggregation.wire.headers import NONE, TRACKERS
 
-Settings = Mapping[str, object]
-"""Knob -> value."""
+WORDS = {"backbone": BACKBONES, "send": SENT, "tracking": (*TRACKERS, NONE)}
+"""Setting -> its values."""
 
-_SITE = re.compile(r"\w[\w.@-]*")
-
-
-class JobError(ValueError):
-    """A job folder, a knob or a site name is not usable."""
+_KINDS = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
+_COLUMN = 43  # of the comments in a configuration
 
 
-def check_names(sites: Sequence[str]) -> None:
-    """Refuse what FLARE could not call a site, or two of them alike.
+class JobSettings(BaseModel):
+    """Settings of a job. Those that it does not have are not in `model_fields_set`.
 
-    Raises:
-        JobError: There is no name, a strange one, or one twice.
+    Settings that a job brings itself are kept as they are.
     """
-    strange = [site for site in sites if not _SITE.fullmatch(site)]
-    if not sites or strange or len(set(sites)) < len(sites):
-        raise JobError(
-            "sites need names of letters, digits and -._@, each another; got "
-            f"{', '.join(map(repr, sites)) or 'none'}."
-        )
 
+    model_config = ConfigDict(
+        strict=True, extra="allow", frozen=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
-def check_number(sites: Sequence[str], needed: int) -> None:
-    """Refuse fewer sites than FLARE waits for.
+    # Of the server.
+    num_rounds: int = Field(12, ge=0, title="of this job; 0: what the run it continues lacks")
+    patience: int = Field(0, ge=0, title="stop after so many rounds without a better model; 0: no")
+    min_clients: int = Field(2, ge=1, title="accepted results that a round or evaluation needs")
+    wait_seconds: int = Field(600, ge=0, title="for the others, once those are there")
+    site_silence: int = Field(120, ge=1, title="seconds after which a silent site is gone")
+    initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint; unset: the phantom's")
+    continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
+    body_weighting: str = Field("mean", title="mean | samples")
+    head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
+    server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
+    server_learning_rate: float = 1.0
+    server_momentum: float = 0.9
+    tracking: str = Field("tensorboard", title="tensorboard | mlflow | none")
+    model: str = Field("{$CXR_MODEL}", title="a checkpoint at the server")
+    model_of: str = Field("", title="or the best one of an earlier job here, by its id")
+    # Of server and sites.
+    strategy: str = Field("fedbn+", title="fedavg | fedbn | fedbn+; the same at server and sites")
+    weighting: str = Field("mean", title="mean | samples; the same at server and sites")
+    # Of a site.
+    sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; unset: phantom")
+    backbone: str = Field("small_densenet", title="densenet121 | small_densenet | tiny_densenet")
+    image_size: int = Field(64, ge=8)
+    hidden: int = Field(0, ge=0, title="units between pooling and head; 0: none")
+    union: str = Field("", title='classes by comma; "": the 20 of NIH and CheXpert')
+    batch_size: int = Field(64, ge=1)
+    augmentation: str = Field("radiology", title="none | radiology | paper")
+    epochs: int = Field(1, title="per round")
+    learning_rate: float = Field(1e-3, title="the papers, for DenseNet121 on real images: 5e-5")
+    warmup_epochs: int = 15
+    warmup_learning_rate: float = 5e-3
+    gradient_clip: float = Field(0.0, title="largest global norm of a gradient; 0: no limit")
+    proximal: float = Field(0.0, title="FedProx's mu; 0: off")
+    class_weighting: str = Field("none", title="none | balanced")
+    focal_gamma: float = Field(0.0, title="of the focal loss; 0: off")
+    mixed_precision: bool = Field(False, title="float16 where the site has a GPU")
+    send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")
+    report_counts: bool = Field(False, title="labels per class, to the server; a site may forbid")
+    seed: int = Field(0, ge=0)
+    threads: int = Field(0, ge=0, title="0: all cores, shared among simulated sites")
 
-    Raises:
-        JobError: They are fewer than `needed`.
-    """
-    if len(sites) < needed:
-        raise JobError(
-            f"this job needs the results of {needed} sites; got {', '.join(sites)}. Add sites, or "
-            f"set min_clients={len(sites)}."
-        )
-
-
-def check_kinds(settings: Settings, known: Settings, whose: str) -> None:
-    """Refuse knobs that are not there, and values of another kind than their own.
-
-    Args:
-        settings: Knob -> value.
-        known: Knob -> its own value, for the knobs that are there.
-        whose: The job or site that has them, for the message.
-
-    Raises:
-        JobError: A knob is not known, or its value is of another kind.
-    """
-    for name, value in settings.items():
-        if name not in known:
-            raise JobError(f"{whose} has no knob {name!r}; {nearest(name, tuple(known))}.")
-        _check_kind(name, value, known[name])
-
-
-def check_own(site: str, values: Settings, sites: Sequence[str]) -> None:
-    """Refuse knobs that a site cannot have for itself.
-
-    Args:
-        site: Its name.
-        values: Knob -> value, at that site alone.
-        sites: Names of all sites that take part.
-
-    Raises:
-        JobError: The site takes no part, or a knob must be the same at every site.
-    """
-    if site not in sites:
-        raise JobError(
-            f"knobs are given for site {site!r}, which takes no part; "
-            f"{nearest(site, tuple(sites))}."
-        )
-    for name in ALIKE:
-        if name in values:
+    @model_validator(mode="after")
+    def _check_together(self) -> JobSettings:
+        """What the components would refuse after the start; of a job that trains all of it."""
+        given = self.model_fields_set
+        for name, values in WORDS.items():
+            if getattr(self, name) not in values:
+                got = getattr(self, name)
+                raise JobError(f"setting {name!r} must be one of {values}; got {got!r}.")
+        if "strategy" not in given:
+            return self
+        if self.num_rounds == 0 and not self.continues:
             raise JobError(
-                f"knob {name!r} must be the same at every site; it is given for site {site!r}. "
-                f"Set it for all of them: {name}={values[name]}"
+                "setting 'num_rounds' must be 1 or more, or 0 in a job that makes up for the "
+                "rounds that an earlier one has not made; got 0. Set continues=<the earlier job's "
+                "id> as well."
             )
+        strategy.check(self.strategy)
+        options = {field.name for field in fields(TrainingOptions)} & given
+        TrainingOptions(**{name: getattr(self, name) for name in options})
+        amplitudes(self.augmentation)
+        server_optimizer.check(
+            self.server_optimizer, self.server_learning_rate, self.server_momentum
+        )
+        # Where sites share a union head, every site has every column, most without a positive.
+        bodies = weighting.BODY_WEIGHTINGS
+        heads = bodies if "union" in given else weighting.HEAD_WEIGHTINGS
+        weighting.check("weighting", self.weighting, bodies)
+        weighting.check("body_weighting", self.body_weighting, bodies)
+        weighting.check("head_weighting", self.head_weighting, heads)
+        if self.head_weighting == "positives" and not self.report_counts:
+            raise JobError(
+                "head_weighting 'positives' needs the sites' counts; set report_counts=true as "
+                "well."
+            )
+        return self
 
 
-def _check_kind(name: str, value: object, own: object) -> None:
-    kinds: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-    if type(value) is not type(own) and not (type(own) is float and type(value) is int):
-        kind = kinds.get(type(own), "a text")
-        raise JobError(f"knob {name!r} needs {kind}, as the job's own {own!r} is; got {value!r}.")
+def checked(values: Mapping[str, Any]) -> JobSettings:
+    """The settings of a job, typed.
+
+    Args:
+        values: Setting -> value.
+
+    Raises:
+        JobError: A value is of another type, or out of its range; says which.
+        ValueError: A value is unknown, or does not go with another.
+    """
+    try:
+        return JobSettings(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "value_error":
+            raise first["ctx"]["error"] from None
+        name = str(first["loc"][0])
+        raise JobError(f"setting {name!r} needs {_need(name)}; got {first['input']!r}.") from None
+
+
+def lines(*names: str, **own: object) -> str:
+    """Lines of a configuration that set some settings to their defaults, with their comments.
+
+    Args:
+        names: Of the settings, in order.
+        own: Setting -> another default.
+    """
+    made = []
+    for name in names:
+        field = JobSettings.model_fields[name]
+        line = f"{name} = {json.dumps(own.get(name, field.default))}"
+        made.append(f"{line:{_COLUMN - 1}} # {field.title}" if field.title else line)
+    return "\n".join(made)
+
+
+def _need(name: str) -> str:
+    schema = JobSettings.model_json_schema()["properties"][name]
+    need = _KINDS.get(schema["type"], "a text")
+    return f"{need}, {schema['minimum']} or more" if "minimum" in schema else need

@@ -1,11 +1,84 @@
-"""Ways to train that are compared with each other: a method with a strategy."""
+"""The methods of the papers, and ways to train that are compared: a method with a strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from cxr_study.jobs import job_templates
+
+@dataclass(frozen=True)
+class Method:
+    """A way to train together.
+
+    Attributes:
+        name: Of the job.
+        title: What it is called in headings.
+        head: What becomes of the head; a sentence.
+        strategy: Its own strategy for the body; see `surgical_aggregation.aggregation.strategy`.
+        personal_head: Whether the head stays at the site.
+        other_classes: What a site takes the classes that it does not label as; see
+            `site.ChestXraySite`.
+        encrypted: Whether what the sites send is homomorphically encrypted.
+    """
+
+    name: str
+    title: str
+    head: str
+    strategy: str = "fedbn+"
+    personal_head: bool = False
+    other_classes: str = "omit"
+    encrypted: bool = False
+
+    @property
+    def union_head(self) -> bool:
+        """Whether every site predicts the classes of all."""
+        return self.other_classes != "omit"
+
+    @property
+    def own_columns(self) -> bool:
+        """Whether the sites share the columns of a head, each those of its own classes."""
+        return not (self.personal_head or self.union_head)
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        method.name: method
+        for method in (
+            Method(
+                "surgical",
+                "Surgical aggregation",
+                "A class's column is averaged over the sites that label it; a site gets its own.",
+            ),
+            Method(
+                "personalised",
+                "Personalised federated learning",
+                "The body is averaged; every site keeps its own head.",
+                personal_head=True,
+            ),
+            Method(
+                "vanilla",
+                "Vanilla federated learning",
+                "Every site predicts the union; classes that it does not label count as absent.",
+                strategy="fedavg",
+                other_classes="absent",
+            ),
+            Method(
+                "partial_loss",
+                "Federated learning with partial loss",
+                "Every site predicts the union; classes that it does not label do not count.",
+                other_classes="unknown",
+            ),
+            Method(
+                "surgical_he",
+                "Surgical aggregation under homomorphic encryption",
+                "As surgical; the server adds and divides what it cannot read.",
+                encrypted=True,
+            ),
+        )
+    }
+)
+"""Name -> method."""
 
 TITLES: Mapping[str, str] = {
     "surgical": "Surgical aggregation",
@@ -64,7 +137,7 @@ class Row:
     @property
     def federated(self) -> bool:
         """Whether it is a FLARE job."""
-        return self.method in job_templates.METHODS
+        return self.method in METHODS
 
     @property
     def title(self) -> str:

@@ -33,6 +33,7 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
         raise InitialBodyError(
             f"the job's network is {backbone} with {hidden} hidden units; the initial body "
             f"{file or 'of the embedded phantom study'} is of {made_for[0]} with {made_for[1]}. "
-            f"Make one: surgagg init initial.npz --backbone {backbone} --hidden {hidden}; and give "
-            "it with --initial-body."
+            "Make one: surgagg model init initial.npz "
+            f"--backbone {backbone} --hidden {hidden}; and "
+            "give it with --initial-body."
         )

@@ -1,4 +1,4 @@
-"""Knobs that belong together: the papers' recipes, and one for real images."""
+"""Settings that go together: the papers' recipes, and one for real images."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs.settings import JobError, Settings
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of some knobs; every other one stays as the job has it.
+    """Values of some settings; every other one stays as the job has it.
 
     Attributes:
-        summary: What it is, in a line.
-        settings: Knob -> value.
-        per_site: Site -> knob -> value, where a site of that name takes part.
+        settings: Setting -> value.
+        per_site: Site -> setting -> value, where a site of that name takes part.
     """
 
-    summary: str
     settings: Settings
     per_site: Mapping[str, Settings] = field(default_factory=dict)
 
@@ -27,8 +25,8 @@ class Preset:
 _NETWORK = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64}
 
 PRESETS: Mapping[str, Preset] = {
+    # ML4H 2024 (arXiv:2301.06683).
     "paper": Preset(
-        "the recipe of ML4H 2024 (arXiv:2301.06683)",
         {
             **_NETWORK,
             "augmentation": "paper",
@@ -40,8 +38,8 @@ PRESETS: Mapping[str, Preset] = {
             "patience": 25,
         },
     ),
+    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert.
     "paper-fedfbn": Preset(
-        "the recipe of FedFBN (arXiv:2303.06180): a rate of its own at site chexpert",
         {
             **_NETWORK,
             "augmentation": "paper",
@@ -54,11 +52,11 @@ PRESETS: Mapping[str, Preset] = {
         },
         {"chexpert": {"learning_rate": 5e-5}},
     ),
+    # Real images, without flips or strong distortions.
     # Fine-tuning an ImageNet DenseNet121 on chest X-rays peaks within a few passes, so: CheXpert's
     # own rate of 1e-4 (Irvin et al., AAAI 2019), a head warmed up to the point where it stops
     # moving, and an end five rounds after the best one.
     "radiology": Preset(
-        "DenseNet121 on real images, without flips or strong distortions",
         {
             **_NETWORK,
             "augmentation": "radiology",
@@ -72,7 +70,7 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
 }
-"""Name -> preset. All need an initial body of DenseNet121 (`surgagg init`)."""
+"""Name -> preset. All need an initial body of DenseNet121 (`surgagg model init`)."""
 
 
 def apply(
@@ -85,8 +83,8 @@ def apply(
 
     Args:
         name: Of the preset; None: none.
-        settings: Knob -> value; wins over the preset's, also over those of a single site.
-        per_site: Site -> knob -> value; wins over all.
+        settings: Setting -> value; wins over the preset's, also over those of a single site.
+        per_site: Site -> setting -> value; wins over all.
         sites: Names of the sites that take part.
 
     Returns:
@@ -96,14 +94,14 @@ def apply(
         JobError: There is no such preset.
     """
     if name is None:
-        preset = Preset("", {})
+        preset = Preset({})
     elif name in PRESETS:
         preset = PRESETS[name]
     else:
         raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
     merged = {site: dict(values) for site, values in per_site.items()}
     for site, values in preset.per_site.items():
-        under = {knob: value for knob, value in values.items() if knob not in settings}
+        under = {name: value for name, value in values.items() if name not in settings}
         if site in sites and under:
             merged[site] = {**under, **merged.get(site, {})}
     return {**preset.settings, **settings}, merged

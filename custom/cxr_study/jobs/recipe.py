@@ -14,15 +14,15 @@ from nvflare.recipe.spec import ExecEnv, Recipe
 
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.fed_job import Configuration, StudyJob, read
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs.settings import JobError, Settings
 from surgical_aggregation.site.contract.site import Site
 
 
 class SurgicalAggregationRecipe(Recipe):
     """A method of the papers as a FLARE job: exactly that of its folder in jobs/.
 
-    Server and sites get different apps; a site with knobs of its own gets an app of its own. Data
-    and initial body are of the place, not of the job: see `site_files` and `initial_body`.
+    Server and sites get different apps; a site with settings of its own gets an app of its own.
+    Data and initial body are of the place, not of the job: see `site_files` and `initial_body`.
 
     Args:
         sites: Names of the sites. Default: those of the embedded phantom study.
@@ -30,20 +30,22 @@ class SurgicalAggregationRecipe(Recipe):
         method: "surgical" (default), "personalised", "vanilla" or "partial_loss"; see
             `job_templates`.
         strategy: "fedavg", "fedbn" or "fedbn+"; default None: the method's own.
-        preset: See `presets`. Default None: the knobs of the folder, for the phantom on CPUs.
+        preset: See `presets`. Default None: the settings of the folder, for the phantom on CPUs.
         num_rounds: Rounds of this job. Default None: the preset's, else the folder's.
         min_clients: Results that a round needs. Default None: the folder's, 2.
         site_files: Folder of <site>.yaml at every site. Default None: the variable CXR_SITES there,
             else the embedded phantom study.
         initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there,
             else the embedded study's.
+        code: "marked" (default) for places that have no allow-list of their own, such as SimEnv's
+            and PocEnv's; "installed" for those whose kits allow the packages; see `code_shipping`.
         site: Component that brings classes, network and data in place of the chest X-ray site's,
-            whose knobs are then of no use. Default None: that one.
-        per_site_config: Site -> knob -> value; the same as `set_per_site_config` right afterwards.
-        knobs: Any other knob of the folder, such as learning_rate=1e-4; see jobs/README.md.
+            whose settings are then of no use. Default None: that one.
+        per_site_config: Site -> setting -> value; as `set_per_site_config` right afterwards.
+        knobs: Any other setting of the folder, such as learning_rate=1e-4; see jobs/README.md.
 
     Raises:
-        JobError: No such method, preset, knob or site, or a value of the wrong kind.
+        JobError: No such method, preset, setting or site, or a value of the wrong type.
         StrategyError: No such strategy.
 
     Example:
@@ -63,6 +65,7 @@ class SurgicalAggregationRecipe(Recipe):
         min_clients: int | None = None,
         site_files: str | None = None,
         initial_body: str | None = None,
+        code: str = "marked",
         site: Site | None = None,
         per_site_config: dict[str, dict] | None = None,
         **knobs: str | int | float | bool,
@@ -82,6 +85,7 @@ class SurgicalAggregationRecipe(Recipe):
         self.method = method
         self.strategy = strategy
         self.preset = preset
+        self.code = code
         self.site = site
         self.settings = {**{k: v for k, v in named.items() if v is not None}, **knobs}
         self._configuration = self._render({})
@@ -118,5 +122,6 @@ class SurgicalAggregationRecipe(Recipe):
                 preset=self.preset,
                 settings=self.settings,
                 per_site=per_site,
+                code=self.code,
             )
             return read(Path(folder) / "job")

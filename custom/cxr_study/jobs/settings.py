@@ -1,22 +1,35 @@
-"""Knobs as they are written on a command line."""
+"""Settings as they are given: on a command line, for all sites or one, for a job that has them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.common.spelling import nearest
+
+ALIKE = ("backbone", "image_size", "hidden", "union", "strategy")
+"""Settings of a site that must be the same at all of them."""
+
+Settings = Mapping[str, object]
+"""Setting -> value."""
+
+_SITE = re.compile(r"\w[\w.@-]*")
+
+
+class JobError(ValueError):
+    """A job folder, a setting or a site name is not usable."""
 
 
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Read KNOB=VALUE for all sites, SITE:KNOB=VALUE for one of them.
+    """Read NAME=VALUE for all sites, SITE:NAME=VALUE for one of them.
 
     Args:
-        items: As given; of two for the same knob the later one counts. A value is JSON where it can
-            be read as such, else a text.
+        items: As given; of two for the same setting the later one counts. A value is JSON where it
+            can be read as such, else a text.
 
     Returns:
-        Knob -> value, and site -> knob -> value.
+        Setting -> value, and site -> setting -> value.
 
     Raises:
         JobError: An item lacks its "=" or a name.
@@ -28,13 +41,13 @@ def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, 
     settings: dict[str, object] = {}
     per_site: dict[str, dict[str, object]] = {}
     for item in items:
-        name, separator, text = item.partition("=")
-        site, colon, knob = name.rpartition(":")
-        if not separator or not knob or (colon and not site):
+        key, separator, text = item.partition("=")
+        site, colon, name = key.rpartition(":")
+        if not separator or not name or (colon and not site):
             raise JobError(
-                f"--set needs KNOB=VALUE, e.g. num_rounds=20, or SITE:KNOB=VALUE; got {item!r}."
+                f"--set needs NAME=VALUE, e.g. num_rounds=20, or SITE:NAME=VALUE; got {item!r}."
             )
-        (per_site.setdefault(site, {}) if colon else settings)[knob] = _value(text)
+        (per_site.setdefault(site, {}) if colon else settings)[name] = _value(text)
     return settings, per_site
 
 
@@ -43,3 +56,52 @@ def _value(text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def check_sites(sites: Sequence[str]) -> None:
+    """Refuse what FLARE could not call a site, or two of them alike.
+
+    Raises:
+        JobError: There is no name, a strange one, or one twice.
+    """
+    strange = [site for site in sites if not _SITE.fullmatch(site)]
+    if not sites or strange or len(set(sites)) < len(sites):
+        raise JobError(
+            "sites need names of letters, digits and -._@, each another; got "
+            f"{', '.join(map(repr, sites)) or 'none'}."
+        )
+
+
+def check_known(settings: Settings, known: Settings, whose: str) -> None:
+    """Refuse settings that a job or a site (`whose`, for the message) does not have.
+
+    Raises:
+        JobError: One is not known; names the nearest.
+    """
+    for name in settings:
+        if name not in known:
+            raise JobError(f"{whose} has no setting {name!r}; {nearest(name, tuple(known))}.")
+
+
+def check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
+    """Refuse settings that a site cannot have for itself.
+
+    Args:
+        site: Its name.
+        values: Setting -> value, at that site alone.
+        sites: Names of all sites that take part.
+
+    Raises:
+        JobError: The site takes no part, or a setting must be the same at every site.
+    """
+    if site not in sites:
+        raise JobError(
+            f"settings are given for site {site!r}, which takes no part; "
+            f"{nearest(site, tuple(sites))}."
+        )
+    for name in ALIKE:
+        if name in values:
+            raise JobError(
+                f"setting {name!r} must be the same at every site; it is given for site {site!r}. "
+                f"Set it for all of them: {name}={values[name]}"
+            )

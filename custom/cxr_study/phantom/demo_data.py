@@ -130,7 +130,8 @@ def _run(command: list[str]) -> None:
     if process.returncode:
         raise EmbeddedStudyError(
             f"pre-training the initial body failed (exit code {process.returncode}); give one made "
-            f"by `surgagg init` instead, or mend what it says at its end:\n{''.join(said).rstrip()}"
+            f"by `surgagg model init` instead, or mend what it says at its end:\n"
+            f"{''.join(said).rstrip()}"
         )
 
 

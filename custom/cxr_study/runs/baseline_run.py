@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.job_settings import JobError, Settings
+from cxr_study.jobs.settings import JobError, Settings, check_known
 from surgical_aggregation.site.training.training_options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ KNOBS = (
     "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip", "class_weighting",
     "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience",
 )  # fmt: skip
-"""Knobs of a job that mean something without a federation."""
+"""Settings of a job that mean something without a federation."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class SoloRun:
     Attributes:
         method: One of `METHODS`.
         sites: Names of the sites whose data are used; one with "individual".
-        knobs: Knob -> value; see `knobs`.
-        out: Folder for what `solo_training.train_alone` writes.
+        knobs: Setting -> value; see `knobs`.
+        out: Folder for what `baseline.train_alone` writes.
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
         initial_body: Checkpoint to start from; None: the embedded study's.
     """
@@ -53,14 +53,14 @@ class SoloRun:
 
 
 def knobs(method: str, settings: Settings) -> dict[str, Any]:
-    """Knobs of a method: those of the federated job, with some set otherwise.
+    """Settings of a method: those of the federated job, with some changed.
 
     Args:
         method: One of `METHODS`.
-        settings: Knob -> value.
+        settings: Setting -> value.
 
     Raises:
-        JobError: There is no such method or knob, a value is of another kind than the job's own,
+        JobError: There is no such method or setting, a value is of another type or out of range,
             or the strategy needs a federation.
     """
     if method not in METHODS:
@@ -69,31 +69,26 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
             f"{nearest(method, tuple(METHODS))}."
         )
     with TemporaryDirectory() as folder:
-        template, job = Path(folder) / METHODS[method], Path(folder) / "job"
-        job_templates.write(METHODS[method], template)
-        own: dict[str, Any] = {
-            name: value for name, value in job_folder.knobs(template).items() if name in KNOBS
-        }
-        for name in settings:
-            if name not in own:
-                raise JobError(
-                    f"{method} training has no knob {name!r}; {nearest(name, tuple(own))}."
-                )
-        job_folder.copy(template, job, sites=["site"], settings=settings)  # refuses other kinds
+        job = Path(folder) / METHODS[method]
+        job_templates.write(METHODS[method], job)
+        own = {name: value for name, value in job_folder.knobs(job).items() if name in KNOBS}
+    check_known(settings, own, f"{method} training")
     if settings.get("strategy") == "fedbn":
         raise JobError(
             "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
             "only in what a site does not send. Use fedavg."
         )
-    kinds = {name: type(value) for name, value in own.items()}
-    return own | {name: kinds[name](value) for name, value in settings.items()}
+    from cxr_study.jobs.job_settings import checked
+
+    typed = checked({**own, **settings})
+    return {name: getattr(typed, name) for name in own}
 
 
 def train(
     run: SoloRun,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
-    """Train, in this process; see `solo_training.train_alone`.
+    """Train, in this process; see `baseline.train_alone`.
 
     Sets TensorFlow up, so it must come before the process's first TensorFlow operation, or after
     another run with as many threads.
@@ -103,7 +98,7 @@ def train(
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        ValueError: A site, its data, the initial checkpoint or a knob is unusable.
+        ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
     from cxr_study.phantom.demo_data import (
         embedded_initial_body,  # those who only check need no FLARE

@@ -1,4 +1,4 @@
-"""Where a finished run has left what a report is made of."""
+"""A run's folder: where things are in it, and what a report is made of; needs no FLARE."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs.run_check import RunFolderError
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 
 RUN_FILE = "run.json"
 """In a run's folder: what one needs to know later beside the job."""
@@ -22,6 +20,24 @@ SERVER = "workspace"
 
 SITES = "sites"
 """In the folder of a run in a POC: every site's own files, which it would not send."""
+
+
+class JobFailedError(RuntimeError):
+    """A job did not end well; the message holds the reason and what to do or read."""
+
+
+class RunFolderError(ValueError):
+    """A run's folder is in the way, or does not hold what is needed."""
+
+
+def server_folder(workspace: Path) -> Path:
+    """Folder of the server's results in a simulator workspace."""
+    return workspace / "server" / "simulate_job"
+
+
+def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
+    """Folder of the models of the server, or of a site's files, in a simulator workspace."""
+    return workspace / party / "checkpoints" / "simulate_job"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.job_settings import Settings
 from cxr_study.jobs.methods import Row
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.jobs.settings import Settings
+from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE
 from surgical_aggregation.site.site_state import BEST_FILE as SITE_BEST_FILE
@@ -34,11 +34,11 @@ def configure(
         folder: New folder.
         sites: Names of the sites.
         union: Classes of all of them.
-        settings: Knob -> value; they win, the row's strategy apart.
+        settings: Setting -> value; they win, the row's strategy apart.
         preset: See `presets`. Default: none.
 
     Raises:
-        JobError: A knob that the job does not have, or a value of another kind.
+        JobError: A setting that the job does not have, or a value of another type.
         ValueError: A value is unknown or out of range.
     """
     method = job_templates.METHODS[row.method]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_study.runs import flare_log
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 
 Logs = Sequence[Path]
 
@@ -22,7 +22,8 @@ _CURES: Mapping[str, str] = MappingProxyType(
         "on with the run",
         r"No module named|Can't load class": "Install it there, or correct its name in the job",
         r"has parameters error": "Correct its arguments in the job",
-        r"not in allow_list": "Allow it there with `surgagg kit`, or correct its name in the job",
+        r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
+        "the job",
         r"not permitted to teach": "Permit it in the server's table, or take it out of the site's "
         "classes",
         r"MemoryError|out of memory|\bOOM\b": "Lower batch_size, or give that process more memory",

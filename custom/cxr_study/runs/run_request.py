@@ -1,4 +1,4 @@
-"""A run of a job in FLARE's simulator as it is asked for; see `simulated_run`."""
+"""A run of a job in FLARE's simulator as it is asked for, and whether it can be made."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from cxr_study.jobs.job_settings import Settings
-from cxr_study.runs.simulator_folders import checkpoint_folder
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.settings import JobError, Settings
+from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class StudyRun:
         sites: Names of the sites.
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
         initial_body: Checkpoint to start from; None: the embedded study's.
-        settings: Knob -> value, beside the job's own.
-        per_site: Site -> knob -> value, at that site alone.
+        settings: Setting -> value, beside the job's own.
+        per_site: Site -> setting -> value, at that site alone.
         earlier: The run that this one continues, from its model instead of `initial_body`; None: a
             fresh run.
     """
@@ -83,3 +84,65 @@ class StudyRun:
         """The earlier run's workspace of the same name."""
         folder = self.folder if self.earlier is None else self.earlier.folder
         return folder / workspace.relative_to(self.folder)
+
+
+def check(study: StudyRun, *, own: bool) -> None:
+    """Refuse what `simulated_run.run` could not run. Quick: looks into no table and no image.
+
+    Args:
+        study: What is to be run.
+        own: Whether each site is to be run alone as well.
+
+    Raises:
+        RunFolderError: The run's folder has a space in its path, or the run to continue has no
+            model to start from.
+        JobError: The job folder, a setting or a site's name is unusable, or sites are too few.
+        SiteFileError: A site file is unusable.
+        ValueError: A setting's value is; see `job_settings.checked`.
+    """
+    job_folder.check(study.job, sites=study.sites, settings=study.settings, per_site=study.per_site)
+    if " " in str(study.folder.absolute()):
+        raise RunFolderError(
+            f"FLARE's simulator needs a folder without spaces in its path; got "
+            f"{str(study.folder.absolute())!r}. Give another --out."
+        )
+    if "num_rounds" not in job_folder.knobs(study.job):
+        raise JobError(
+            f"job {study.job.name!r} trains nothing, so there is nothing to report; run its folder "
+            f"with nvflare simulator <folder> -w <workspace> -c {','.join(study.sites)} "
+            f"-t {len(study.sites)}"
+        )
+    if job_folder.encrypted(study.job):
+        raise JobError(
+            f"the models of job {study.job.name!r} are encrypted, so nobody here could evaluate "
+            "them; submit it to servers and sites that were provisioned for homomorphic "
+            "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
+        )
+    _check_start(study, own)
+    check_site_files(study.site_files, study.sites)
+
+
+def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
+    """Read every site's <site>.yaml; None: the embedded phantom study's, which are as they must be.
+
+    Raises:
+        SiteFileError: One is unusable.
+    """
+    if folder is not None:
+        from cxr_study.data.sites.site_file import read_site_file
+
+        for site in sites:
+            read_site_file(folder / f"{site}.yaml")
+
+
+def _check_start(study: StudyRun, own: bool) -> None:
+    workspaces = [study.workspace]
+    if own:
+        workspaces += [study.own_workspace(site) for site in study.sites]
+    for workspace in workspaces:
+        start = study.start(workspace)
+        if study.earlier is not None and start is not None and not start.is_file():
+            raise RunFolderError(
+                f"the run to continue needs {start}, which is not there: it ended before its first "
+                "round, or that site was not in it. Run it anew, or without --own."
+            )

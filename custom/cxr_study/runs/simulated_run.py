@@ -13,11 +13,10 @@ from rich.progress import Progress
 from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
-from cxr_study.runs.finished_run import write_facts
-from cxr_study.runs.run_check import RunFolderError, check
-from cxr_study.runs.run_request import StudyRun
+from cxr_study.runs.finished_run import RunFolderError, write_facts
+from cxr_study.runs.run_request import StudyRun, check
 from cxr_study.runs.simulation import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
 
@@ -30,7 +29,7 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     Raises:
         RunFolderError: The run's folder exists.
         SimulationError: A job failed.
-        ValueError: See `study_check.check`; or what a site file names is unusable.
+        ValueError: See `run_request.check`; or what a site file names is unusable.
     """
     if study.folder.exists():
         raise RunFolderError(
@@ -38,8 +37,8 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
         )
     check(study, own=own)
     if study.site_files is not None:
-        size = {**job_folder.knobs(study.job), **study.settings}["image_size"]
-        prepare(study.site_files, study.sites, int(str(size)))
+        size = job_folder.typed(study.job, study.settings).image_size
+        prepare(study.site_files, study.sites, size)
     job = study.folder / "job"
     job_folder.copy(
         study.job, job, sites=study.sites, settings=study.settings, per_site=study.per_site
@@ -99,7 +98,8 @@ def _simulate(
     progress: Progress,
     stop: Event,
 ) -> None:
-    total = int(str(job_folder.knobs(job)["num_rounds"]))
+    code_shipping.mark(job)
+    total = job_folder.typed(job).num_rounds
     shown = RoundProgress(progress, title, total)
 
     def watch(events: list[dict]) -> None:

@@ -16,9 +16,8 @@ import psutil
 
 from cxr_study.jobs import job_folder
 from cxr_study.runs import flare_log, run_faults
-from cxr_study.runs.job_failure import JobFailedError
-from cxr_study.runs.run_events import read_events
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
+from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
+from cxr_study.runs.results import read_events
 from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
@@ -115,7 +114,7 @@ def _done(events: list[dict], job: Path) -> bool:
     rounds = [event["round"] for event in events if event["event"] == "round"]
     if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
         return True
-    return len(rounds) >= int(str(job_folder.knobs(job)["num_rounds"]))
+    return len(rounds) >= job_folder.typed(job).num_rounds
 
 
 def _put(states: Mapping[str, Path], workspace: Path) -> None:

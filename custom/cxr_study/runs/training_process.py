@@ -1,4 +1,4 @@
-"""A process that makes one training for the process that started it, see `side_by_side`.
+"""A process that makes one training for the process that started it, see `run_queue`.
 
 Its standard output says how far it is (`ROUND`) and why it failed (`FAILED`). It ends when its
 standard input does: with whoever started it.

@@ -12,8 +12,8 @@ class ChestXrayInitialBody(InitialBody):
     Runs on the server, which needs no TensorFlow: pre-training is a process of its own.
 
     Args:
-        file: Checkpoint to start from, made by `surgagg init` or by an earlier run. Default None:
-            the embedded study's.
+        file: Checkpoint to start from, made by `surgagg model init` or by an earlier run. Default
+            None: the embedded study's.
     """
 
     def path(self) -> Path:

@@ -105,11 +105,11 @@ class TestSplit:
         assert "above 0, at most 1" in result.output
 
 
-class TestSites:
+class TestPartition:
     def test_drawn_class_sets_share_what_is_asked_for(self, phantom, tmp_path):
         out = tmp_path / "cut"
         result = surgagg(
-            "data", "sites", phantom / "sites/nih.yaml", "--out", out, "--number", 3,
+            "data", "partition", phantom / "sites/nih.yaml", "--out", out, "--number", 3,
             "--sets", "drawn", "--shared", 2,
         )  # fmt: skip
         assert result.exit_code == 0, result.output
@@ -120,13 +120,33 @@ class TestSites:
 
     def test_published_class_sets_are_the_default(self, phantom, tmp_path):
         result = surgagg(
-            "data", "sites", phantom / "sites/nih.yaml", "--out", tmp_path / "cut", "--share", "1/2"
+            "data",
+            "partition",
+            phantom / "sites/nih.yaml",
+            "--out",
+            tmp_path / "cut",
+            "--share",
+            "1/2",
         )
         assert result.exit_code == 0, result.output
         assert "Nodule" in result.output and "nih-2" in result.output
 
+    def test_of_a_download_the_images_at_hand_are_cut(self, phantom, tmp_path):
+        images = sorted((phantom / "nih/images").iterdir())
+        for image in images[150:]:
+            image.unlink()
+        out = tmp_path / "cut"
+        refused = surgagg("data", "partition", phantom / "nih", "--out", out, "--number", 11)
+        assert "11" in str(refused.exception) and not out.exists()
+        result = surgagg("data", "partition", phantom / "nih", "--out", out)
+        assert result.exit_code == 0, result.output
+        files = sorted(out.glob("*.yaml"))
+        assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
+        assert surgagg("data", "prepare", *files, "--size", 8).exit_code == 0
+        assert len(read_split(out / "split.csv").assignment) > 0
+
     def test_a_folder_that_exists_is_refused(self, phantom):
-        result = surgagg("data", "sites", phantom / "sites/nih.yaml", "--out", phantom)
+        result = surgagg("data", "partition", phantom / "sites/nih.yaml", "--out", phantom)
         assert result.exit_code == 2
 
 
@@ -155,13 +175,13 @@ class TestPrepare:
 
 class TestClasses:
     def test_the_union_and_its_holders_are_shown(self, phantom):
-        result = surgagg("classes", *sorted((phantom / "sites").glob("*.yaml")))
+        result = surgagg("data", "classes", *sorted((phantom / "sites").glob("*.yaml")))
         assert result.exit_code == 0, result.output
         assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in result.output
 
     def test_one_site_twice_is_refused(self, phantom):
         site_file = phantom / "sites/nih.yaml"
-        assert surgagg("classes", site_file, site_file).exit_code == 2
+        assert surgagg("data", "classes", site_file, site_file).exit_code == 2
 
     def test_an_undecided_look_alike_is_exit_code_1_until_it_is_decided(self, phantom):
         (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
@@ -174,13 +194,13 @@ class TestClasses:
         }
         own.write_text(yaml.safe_dump(keys))
         files = sorted((phantom / "sites").glob("*.yaml"))
-        result = surgagg("classes", *files)
+        result = surgagg("data", "classes", *files)
         assert result.exit_code == 1
         assert "merges: {Pleural Effusion: [Effusion]}" in result.output
         change(own, merges={"Pleural Effusion": ["Effusion"]})
-        assert surgagg("classes", *files).exit_code == 0
+        assert surgagg("data", "classes", *files).exit_code == 0
         change(own, merges={}, distinct=["Effusion"])
-        assert surgagg("classes", *files).exit_code == 0
+        assert surgagg("data", "classes", *files).exit_code == 0
 
 
 class TestAudit:

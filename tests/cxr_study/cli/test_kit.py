@@ -60,7 +60,7 @@ def test_a_sites_options_are_its_policy_and_the_files_are_listed(kit):
 
 
 def test_without_options_all_is_shared_and_no_counts_are(kit):
-    surgagg("site", kit)
+    assert "no --site-files: CXR_SITES must say" in surgagg("site", kit)
     assert properties(kit) == {"min_images": 0, "min_positives": 0, "report_counts": False}
 
 

@@ -1,14 +1,15 @@
 """How a job's code gets to the places that run it."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from cxr_study.jobs import fed_job, job_templates
+from cxr_study.jobs import code_shipping, fed_job, job_templates
 from cxr_study.jobs.code_shipping import MARKER, PACKAGES, WAYS
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.settings import JobError
 
 ROOT = Path(__file__).parents[3]
 SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}
@@ -49,6 +50,24 @@ class TestFiles:
         }
         assert files.keys() == ours.keys()
         assert all(files[name].read_bytes() == ours[name].read_bytes() for name in ours)
+
+
+def test_a_marked_job_is_one_of_installed_code_once_the_marker_is_out(written, tmp_path):
+    for way in WAYS:
+        shutil.copytree(written / way, tmp_path / way)
+        code_shipping.unmark(tmp_path / way)
+    files = {
+        way: {p.relative_to(tmp_path / way) for p in (tmp_path / way).rglob("*")} for way in WAYS
+    }
+    assert files["marked"] == files["installed"]
+    assert len(files["carried"]) == len([*(written / "carried").rglob("*")])
+    code_shipping.mark(tmp_path / "installed")
+    for way in ("installed", "carried"):
+        code_shipping.mark(tmp_path / way)
+    marked = sorted(p.relative_to(written / "marked") for p in (written / "marked").rglob("*"))
+    made = tmp_path / "installed"
+    assert sorted(p.relative_to(made) for p in made.rglob("*")) == marked
+    assert len(files["carried"]) == len([*(tmp_path / "carried").rglob("*")])
 
 
 def test_carried_code_runs_where_the_packages_are_not_installed(written):

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from pyhocon import ConfigFactory
 
-from cxr_study.jobs.hocon import read_knobs, set_knobs
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs import hocon
+from cxr_study.jobs.settings import JobError
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -23,20 +23,20 @@ components = [
 """
 
 
-def test_knobs_are_the_primitive_settings_at_the_top_with_their_types():
-    knobs = read_knobs(TEXT)
-    assert knobs == {"rounds": 12, "rate": 1e-3, "name": 'a # "b"', "mixed": False}
-    assert type(knobs["rounds"]) is int and type(knobs["mixed"]) is bool
+def test_settings_are_the_primitive_values_at_the_top_with_their_types():
+    found = hocon.read(TEXT)
+    assert found == {"rounds": 12, "rate": 1e-3, "name": 'a # "b"', "mixed": False}
+    assert type(found["rounds"]) is int and type(found["mixed"]) is bool
 
 
 def test_what_is_set_is_replaced_and_every_other_character_kept():
-    changed = set_knobs(TEXT, {"rounds": 3, "name": "c", "elsewhere": 1})
+    changed = hocon.changed(TEXT, {"rounds": 3, "name": "c", "elsewhere": 1})
     assert changed == TEXT.replace("= 12 ", "= 3 ").replace(r'"a # \"b\""', '"c"')
 
 
 @pytest.mark.parametrize("value", ["/my data/of # 1", "C:\\runs", r"\d+/$", 'say "so"', "é"])
 def test_a_text_is_read_back_as_it_was_set(value):
-    assert read_knobs(set_knobs(TEXT, {"name": value}))["name"] == value
+    assert hocon.read(hocon.changed(TEXT, {"name": value}))["name"] == value
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,16 @@ def test_a_text_is_read_back_as_it_was_set(value):
 )
 def test_values_are_those_that_flares_parser_reads(config):
     text = config.read_text()
-    knobs, parsed = read_knobs(text), ConfigFactory.parse_string(text)
-    assert knobs == {name: parsed[name] for name in knobs}
-    assert [type(value) for value in knobs.values()] == [type(parsed[name]) for name in knobs]
+    found, parsed = hocon.read(text), ConfigFactory.parse_string(text)
+    assert found == {name: parsed[name] for name in found}
+    assert [type(value) for value in found.values()] == [type(parsed[name]) for name in found]
 
 
 @pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
 def test_a_value_that_is_none_is_refused_by_its_knob_and_line(value):
     with pytest.raises(JobError) as error:
-        read_knobs(TEXT.replace("1e-3", value))
+        hocon.read(TEXT.replace("1e-3", value))
     assert str(error.value) == (
-        f"line 4: knob 'rate' needs a number, true, false, or a text in double quotes; got {value}."
+        "line 4: setting 'rate' needs a number, true, false, or a text in double quotes; got "
+        f"{value}."
     )

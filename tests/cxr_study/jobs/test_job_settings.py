@@ -1,65 +1,102 @@
+"""What a job's settings may be; every other test of a value goes through this."""
+
 import re
+from pathlib import Path
 
 import pytest
 
-from cxr_study.jobs.job_settings import JobError, check_kinds, check_names, check_number, check_own
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.job_settings import checked, lines
+from cxr_study.jobs.settings import JobError
 
-KNOWN = {"rounds": 12, "rate": 1e-3, "mixed": False, "strategy": "fedbn"}
-
-
-@pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
-def test_sites_need_names_of_their_own(sites):
-    with pytest.raises(JobError, match="sites need names"):
-        check_names(sites)
+JOBS = Path(__file__).parents[3] / "jobs"
 
 
-def test_letters_of_any_language_make_a_name():
-    check_names(["nih", "Charité-2", "a.b@c"])
+@pytest.mark.parametrize("job", sorted(path.parent.name for path in JOBS.glob("*/meta.json")))
+def test_the_jobs_own_values_can_be_used(job):
+    typed = job_folder.typed(JOBS / job)
+    own = job_folder.knobs(JOBS / job)
+    assert {name: getattr(typed, name) for name in own} == own
+    assert typed.model_fields_set == own.keys()
 
 
-def test_as_many_sites_as_are_waited_for_are_enough():
-    check_number(["a", "b"], 2)
-    message = "needs the results of 3 sites; got a, b. Add sites, or set min_clients=2."
-    with pytest.raises(JobError, match=re.escape(message)):
-        check_number(["a", "b"], 3)
+@pytest.mark.parametrize(
+    ("name", "value", "need"),
+    [
+        ("num_rounds", "three", "a whole number, 0 or more; got 'three'"),
+        ("num_rounds", 2.5, "a whole number"),
+        ("num_rounds", True, "a whole number"),
+        ("patience", -1, "a whole number, 0 or more; got -1"),
+        ("min_clients", 0, "a whole number, 1 or more"),
+        ("site_silence", 0, "a whole number, 1 or more"),
+        ("image_size", 7, "a whole number, 8 or more"),
+        ("batch_size", 0, "a whole number, 1 or more"),
+        ("learning_rate", "fast", "a number; got 'fast'"),
+        ("learning_rate", float("nan"), "a number; got nan"),
+        ("server_momentum", float("inf"), "a number; got inf"),
+        ("mixed_precision", 1, "true or false; got 1"),
+        ("strategy", 121, "a text; got 121"),
+    ],
+)
+def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
+    with pytest.raises(JobError, match=re.escape(f"setting '{name}' needs {need}")):
+        job_folder.typed(JOBS / "surgical", {name: value})
 
 
-class TestKinds:
-    def test_a_value_of_the_knobs_own_kind_passes(self):
-        check_kinds({"rounds": 3, "rate": 0.5, "mixed": True, "strategy": "x"}, KNOWN, "job 'j'")
-
-    def test_a_whole_number_is_a_number(self):
-        check_kinds({"rate": 1}, KNOWN, "job 'j'")
-
-    def test_an_unknown_knob_is_refused_with_the_nearest(self):
-        with pytest.raises(JobError, match="job 'j' has no knob 'round'; nearest known: rounds"):
-            check_kinds({"round": 3}, KNOWN, "job 'j'")
-
-    @pytest.mark.parametrize(
-        ("name", "value", "kind"),
-        [
-            ("rounds", "three", "a whole number, as the job's own 12 is; got 'three'"),
-            ("rounds", 2.5, "a whole number"),
-            ("rounds", True, "a whole number"),
-            ("rate", "fast", "a number"),
-            ("mixed", 1, "true or false"),
-            ("strategy", 121, "a text"),
-        ],
-    )
-    def test_a_value_of_another_kind_is_refused(self, name, value, kind):
-        with pytest.raises(JobError, match=f"knob '{name}' needs {kind}"):
-            check_kinds({name: value}, KNOWN, "job 'j'")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_rounds", 0),
+        ("epochs", 0),
+        ("learning_rate", -1.0),
+        ("focal_gamma", -1.0),
+        ("backbone", "foo"),
+        ("strategy", "fedfoo"),
+        ("augmentation", "foo"),
+        ("class_weighting", "foo"),
+        ("send", "foo"),
+        ("tracking", "foo"),
+        ("body_weighting", "positives"),
+        ("server_optimizer", "foo"),
+        ("server_learning_rate", -1.0),
+    ],
+)
+def test_what_no_run_could_use_is_refused_by_name(name, value):
+    with pytest.raises(ValueError, match=rf"{name.removeprefix('server_')}.*{value}"):
+        job_folder.typed(JOBS / "surgical", {name: value})
 
 
-class TestOwn:
-    def test_a_site_that_takes_part_may_differ_in_how_it_trains(self):
-        check_own("a", {"rate": 0.5}, ["a", "b"])
+@pytest.mark.parametrize(
+    ("job", "values", "more", "message"),
+    [
+        ("surgical", {"num_rounds": 0}, {"continues": "0043d777"}, "Set continues="),
+        (
+            "surgical",
+            {"head_weighting": "positives"},
+            {"report_counts": True},
+            "set report_counts=true",
+        ),
+        ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
+        ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
+        ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(job, values, more, message):
+    with pytest.raises(ValueError, match=message):
+        job_folder.typed(JOBS / job, values)
+    if more:
+        job_folder.typed(JOBS / job, {**values, **more})
 
-    def test_another_one_is_refused(self):
-        with pytest.raises(JobError, match="for site 'x', which takes no part; known: a, b"):
-            check_own("x", {"rate": 0.5}, ["a", "b"])
 
-    def test_what_must_be_the_same_at_all_is_refused(self):
-        message = "'strategy' must be the same .* for site 'a'. Set it for .*: strategy=fedbn"
-        with pytest.raises(JobError, match=message):
-            check_own("a", {"strategy": "fedbn"}, ["a", "b"])
+def test_a_whole_number_is_a_number_and_a_jobs_own_settings_are_kept():
+    typed = checked({"learning_rate": 1, "mine": [1]})
+    assert typed.learning_rate == 1.0 and typed.mine == [1]
+
+
+def test_lines_set_the_defaults_with_their_comments():
+    assert lines("epochs", "seed", "strategy", strategy="fedavg").splitlines() == [
+        "epochs = 1                                 # per round",
+        "seed = 0",
+        'strategy = "fedavg"                        # fedavg | fedbn | fedbn+; the same at server '
+        "and sites",
+    ]

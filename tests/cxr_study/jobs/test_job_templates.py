@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import job_folder, job_templates
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.job_templates import JOBS, METHODS
+from cxr_study.jobs.settings import JobError
 from surgical_aggregation.aggregation.strategy import STRATEGIES, StrategyError
 
 FOLDERS = Path(__file__).parents[3] / "jobs"
@@ -55,7 +55,7 @@ class TestWrite:
 
 
 class TestConfigure:
-    def test_sites_and_knobs_are_set_over_the_preset(self, configure):
+    def test_sites_and_settings_are_set_over_the_preset(self, configure):
         job = configure(
             preset="paper",
             settings={"num_rounds": 3},
@@ -84,23 +84,42 @@ class TestConfigure:
             configure(**how)
         assert not (tmp_path / "job").exists()
 
-    def test_an_evaluation_has_knobs_of_its_own(self, configure):
+    def test_an_evaluation_has_settings_of_its_own(self, configure):
         job = configure("evaluation", sites=("a",), settings={"model_of": "earlier"})
         assert job_folder.knobs(job)["model_of"] == "earlier"
         assert json.loads((job / "meta.json").read_text())["name"] == "evaluation"
 
     def test_an_evaluation_has_no_strategy(self, configure):
-        with pytest.raises(JobError, match="job 'evaluation' has no knob 'strategy'"):
+        with pytest.raises(JobError, match="job 'evaluation' has no setting 'strategy'"):
             configure("evaluation", strategy="fedbn")
 
-    def test_a_knob_of_another_method_is_refused_by_the_methods_name(self, configure):
-        with pytest.raises(JobError, match="job 'surgical' has no knob 'union'"):
+    def test_a_setting_of_another_method_is_refused_by_the_methods_name(self, configure):
+        with pytest.raises(JobError, match="job 'surgical' has no setting 'union'"):
             configure(settings={"union": "Edema"})
-
-    def test_too_few_sites_are_refused(self, configure):
-        with pytest.raises(JobError, match=r"results of 2 sites; got a\. Add sites, or set min_cl"):
-            configure(sites=("a",))
-        assert job_folder.sites(configure(sites=("a",), settings={"min_clients": 1})) == ("a",)
 
     def test_its_meta_names_the_method(self, configure):
         assert json.loads((configure("vanilla") / "meta.json").read_text())["name"] == "vanilla"
+
+
+class TestOpened:
+    def test_a_name_is_a_job_of_the_package_for_as_long_as_it_is_open(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with job_templates.opened(Path("surgical")) as job:
+            assert job.name == "surgical" and not list(job.glob("*/custom"))
+            assert job_folder.knobs(job) == job_folder.knobs(FOLDERS / "surgical")
+        assert not job.exists()
+
+    def test_a_folder_is_that_folder(self, monkeypatch):
+        monkeypatch.chdir(FOLDERS)
+        with job_templates.opened(Path("surgical")) as job:
+            assert job == Path("surgical")
+        assert job.is_dir()
+
+    @pytest.mark.parametrize("job", ["jobs/none", "[red]surgicl", "."])
+    def test_anything_else_is_refused_with_the_nearest(self, tmp_path, monkeypatch, job):
+        monkeypatch.chdir(tmp_path)
+        with (
+            pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"),
+            job_templates.opened(Path(job)),
+        ):
+            pass

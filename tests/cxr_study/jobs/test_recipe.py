@@ -1,4 +1,4 @@
-"""The recipe as FLARE's users meet it; it runs in tests/simulator and tests/poc."""
+"""The recipe's job is the folder's, as FLARE loads both; simulator/ and poc/ run it."""
 
 import json
 from pathlib import Path
@@ -6,162 +6,206 @@ from pathlib import Path
 import pytest
 from nvflare.apis.job_def import JobMetaKey
 from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
+from nvflare.fuel.utils.config_factory import ConfigFactory
+from nvflare.fuel.utils.dict_utils import extract_first_level_primitive
+from nvflare.fuel.utils.json_scanner import JsonScanner
+from nvflare.fuel.utils.wfconf import resolve_var_refs
 from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config, set_recipe_meta
 
 from cxr_study.jobs import job_folder
-from cxr_study.jobs.fed_job import StudyJob, read
-from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.jobs.recipe import SurgicalAggregationRecipe
-from surgical_aggregation.aggregation.strategy import StrategyError
+from cxr_study.jobs.settings import JobError
 from tiny_site import TinySite
 
-ROOT = Path(__file__).parents[3]
-HALVES = ("server", "client")
+JOBS = Path(__file__).parents[3] / "jobs"
+ENVIRONMENT = {"CXR_SITES": "/data/sites", "CXR_INITIAL_BODY": "/data/initial.npz"}
+CLIENT = "config/config_fed_client.json"
+RATES = {"chexpert": {"learning_rate": 1e-5}}
 
 
-def content(folder):
-    """Every file of an exported job, tasks of filters in a fixed order."""
-    return {
-        path.relative_to(folder).as_posix(): _sorted(path.read_text())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
-def _sorted(text):
-    if not text.startswith("{"):
-        return text
-    parsed = json.loads(text)
-    for entry in parsed.get("task_data_filters", []) + parsed.get("task_result_filters", []):
-        entry["tasks"].sort()
-    return parsed
+@pytest.fixture(autouse=True)
+def environment(monkeypatch):
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
 def export(tmp_path):
-    """Export a recipe; what is in the exported job."""
+    """Export a recipe; the exported job."""
 
     def make(recipe):
         recipe.export(str(tmp_path / "exported"))
-        return content(tmp_path / "exported" / recipe.name)
+        return tmp_path / "exported" / recipe.name
 
     return make
 
 
 @pytest.fixture
-def of_folder(tmp_path):
-    """What FLARE's export makes of a job folder with some knobs set."""
+def folder(tmp_path):
+    """A copy of the surgical job's folder."""
 
-    def make(method, sites=("nih", "chexpert"), settings=None, per_site=None):
-        job = tmp_path / "copy"
+    def make(settings=None, sites=("nih", "chexpert"), per_site=None):
+        job = tmp_path / "folder"
         job_folder.copy(
-            ROOT / "jobs" / method, job, sites=sites, settings=settings or {}, per_site=per_site
+            JOBS / "surgical", job, sites=sites, settings=settings or {}, per_site=per_site
         )
-        configuration = read(job)
-        fed_job = StudyJob(method, configuration)
-        fed_job.add_sites(configuration)
-        fed_job.export_job(str(tmp_path / "of_folder"))
-        return content(tmp_path / "of_folder" / method)
+        return job
 
     return make
 
 
-class TestJob:
-    @pytest.mark.parametrize("method", METHODS)
-    def test_it_is_that_of_the_methods_folder(self, method, export, of_folder):
-        assert export(SurgicalAggregationRecipe(method=method)) == of_folder(method)
+def meta(job):
+    return json.loads((job / "meta.json").read_text())
 
-    def test_every_knob_reaches_its_place(self, export, of_folder):
+
+def app_of(job, party):
+    (app,) = [app for app, parties in meta(job)["deploy_map"].items() if party in parties]
+    return job / app
+
+
+def loaded(job, party):
+    """A party's configuration as FLARE loads it there, without the settings on its top."""
+    half = "server" if party == "server" else "client"
+    place = str(app_of(job, party) / "config")
+    config = ConfigFactory.load_config(f"config_fed_{half}.json", [place]).to_dict()
+    values = extract_first_level_primitive(config)
+    resolve_var_refs(JsonScanner(config), {**values, "SITE_NAME": party})
+    for entry in config["task_data_filters"] + config["task_result_filters"]:
+        entry["tasks"] = sorted(entry["tasks"])
+        for filter_ in entry["filters"]:
+            filter_.setdefault("args", {})
+    for entry in config["components"]:
+        entry.setdefault("args", {})
+    return {key: value for key, value in config.items() if isinstance(value, list | dict)}
+
+
+def assert_same(job, other):
+    """Two jobs are the same to all who run them, but for the job's name."""
+    metas = [meta(job), meta(other)]
+    for content in metas:
+        del content["name"]
+    assert metas[0] == metas[1]
+    for party in [*job_folder.sites(other), "server"]:
+        assert loaded(job, party) == loaded(other, party)
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestMethods:
+    def test_it_is_that_of_the_methods_folder(self, method, export):
+        job = export(SurgicalAggregationRecipe(method=method))
+        assert_same(job, JOBS / method)
+        assert meta(job)["name"] == method
+        site = loaded(job, "nih")["components"][0]["args"]
+        assert (site["site"], site["sites"]) == ("nih", ENVIRONMENT["CXR_SITES"])
+        server = loaded(job, "server")["components"][0]["args"]
+        assert server == {"file": ENVIRONMENT["CXR_INITIAL_BODY"]}
+
+    def test_it_holds_references_the_marker_and_no_code(self, method, export):
+        job = export(SurgicalAggregationRecipe(method=method))
+        args = json.loads((job / "app_client" / CLIENT).read_text())["components"][0]["args"]
+        assert (args["site"], args["sites"]) == ("{SITE_NAME}", "{$CXR_SITES}")
+        brought = {path.relative_to(job): path.read_text() for path in job.glob("*/custom/**/*")}
+        assert brought == {
+            path.relative_to(JOBS / method): path.read_text()
+            for path in (JOBS / method).glob("*/custom/*")
+        }
+
+
+def test_for_places_with_an_allow_list_it_is_not_marked(export):
+    job = export(SurgicalAggregationRecipe(code="installed"))
+    assert not list(job.glob("*/custom"))
+    assert loaded(job, "nih") == loaded(JOBS / "surgical", "nih")
+
+
+class TestSettings:
+    def test_every_one_reaches_its_place(self, export, folder):
         recipe = SurgicalAggregationRecipe(
             sites=["a", "b", "c"],
             name="mine",
             strategy="fedbn",
             num_rounds=3,
             min_clients=3,
-            site_files="/data/sites",
+            site_files="/data/others",
             initial_body="/data/body.npz",
             learning_rate=2e-4,
             server_optimizer="fedadam",
         )
-        assert recipe.name == "mine"
-        job = export(recipe)
-        assert job.pop("meta.json")["name"] == "mine"
         settings = {
-            "strategy": "fedbn", "num_rounds": 3, "min_clients": 3, "sites": "/data/sites",
+            "strategy": "fedbn", "num_rounds": 3, "min_clients": 3, "sites": "/data/others",
             "initial_body": "/data/body.npz", "learning_rate": 2e-4, "server_optimizer": "fedadam",
         }  # fmt: skip
-        of_folder = of_folder("surgical", ["a", "b", "c"], settings)
-        assert of_folder.pop("meta.json")["min_clients"] == 3
-        assert job == of_folder
-
-    def test_a_preset_lies_under_the_knobs(self, export):
-        recipe = SurgicalAggregationRecipe(preset="paper", num_rounds=3)
         job = export(recipe)
-        server, client = (job[f"app_{half}/config/config_fed_{half}.json"] for half in HALVES)
-        assert server["workflows"][0]["args"]["num_rounds"] == 3
-        assert server["workflows"][0]["args"]["patience"] == 25
-        assert client["components"][0]["args"]["backbone"] == "densenet121"
+        assert recipe.name == meta(job)["name"] == "mine" and meta(job)["min_clients"] == 3
+        assert_same(job, folder(settings, ["a", "b", "c"]))
+
+    def test_a_preset_lies_under_them(self, export):
+        job = export(SurgicalAggregationRecipe(preset="paper", num_rounds=3))
+        train = loaded(job, "server")["workflows"][0]["args"]
+        assert (train["num_rounds"], train["patience"]) == (3, 25)
+        assert loaded(job, "nih")["components"][0]["args"]["backbone"] == "densenet121"
 
     def test_another_site_component_takes_the_place_of_the_chest_xray_site(self, export):
-        recipe = SurgicalAggregationRecipe(site=TinySite("{SITE_NAME}", "table.json"))
-        (site,) = [
-            entry
-            for entry in export(recipe)["app_client/config/config_fed_client.json"]["components"]
-            if entry["id"] == "site"
-        ]
+        job = export(SurgicalAggregationRecipe(site=TinySite("{SITE_NAME}", "table.json")))
+        (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
         assert site["path"] == "tiny_site.TinySite"
-        assert site["args"] == {"site": "{SITE_NAME}", "table": "table.json"}
+        assert site["args"] == {"site": "nih", "table": "table.json"}
 
 
 class TestPerSite:
-    RATES = {"nih": {"learning_rate": 1e-5}}  # noqa: RUF012
+    """A site with settings of its own has an app of its own; the others share one."""
 
-    def test_it_is_the_folder_with_apps_of_their_own(self, export, of_folder):
-        recipe = SurgicalAggregationRecipe(per_site_config=self.RATES)
-        assert export(recipe) == of_folder("surgical", per_site=self.RATES)
+    SITES = ("nih", "chexpert", "mimic")
 
-    def test_flares_own_helper_does_the_same(self, export, of_folder):
+    @pytest.mark.parametrize("helper", [False, True])
+    def test_it_is_the_folder_with_apps_of_their_own(self, export, folder, helper):
+        own = {} if helper else {"per_site_config": RATES}
+        recipe = SurgicalAggregationRecipe(sites=self.SITES, **own)
+        if helper:
+            set_per_site_config(recipe, RATES)
+            assert recipe.configured_sites() == ["chexpert"]
+        job = export(recipe)
+        assert_same(job, folder(sites=self.SITES, per_site=RATES))
+        for app, others in {"app_chexpert": "nih mimic", "app_client": "chexpert"}.items():
+            for file in (job / app).rglob("*.json"):
+                assert "server" not in file.name
+                assert not [name for name in others.split() if name in file.read_text()]
+
+    def test_where_every_site_has_its_own_there_is_no_shared_app(self, export):
+        job = export(
+            SurgicalAggregationRecipe(sites=["chexpert"], min_clients=1, per_site_config=RATES)
+        )
+        assert sorted(meta(job)["deploy_map"]) == ["app_chexpert", "app_server"]
+
+    def test_a_site_that_is_changed_after_an_export_is_on_its_own(self, export, folder):
         recipe = SurgicalAggregationRecipe()
-        set_per_site_config(recipe, self.RATES)
-        assert recipe.configured_sites() == ["nih"]
-        assert export(recipe) == of_folder("surgical", per_site=self.RATES)
-
-    def test_a_wrong_knob_is_told_at_once(self):
-        with pytest.raises(JobError, match="a site of job 'surgical' has no knob 'rate'"):
-            SurgicalAggregationRecipe(per_site_config={"nih": {"rate": 1e-5}})
+        assert_same(export(recipe), folder())
+        recipe.add_client_config({"timeout": 5}, clients=["chexpert"])
+        job = export(recipe)
+        assert meta(job)["deploy_map"]["app_client"] == ["nih"]
+        assert "timeout" in (job / "app_chexpert" / CLIENT).read_text()
+        assert "timeout" not in (job / "app_client" / CLIENT).read_text()
 
 
 class TestHelpers:
     """What FLARE's recipe helpers add is in the job, and nothing of the job is lost."""
 
-    SERVER = "config/config_fed_server.json"
-
-    def test_a_filter_for_one_site_is_at_that_site_alone(self, export, of_folder):
+    def test_a_filter_for_one_site_is_at_that_site_alone_and_comes_last(self, export, folder):
         recipe = SurgicalAggregationRecipe()
         recipe.add_client_output_filter(
             PercentilePrivacy(percentile=20), tasks=["train"], clients=["chexpert"]
         )
-        job, plain = export(recipe), of_folder("surgical")
-        assert job["meta.json"]["deploy_map"] == {
-            "app_server": ["server"],
-            "app_client": ["nih"],
-            "app_chexpert": ["chexpert"],
-        }
-        config = "config/config_fed_client.json"
-        assert job[f"app_client/{config}"] == plain[f"app_client/{config}"]
-        ((added,), rest) = self._split(job[f"app_chexpert/{config}"])
-        assert added["args"]["percentile"] == 20
-        assert rest == plain[f"app_client/{config}"]
+        job, plain = export(recipe), folder()
+        assert loaded(job, "nih") == loaded(plain, "nih")
+        changed = loaded(job, "chexpert")
+        added = changed["task_result_filters"][0]["filters"].pop()
+        assert added["path"].endswith("PercentilePrivacy") and added["args"]["percentile"] == 20
+        assert changed == loaded(plain, "chexpert")
 
-    def test_a_filter_for_all_comes_last_and_leaves_them_one_app(self, export):
+    def test_a_filter_for_all_leaves_them_one_app(self, export):
         recipe = SurgicalAggregationRecipe()
         recipe.add_client_output_filter(PercentilePrivacy(), tasks=["train"])
-        job = export(recipe)
-        assert set(job["meta.json"]["deploy_map"]) == {"app_server", "app_client"}
-        (entry,) = job["app_client/config/config_fed_client.json"]["task_result_filters"]
-        names = [filter_["path"].rpartition(".")[2] for filter_ in entry["filters"]]
-        assert names == ["LabelHead", "PercentilePrivacy"]
+        assert set(meta(export(recipe))["deploy_map"]) == {"app_server", "app_client"}
 
     def test_log_streaming_configuration_and_resources_are_in_the_job(self, export):
         recipe = SurgicalAggregationRecipe()
@@ -169,52 +213,44 @@ class TestHelpers:
         recipe.add_client_config({"np_download_chunk_size": 0})
         set_recipe_meta(recipe, JobMetaKey.RESOURCE_SPEC, {"nih": {"num_of_gpus": 1}})
         job = export(recipe)
-        client = job["app_client/config/config_fed_client.json"]
+        client = json.loads((job / "app_client" / CLIENT).read_text())
         assert client["components"][-1]["args"] == {"log_file_name": "audit.log"}
         assert client["np_download_chunk_size"] == 0
-        assert job["meta.json"]["resource_spec"] == {"nih": {"num_of_gpus": 1}}
-        assert "JobLogReceiver" in str(job["app_server/config/config_fed_server.json"])
+        assert meta(job)["resource_spec"] == {"nih": {"num_of_gpus": 1}}
+        assert "JobLogReceiver" in str(loaded(job, "server"))
 
-    def test_another_tracker_stands_beside_the_jobs_own(self, export, of_folder):
+    def test_another_tracker_stands_beside_the_jobs_own(self, export):
         recipe = SurgicalAggregationRecipe()
         add_experiment_tracking(recipe, "tensorboard", {"tb_folder": "curves"})
-        server = export(recipe)[f"app_server/{self.SERVER}"]
+        server = loaded(export(recipe), "server")
         added = server["components"].pop()
         assert added["path"].endswith("TBAnalyticsReceiver")
         assert added["args"]["tb_folder"] == "curves"
-        assert server == of_folder("surgical")[f"app_server/{self.SERVER}"]
-
-    @staticmethod
-    def _split(client):
-        """Filters that are no part of the job's own, and the rest."""
-        (entry,) = client["task_result_filters"]
-        added = [f for f in entry["filters"] if not f["path"].startswith("surgical_aggregation")]
-        entry["filters"] = [f for f in entry["filters"] if f not in added]
-        return added, client
+        assert server == loaded(JOBS / "surgical", "server")
 
 
-class TestMistakes:
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"method": "surgicl"}, "no method 'surgicl'; nearest known: surgical"),
-            ({"preset": "papers"}, "no preset 'papers'; nearest known: paper"),
-            ({"learn_rate": 1e-3}, "no knob 'learn_rate'; nearest known: learning_rate"),
-            ({"num_rounds": "ten"}, "knob 'num_rounds' needs a whole number"),
-            ({"sites": "nih,chexpert"}, r"needs the names of the sites, .* got 'nih,chexpert'"),
-            ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
-        ],
-    )
-    def test_are_told_at_once(self, arguments, message):
-        with pytest.raises(JobError, match=message):
-            SurgicalAggregationRecipe(**arguments)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "surgicl"}, "no method 'surgicl'; nearest known: surgical"),
+        ({"preset": "papers"}, "no preset 'papers'; nearest known: paper"),
+        ({"strategy": "fedprox"}, "must be one of .*; got 'fedprox'"),
+        ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
+        ({"sites": "nih,chexpert"}, "needs the names of the sites, .* got 'nih,chexpert'"),
+        ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),
+        (
+            {"per_site_config": {"nih": {"rate": 1e-5}}},
+            "a site of job 'surgical' has no setting 'rate'",
+        ),
+    ],
+)
+def test_a_mistake_is_told_at_once(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SurgicalAggregationRecipe(**arguments)
 
-    def test_an_unknown_strategy_is_told_at_once(self):
-        with pytest.raises(StrategyError, match=r"must be one of .*; got 'fedprox'"):
-            SurgicalAggregationRecipe(strategy="fedprox")
 
-    @pytest.mark.parametrize("env", [{"num_clients": 2}, {"clients": ["nih", "x"]}])
-    def test_an_environment_without_the_sites_is_refused(self, env, tmp_path):
-        with pytest.raises(JobError, match=r"Give it clients=\['nih', 'chexpert'\]"):
-            SurgicalAggregationRecipe().run(SimEnv(workspace_root=str(tmp_path), **env))
-        assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("env", [{"num_clients": 2}, {"clients": ["nih", "x"]}])
+def test_an_environment_without_the_sites_is_refused(env, tmp_path):
+    with pytest.raises(JobError, match=r"Give it clients=\['nih', 'chexpert'\]"):
+        SurgicalAggregationRecipe().run(SimEnv(workspace_root=str(tmp_path), **env))
+    assert not list(tmp_path.iterdir())

@@ -96,7 +96,7 @@ class TestInitialBody:
             demo_data.embedded_initial_body()
         message = str(error.value)
         assert message.startswith("pre-training the initial body failed (exit code 1);")
-        assert "surgagg init" in message and message.endswith("\n8\nno space left")
+        assert "surgagg model init" in message and message.endswith("\n8\nno space left")
         assert "early" not in message
 
     def test_failed_training_leaves_nothing_that_would_pass_for_a_body(self, pretraining):

@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.jobs import job_folder
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.settings import JobError
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import METHODS, SoloRun, knobs, train
@@ -36,7 +36,7 @@ class TestKnobs:
 
     @pytest.mark.parametrize("name", ["proximal", "min_clients", "send", "server_optimizer"])
     def test_one_that_means_something_in_a_federation_only_is_refused(self, name):
-        with pytest.raises(JobError, match=f"centralised training has no knob '{name}'"):
+        with pytest.raises(JobError, match=f"centralised training has no setting '{name}'"):
             knobs("centralised", {name: 1})
 
     def test_a_value_of_another_kind_is_refused(self):

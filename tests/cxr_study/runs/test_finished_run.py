@@ -3,8 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.runs.finished_run import downloaded_run, finished_run, read_site_files, write_facts
-from cxr_study.runs.run_check import RunFolderError
+from cxr_study.runs.finished_run import (
+    RunFolderError,
+    downloaded_run,
+    finished_run,
+    read_site_files,
+    write_facts,
+)
 from tiny_job import JOBS
 
 

@@ -141,3 +141,10 @@ def test_best_checkpoint_is_the_servers(server):
     path = server / "models" / "best.npz"
     path.touch()
     assert results.best_checkpoint(server) == path
+
+
+def test_events_are_whole_lines_and_a_torn_one_hides_no_other(tmp_path):
+    assert results.read_events(tmp_path) == []
+    torn = '{"event": "started"}\n{"event": "rou{"event": "ended"}\n{"event": "round"}\n{"eve'
+    (tmp_path / "run_record.jsonl").write_text(torn)
+    assert results.read_events(tmp_path) == [{"event": "started"}, {"event": "round"}]

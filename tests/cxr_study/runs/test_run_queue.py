@@ -115,13 +115,15 @@ class TestFailures:
         assert failure.log == tmp_path / "0.log"
         assert "kaboom" in failure.log.read_text()
 
-    def test_a_process_that_is_killed_is_one(self, make):
-        [failure] = make("import signal; os.kill(os.getpid(), signal.SIGKILL)", 0)
-        assert failure.reason == "its process ended with code -9"
-
-    def test_a_crash_after_all_is_made_is_one(self, make):
-        [failure] = make(DO + "sys.exit(3)", 0)
-        assert failure.reason == "its process ended with code 3"
+    @pytest.mark.parametrize(
+        ("program", "code"),
+        [("import signal; os.kill(os.getpid(), signal.SIGKILL)", -9), (DO + "sys.exit(3)", 3)],
+    )
+    def test_a_process_that_is_killed_or_crashes_after_all_is_made_is_one(
+        self, make, program, code
+    ):
+        [failure] = make(program, 0)
+        assert failure.reason == f"its process ended with code {code}"
 
     def test_a_training_that_leaves_nothing_is_one(self, make):
         told = []

@@ -10,9 +10,9 @@ import pytest
 
 from cxr_study.jobs import job_folder
 from cxr_study.runs import simulation
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import LostSiteError, SimulationError, simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from simulated import processes
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from tiny_job import JOBS
@@ -73,6 +73,48 @@ record("started")
 """
 
 
+LINE = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - "
+NOTES = """
+notes = workspace / "south/local_notes/simulate_job.txt"
+notes.parent.mkdir(parents=True)
+"""
+FAILURES = {
+    "on record": (
+        GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n',
+        "no body",
+    ),
+    "a site's own words": (
+        NOTES + f'notes.write_text("{LINE}other\\n{LINE}this site cannot take part in the run: no '
+        f'csv, first:\\na.png\\n{LINE}more\\n")\nrecord("failed", reason="an error")\n',
+        r"south: no csv, first:\na\.png\nThe log of south is .*\n"
+        "The server ended the run: an error",
+    ),
+    "a site's task, before the server's reason": (
+        NOTES + f'notes.write_text("{LINE}train failed: no a.png\\n")\n'
+        'record("failed", reason="a site answered with an error")\n',
+        r"south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
+        "The server ended the run: a site answered with an error",
+    ),
+    "a refusal": (
+        'record("refused", site="south", round=0, task="train", reason="NaN in it")\n'
+        'record("failed", reason="round 0 needs two")\n',
+        r"south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
+    ),
+    "too few rounds": (
+        'record("round", round=0)\n'
+        'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
+        "10:01 - ERROR - out of memory",
+    ),
+    "stopped in a round that did not end": (
+        'record("stopped", round=0)\n',
+        "it printed nothing",
+    ),
+    "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
+    "silence": ("", "it printed nothing"),
+}
+"""What goes wrong -> the program that does it, and the reason that is told, a pattern."""
+
+
 class Ending:
     """A watcher that ends the site's process once it must have been seen."""
 
@@ -103,10 +145,11 @@ class TestSimulate:
         run(watch=seen.append)
         assert [event["round"] for event in seen[-1]] == [0, 1]
 
-    def test_a_failure_on_record_is_the_reason(self, pretend, run, tmp_path):
-        pretend(GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n')
+    @pytest.mark.parametrize(("program", "reason"), FAILURES.values(), ids=FAILURES)
+    def test_a_failure_has_its_reason_and_its_log(self, pretend, run, tmp_path, program, reason):
+        pretend(program)
         log = tmp_path / "runs/workspace-simulator.log"
-        with pytest.raises(SimulationError, match=rf"^the job failed: no body\nThe log is {log}$"):
+        with pytest.raises(SimulationError, match=rf"^the job failed: {reason}\nThe log is {log}$"):
             run()
 
     def test_the_server_that_gave_up_is_not_waited_for(self, pretend, run):
@@ -115,48 +158,6 @@ class TestSimulate:
         with pytest.raises(SimulationError, match="no body"):
             run()
         assert time.monotonic() - began < 20
-
-    def test_what_a_site_said_of_itself_is_the_reason(self, pretend, run):
-        line = "2026-01-01 10:00:00,000 - KerasExecutor - ERROR - "
-        pretend(f"""
-            (workspace / "south/local_notes").mkdir(parents=True)
-            (workspace / "south/local_notes/simulate_job.txt").write_text(
-                "{line}other\\n{line}this site cannot take part in the run: no csv, first:"
-                "\\na.png\\n{line}more\\n"
-            )
-            record("failed", reason="a site answered with an error")
-        """)
-        with pytest.raises(
-            SimulationError, match=r"failed: south: no csv, first:\na\.png\nThe log of south is"
-        ):
-            run()
-
-    def test_what_failed_at_a_site_in_the_middle_is_said_before_the_servers_reason(
-        self, pretend, run
-    ):
-        line = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - train failed: no a.png"
-        pretend(f"""
-            (workspace / "south/local_notes").mkdir(parents=True)
-            (workspace / "south/local_notes/simulate_job.txt").write_text("{line}\\n")
-            record("failed", reason="a site answered with an error")
-        """)
-        with pytest.raises(
-            SimulationError,
-            match=r"failed: south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
-            r"The server ended the run: a site answered",
-        ):
-            run()
-
-    def test_what_the_server_refused_is_the_reason(self, pretend, run):
-        pretend("""
-            record("refused", site="south", round=0, task="train", reason="NaN in it")
-            record("failed", reason="round 0 needs two")
-        """)
-        with pytest.raises(
-            SimulationError,
-            match=r"failed: south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
-        ):
-            run()
 
     def test_a_site_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
         pretend(WORKER + "time.sleep(60)\n")
@@ -182,24 +183,9 @@ class TestSimulate:
         )
         run()
 
-    def test_a_job_that_ends_before_its_last_round_failed(self, pretend, run):
-        pretend("""
-            record("round", round=0)
-            print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")
-        """)
-        with pytest.raises(
-            SimulationError, match=r"failed: 10:01 - ERROR - out of memory\nThe log"
-        ):
-            run()
-
     def test_a_job_that_stops_early_has_done_all_its_rounds(self, pretend, run):
         pretend('record("stopped", round=0); record("round", round=0)\n')
         run()
-
-    def test_a_job_that_ends_in_the_round_that_was_to_be_its_last_failed(self, pretend, run):
-        pretend('record("stopped", round=0)\n')
-        with pytest.raises(SimulationError):
-            run()
 
     def test_states_are_put_where_flare_has_emptied_its_workspace(self, pretend, run, tmp_path):
         earlier = tmp_path / "earlier"
@@ -218,16 +204,6 @@ class TestSimulate:
         run(states={"south": earlier})
         log = (tmp_path / "runs/workspace-simulator.log").read_text()
         assert log == "['site_state.npz', 'site_state_before.npz']\n"
-
-    def test_a_simulator_that_crashes_failed(self, pretend, run):
-        pretend(GOOD + "sys.exit('kaboom')\n")
-        with pytest.raises(SimulationError, match=r"failed: kaboom\n"):
-            run()
-
-    def test_a_simulator_that_says_nothing_failed(self, pretend, run):
-        pretend("")
-        with pytest.raises(SimulationError, match=r"failed: it printed nothing\n"):
-            run()
 
     def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
         pretend(WORKER + "time.sleep(60)\n")

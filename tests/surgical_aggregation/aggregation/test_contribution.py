@@ -180,7 +180,7 @@ class TestUnsent:
     def test_it_is_said_what_may_be_the_matter(self, sent):
         reason = fault(changed(body=sent), self.expected)
         assert "Has the site the strategy of the server" in reason
-        assert "make it anew (`surgagg init`)" in reason
+        assert "make it anew (`surgagg model init`)" in reason
 
 
 class TestDtype:

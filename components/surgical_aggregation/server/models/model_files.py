@@ -64,9 +64,9 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
 class InitialBody(FLComponent):
     """Where the server finds the checkpoint to start from.
 
-    Runs on the server. The file is made once (`surgagg init`) or is the last.npz or best.npz of an
-    earlier run, which this run then continues, on the same sites or others: see `continuation` for
-    what goes on, and `remove_classes` for how a class is taken out before that.
+    Runs on the server. The file is made once (`surgagg model init`) or is the last.npz or best.npz
+    of an earlier run, which this run then continues, on the same sites or others: see
+    `continuation` for what goes on, and `remove_classes` for how a class is taken out before that.
 
     Args:
         file: Path of the checkpoint on the server.
@@ -85,6 +85,6 @@ class InitialBody(FLComponent):
         if not self.file:
             raise CheckpointError(
                 "the server needs the file of the initial body; none is configured. Make one with "
-                "`surgagg init` and set initial_body in the job's server configuration."
+                "`surgagg model init` and set initial_body in the job's server configuration."
             )
         return Path(self.file)

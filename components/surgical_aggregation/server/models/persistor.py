@@ -90,7 +90,7 @@ class CheckpointPersistor(ModelPersistor):
                 fl_ctx,
                 f"the model has columns of {shown(pair[0])} and {shown(pair[1])}, which are one "
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
-                "the other out with `surgagg retire`",
+                "the other out with `surgagg model remove-classes`",
             )
         return to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
 

@@ -184,7 +184,7 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> None:
             raise SplitError(
                 f"a patient belongs to one site; {len(shared)} are at both {one.site.path} and "
                 f"{other.site.path}, first {', '.join(shared[:3])}. Cut the patients into sites: "
-                "surgagg data sites"
+                "surgagg data partition"
             )
 
 

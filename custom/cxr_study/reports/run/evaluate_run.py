@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -53,10 +52,10 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     Raises:
         ResultsError: The run has not finished.
     """
-    knobs: Mapping[str, Any] = job_folder.knobs(run.job)
-    sites_of_job, seed = job_folder.sites(run.job), knobs["seed"]
-    network = Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
-    tensorflow_setup.configure(tensorflow_setup.cores(), seed)
+    settings = job_folder.typed(run.job)
+    sites_of_job = job_folder.sites(run.job)
+    network = Network(settings.backbone, settings.image_size, settings.hidden)
+    tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     best = load(results.best_checkpoint(run.servers[-1]))
     personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
     known = (best, *personal.values())
@@ -75,7 +74,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             models["own"] = load(run.alone[site])
         for name, checkpoint in models.items():
             probabilities = predict(checkpoint, network, split).probabilities
-            rows, row_means = score(name, split, probabilities, union, seed)
+            rows, row_means = score(name, split, probabilities, union, settings.seed)
             tests += rows
             means += row_means
             if name == "global":
@@ -89,7 +88,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         version=__version__,
         backbone=network.backbone,
         image_size=network.image_size,
-        seed=seed,
+        seed=settings.seed,
         num_rounds=results.rounds_run(*run.servers),
         stopped_early=results.stopped_early(*run.servers),
         personal=bool(personal),

@@ -11,7 +11,7 @@ or with real data; paths are relative to the file:
     data:
       nih: /data/nih                  # folder of the official download
       chexpert: sites/stanford.yaml   # or a site file of the whole data set
-    initial_body: initial.npz         # made by `surgagg init`
+    initial_body: initial.npz         # made by `surgagg model init`
     preset: paper                     # knobs that belong together; `knobs` win
 
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:

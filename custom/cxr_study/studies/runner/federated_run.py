@@ -9,9 +9,9 @@ from typing import Any
 
 from cxr_study.jobs import job_folder
 from cxr_study.runs import method_job, results
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
+from cxr_study.runs.results import read_events
 from cxr_study.runs.simulation import LostSiteError, simulate
-from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import load

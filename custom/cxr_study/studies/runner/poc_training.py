@@ -15,7 +15,7 @@ from rich.console import Console
 from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, method_job, results
-from cxr_study.runs.run_events import read_events
+from cxr_study.runs.results import read_events
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.federated_run import similarities
 from cxr_study.studies.runner.training import Trained, Training

@@ -33,7 +33,9 @@ def test_a_knob_that_no_job_has_is_refused_by_the_file(check):
 
 
 def test_so_is_a_value_that_no_run_could_use(check):
-    with pytest.raises(DataFileError, match=r"small\.yaml: key 'knobs': .*'batch_size' must be 1"):
+    with pytest.raises(
+        DataFileError, match=r"small\.yaml: key 'knobs': .*'batch_size' needs a whole number, 1"
+    ):
         check({"batch_size": 0})
 
 

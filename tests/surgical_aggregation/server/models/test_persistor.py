@@ -96,7 +96,7 @@ class TestLoad:
     @pytest.mark.parametrize(
         ("file", "reason"),
         [
-            (None, "surgagg init"),
+            (None, "surgagg model init"),
             ("nowhere.npz", "nowhere.npz' does not exist"),
             ("featureless.npz", "head_features"),
         ],

@@ -1,4 +1,4 @@
-"""The command that trains without a federation: `surgagg train`."""
+"""The command that trains without a federation: `surgagg baseline`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cxr_study.cli.run import Force, InitialBody, Settings, SiteFiles, console, make_room, say
+from cxr_study.cli.run import (
+    Force,
+    InitialBody,
+    Phantom,
+    Preset,
+    Settings,
+    SiteFiles,
+    check_data,
+    console,
+    make_room,
+    say,
+    split,
+)
 from cxr_study.jobs import presets, settings
-from cxr_study.jobs.job_settings import JobError
+from cxr_study.jobs.settings import JobError, check_sites
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary import Group, MeanAuroc
+
+EPILOG = "Example:  surgagg baseline individual --phantom --out runs/individual"
 
 GROUPS: Mapping[Group, str] = {
     "held": "classes it labels",
@@ -26,15 +40,14 @@ GROUPS: Mapping[Group, str] = {
 """Group of classes -> heading."""
 
 
-def train(
+def baseline(
     method: Annotated[str, typer.Argument(help="individual, centralised or centralised-partial.")],
-    out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/train"),
+    out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/baseline"),
     sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
     site_files: SiteFiles = None,
+    phantom: Phantom = False,
     initial_body: InitialBody = None,
-    preset: Annotated[
-        str | None, typer.Option(help=f"Knobs to begin with: {', '.join(presets.PRESETS)}.")
-    ] = None,
+    preset: Preset = None,
     strategy: Annotated[
         str | None, typer.Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
     ] = None,
@@ -42,7 +55,7 @@ def train(
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
-    knobs: Settings = None,
+    settings_: Settings = None,
     force: Force = False,
 ) -> None:
     """Train without a federation, with the recipe of the jobs, for comparison.
@@ -55,8 +68,11 @@ def train(
     from cxr_study.training.baseline import ROUNDS_FILE  # here, for it needs FLARE
 
     named = {"strategy": strategy, "num_rounds": rounds, "patience": patience}
-    known = {knob: value for knob, value in named.items() if value is not None}
-    runs = list(_runs(method, _names(sites), out, preset, knobs or [], known))
+    known = {name: value for name, value in named.items() if value is not None}
+    check_data(site_files, phantom)
+    names = split(sites)
+    check_sites(names)
+    runs = list(_runs(method, names, out, preset, settings_ or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
     from cxr_study.common import progress
     from cxr_study.phantom.demo_data import embedded_study
@@ -71,13 +87,6 @@ def train(
     _print(runs, folder)
     for run in runs:
         say(f"models   {run.out}")
-
-
-def _names(sites: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in sites.split(","))
-    if len(set(names)) < len(names) or not all(names):
-        raise JobError(f"--sites needs different names, by comma; got {sites!r}.")
-    return names
 
 
 def _runs(
@@ -95,8 +104,8 @@ def _runs(
     for site in per_site:
         if site not in alone:
             raise JobError(
-                f"a knob is given for {site!r} alone, which no run is of; give it for all of them, "
-                "or train that site with 'individual'."
+                f"a setting is given for {site!r} alone, which no run is of; give it for all of "
+                "them, or train that site with 'individual'."
             )
     for site in alone:
         knobs = baseline_run.knobs(method, {**shared, **per_site.get(site, {})})

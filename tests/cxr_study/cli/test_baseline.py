@@ -1,4 +1,4 @@
-"""`surgagg train`, as a person calls it, on a phantom of a few small images."""
+"""`surgagg baseline`, as a person calls it, on a phantom of a few small images."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from body_statistics import with_statistics
-from cxr_study.cli import train
+from cxr_study.cli import baseline
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.training.network import build
@@ -38,7 +38,7 @@ def trained(surgagg):
     together = ["centralised-partial", "--rounds", 2, "--patience", 1, "--out", "both", *SMALL]
     with ThreadPoolExecutor() as pool:
         calls = [
-            pool.submit(surgagg, "train", *arguments, "--site-files", "phantom/sites")
+            pool.submit(surgagg, "baseline", *arguments, "--site-files", "phantom/sites")
             for arguments in (alone, together)
         ]
     return [call.result() for call in calls]
@@ -53,7 +53,7 @@ def test_each_site_alone_has_a_model_of_its_own_classes(trained, surgagg):
         assert model.manifest["strategy"] == "fedbn+"
 
 
-def test_a_knob_of_one_site_is_that_sites(trained, surgagg):
+def test_a_setting_of_one_site_is_that_sites(trained, surgagg):
     start, _ = wire.split(load(surgagg.home / "body.npz").variables)
     same = {
         site: all(
@@ -87,8 +87,8 @@ class TestMistakes:
     def call(self, surgagg, monkeypatch):
         monkeypatch.chdir(surgagg.home)
         monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
-        monkeypatch.setattr(train.baseline_run, "train", lambda *_: pytest.fail("it trained"))
-        return lambda *arguments, **options: train.train(
+        monkeypatch.setattr(baseline.baseline_run, "train", lambda *_: pytest.fail("it trained"))
+        return lambda *arguments, **options: baseline.baseline(
             *arguments,
             **{"site_files": Path("phantom/sites"), "out": Path("refused"), **options},
         )
@@ -96,11 +96,13 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("method", "options", "message"),
         [
+            ("individual", {"site_files": None}, "needs --site-files .* or --phantom .* neither"),
+            ("individual", {"phantom": True}, "needs --site-files .* or --phantom .* got both"),
             ("centralized", {}, "no method 'centralized'"),
-            ("centralised", {"knobs": ["min_clients=1"]}, "no knob 'min_clients'"),
-            ("centralised", {"knobs": ["nih:seed=1"]}, "a knob is given for 'nih' alone"),
-            ("individual", {"knobs": ["mayo:seed=1"]}, "a knob is given for 'mayo' alone"),
-            ("individual", {"sites": "nih,nih"}, "different names, by comma; got 'nih,nih'"),
+            ("centralised", {"settings_": ["min_clients=1"]}, "no setting 'min_clients'"),
+            ("centralised", {"settings_": ["nih:seed=1"]}, "a setting is given for 'nih' alone"),
+            ("individual", {"settings_": ["mayo:seed=1"]}, "a setting is given for 'mayo' alone"),
+            ("individual", {"sites": "nih,nih"}, "sites need names"),
             ("individual", {"preset": "papers"}, "no preset 'papers'"),
             ("individual", {"sites": "nih,mayo"}, "mayo.yaml"),
             ("individual", {"out": Path("phantom")}, "a run needs a new folder; phantom exists"),
@@ -113,7 +115,9 @@ class TestMistakes:
         assert (surgagg.home / "phantom" / "sites").is_dir()
 
     def test_ends_the_command_with_one_line_and_code_2(self):
-        call = typed("train", "individual", "--strategy", "fedbn", "--out", "fedbn", *SMALL)
+        call = typed(
+            "baseline", "individual", "--phantom", "--strategy", "fedbn", "--out", "fedbn", *SMALL
+        )
         assert call.code == 2
         (line,) = call.err.splitlines()
         assert line.startswith("surgagg: without a federation the strategy must be fedavg")
@@ -125,15 +129,15 @@ def test_force_removes_an_earlier_training(surgagg, monkeypatch):
     (surgagg.home / "old" / "nih").mkdir(parents=True)
     (surgagg.home / "old" / "nih" / "rounds.jsonl").touch()
     trained = []
-    monkeypatch.setattr(train.baseline_run, "train", lambda run, _: trained.append(run))
-    monkeypatch.setattr(train, "_print", lambda *_: None)
-    train.train(
+    monkeypatch.setattr(baseline.baseline_run, "train", lambda run, _: trained.append(run))
+    monkeypatch.setattr(baseline, "_print", lambda *_: None)
+    baseline.baseline(
         "individual",
         out=Path("old"),
         sites="nih",
         site_files=Path("phantom/sites"),
         preset="paper",
-        knobs=["image_size=16"],
+        settings_=["image_size=16"],
         rounds=3,
         force=True,
     )

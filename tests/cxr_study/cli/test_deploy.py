@@ -1,16 +1,19 @@
+"""`surgagg deploy job` and `submit`, as typed."""
+
 import json
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cxr_study.cli import deploy
 from cxr_study.cli import main as cli
-from cxr_study.cli import submit
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.jobs import job_folder
 from tiny_job import JOBS
+from typed import typed
 
 
 @pytest.fixture
@@ -42,21 +45,21 @@ def submitted(monkeypatch):
 
     monkeypatch.setattr(flare_session, "FlareSession", Session)
     monkeypatch.setattr(deployed_run, "run", run)
-    monkeypatch.setattr(submit, "make_report", report)
+    monkeypatch.setattr(deploy, "make_report", report)
     return runs
 
 
 @pytest.fixture
 def call(tmp_path):
-    def call(*arguments, kit="lead"):
-        base = ["submit", JOBS / "surgical", "--kit", tmp_path / kit, "--out", tmp_path / "out"]
+    def call(*arguments, kit="lead", job=JOBS / "surgical"):
+        base = ["deploy", "submit", job, "--kit", tmp_path / kit, "--out", tmp_path / "out"]
         return CliRunner().invoke(cli.app, [*map(str, base), *map(str, arguments)])
 
     return call
 
 
-def test_a_copy_with_the_knobs_is_run_and_what_came_home_is_on_record(submitted, call, tmp_path):
-    asked = ("--set", "num_rounds=3", "--retries", "1", "--patience", "90")
+def test_a_copy_with_the_settings_is_run_and_what_came_home_is_on_record(submitted, call, tmp_path):
+    asked = ("--set", "num_rounds=3", "--retries", "1", "--server-timeout", "90")
     done = call("--sites", "a,b", *asked)
     assert done.exit_code == 0, done.output
     assert "the server does not answer; waiting for up to 90 s" in done.output
@@ -67,6 +70,14 @@ def test_a_copy_with_the_knobs_is_run_and_what_came_home_is_on_record(submitted,
     assert job_folder.sites(deployed.job) == ("a", "b")
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
     assert run.elsewhere and folder == tmp_path / "out/report"
+
+
+@pytest.mark.parametrize("job", ["surgical", JOBS / "surgical"])
+def test_what_is_submitted_is_not_marked_as_bringing_code(submitted, call, job):
+    done = call(job=job)
+    assert done.exit_code == 0, done.output
+    copy = submitted[0][0].job
+    assert not list(copy.glob("*/custom")) and (JOBS / "surgical/app_client/custom").is_dir()
 
 
 def test_with_the_sites_data_the_report_may_be_full(submitted, call, tmp_path):
@@ -101,3 +112,28 @@ def test_a_folder_that_is_there_is_not_written_into(submitted, call, tmp_path):
     (tmp_path / "out").mkdir()
     assert "needs a new folder" in str(call().exception)
     assert submitted == []
+
+
+class TestJob:
+    def test_it_is_a_folder_with_everything_set_and_no_code(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        call = typed(
+            "deploy", "job", "personalised", "--strategy", "fedbn", "--sites", "a, b",
+            "--preset", "paper", "--set", "num_rounds=3", "--set", "b:epochs=2", "--out", "new/job",
+        )  # fmt: skip
+        assert call.code == 0, call.err
+        assert call.out.splitlines() == [
+            "job      new/job",
+            "submit   nvflare job submit -j new/job",
+        ]
+        job = tmp_path / "new/job"
+        settings = job_folder.knobs(job, "b")
+        wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
+        assert {name: settings[name] for name in wanted} == wanted
+        assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
+        assert not list(job.glob("*/custom"))
+
+    def test_what_is_there_is_left_alone(self, tmp_path):
+        call = typed("deploy", "job", "surgical", "--out", tmp_path)
+        assert call.code == 2 and str(tmp_path) in call.err
+        assert not list(tmp_path.iterdir())

@@ -1,0 +1,121 @@
+"""The commands about images: `surgagg data prepare`, `audit` and `phantom`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cxr_study.cli.data import Seed, SiteFiles, Size, app
+from cxr_study.cli.run import say, split
+
+
+@app.command("prepare", epilog="Example:  surgagg data prepare sites/*.yaml --size 224")
+def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
+    """Decode all images of sites once, so that training never does.
+
+    Images that are missing, unreadable, constant or duplicates are listed and left out. Exit code 1
+    if they are more than the site file's 'bad_images'.
+    """
+    from cxr_study.common import progress
+    from cxr_study.data.images import image_store
+    from cxr_study.data.sites.site_data import check_disjoint, load_labels, prepare
+    from cxr_study.data.sites.site_file import read_site_file
+
+    loaded = [load_labels(read_site_file(path)) for path in site_files]
+    check_disjoint(loaded)
+    failed = False
+    for labels in loaded:
+        name = labels.site.site
+        with progress.bar(f"{name}: decoding images") as report:
+            _, prepared = prepare(labels, size, report)
+        found = prepared.index["status"].value_counts()
+        say(
+            f"{name}: {found.get('ok', 0):,} of {len(prepared.index):,} images usable, "
+            f"{prepared.decoded:,} decoded now; {prepared.folder}"
+        )
+        try:
+            image_store.check_limit(
+                prepared, labels.site.bad_images, f"{labels.site.path}: key 'bad_images'"
+            )
+        except image_store.ImageError as error:
+            say(f"surgagg: {error}", Console(stderr=True))
+            failed = True
+        else:
+            for _, row in prepared.index[prepared.index["status"] != "ok"].iterrows():
+                say(f"  left out: {row['image']} {row['status']} {row['detail']}".rstrip())
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example:  surgagg data audit sites/*.yaml --out audit")
+def audit(
+    out: Annotated[Path, typer.Option(help="Folder for audit.html and audit.json.")],
+    site_files: Annotated[
+        list[Path] | None, typer.Argument(help="Site files, e.g. sites/*.yaml.")
+    ] = None,
+    shared: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead: what another site shared; may be repeated."),
+    ] = None,
+    statistics: Annotated[
+        list[Path] | None,
+        typer.Option(help="Instead: the statistics that a census job wrote; may be repeated."),
+    ] = None,
+    size: Size = 64,
+    min_count: Annotated[
+        int, typer.Option(help="Counts of fewer patients are not shared.", min=2)
+    ] = 10,
+) -> None:
+    """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
+    if bool(site_files) == bool(shared or statistics):
+        raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
+    from cxr_study.common import progress
+    from cxr_study.data.census.flare_counts import from_flare_job
+    from cxr_study.data.census.shareable_census import read_shared
+    from cxr_study.reports.audit.write import write_audit, write_cross_site
+
+    if site_files:
+        with progress.bar("looking at images") as report:
+            page = write_audit(site_files, out, size=size, min_count=min_count, progress=report)
+        say(f"shared  {out / 'shared'}  (what a site may send to others)")
+    else:
+        parts = [read_shared(path) for path in shared or ()]
+        parts += [part for path in statistics or () for part in from_flare_job(path)]
+        page = write_cross_site(parts, out)
+    say(f"audit   {page}")
+
+
+@app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic --corrupt 5")
+def phantom(
+    folder: Annotated[Path, typer.Argument(help="New folder.")],
+    sites: Annotated[str, typer.Option(help="Of nih, chexpert and mimic, by comma.")] = (
+        "nih,chexpert"
+    ),
+    images: Annotated[int, typer.Option(help="Frontal images of each site.", min=1)] = 2000,
+    size: Size = 64,
+    seed: Seed = 0,
+    rare_at_least: Annotated[
+        float, typer.Option(help="Least share of images with a finding; 0: as in the real data.")
+    ] = 0.1,
+    corrupt: Annotated[int, typer.Option(help="Image files of each site to damage.", min=0)] = 0,
+) -> None:
+    """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
+    from cxr_study.common import progress
+    from cxr_study.phantom.writers.write import write_phantom
+
+    with progress.bar("drawing") as report:
+        write_phantom(
+            folder,
+            sites=split(sites),
+            images_per_site=images,
+            size=size,
+            seed=seed,
+            rare_at_least=rare_at_least,
+            corrupt=corrupt,
+            progress=report,
+        )
+    for site_file in sorted((folder / "sites").glob("*.yaml")):
+        say(f"site file  {site_file}")

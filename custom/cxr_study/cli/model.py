@@ -1,0 +1,119 @@
+"""The commands about checkpoints: `surgagg model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cxr_study.cli.run import say
+from cxr_study.training.network import BACKBONES
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Make, cut and open the checkpoints that runs start from and leave.",
+    epilog="Example:  surgagg model init initial.npz --weights imagenet",
+)
+
+
+@app.command(
+    epilog="Example:  surgagg model init initial.npz --backbone densenet121 --weights imagenet"
+)
+def init(
+    file: Annotated[Path, typer.Argument(help="Checkpoint to write.")],
+    backbone: Annotated[str, typer.Option(help=f"One of {', '.join(BACKBONES)}.")] = "densenet121",
+    weights: Annotated[
+        str, typer.Option(help="imagenet, none (random), or a Keras weights file.")
+    ] = "imagenet",
+    image_size: Annotated[int, typer.Option(help="Side of the images, pixels.")] = 224,
+    hidden: Annotated[int, typer.Option(help="Units between pooling and head; 0: none.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of random weights.")] = 0,
+) -> None:
+    """Make the initial body that every site of a run starts from."""
+    from surgical_aggregation.checkpoints.checkpoint import save
+    from surgical_aggregation.site.training import tensorflow_setup
+
+    tensorflow_setup.configure(tensorflow_setup.cores(), seed)
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
+
+    model = build(
+        backbone,
+        1,
+        image_size=image_size,
+        hidden=hidden,
+        weights=None if weights == "none" else weights,
+    )
+    checkpoint = initial_body(
+        model, backbone=backbone, image_size=image_size, hidden=hidden, weights=weights, seed=seed
+    )
+    save(checkpoint, file)
+    digest = checkpoint.manifest["initial_body_sha256"]
+    say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
+    if weights == "none":
+        say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
+
+
+@app.command(
+    "remove-classes",
+    epilog="Example:  surgagg model remove-classes best.npz Hernia 'Lung Lesion' --out without.npz",
+)
+def remove_classes(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of a global model.")],
+    classes: Annotated[list[str], typer.Argument(help="Names of the classes.")],
+    out: Annotated[Path, typer.Option(help="New file for the model without them.")],
+) -> None:
+    """Take classes out of a global model on purpose; nothing else ever removes one."""
+    _check_new(out)
+    from surgical_aggregation.checkpoints import remove_classes
+    from surgical_aggregation.checkpoints.checkpoint import load, save
+    from surgical_aggregation.wire import variables as wire
+
+    model = remove_classes.retire(load(checkpoint), classes)
+    save(model, out)
+    left = len(wire.classes_of(model.variables))
+    say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
+    say("A site that still labels one of them would teach it anew: change its 'classes' first.")
+
+
+@app.command(
+    epilog="Example:  surgagg model decrypt best.npz --context client_context.tenseal "
+    "--out plain.npz"
+)
+def decrypt(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of an encrypted run.")],
+    context: Annotated[Path, typer.Option(help="client_context.tenseal of a site.")],
+    out: Annotated[Path, typer.Option(help="New file for the model in plain.")],
+) -> None:
+    """Open a model of homomorphically encrypted training, at a site; the server has no key."""
+    _check_new(out)
+    import numpy as np
+
+    from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load, save
+    from surgical_aggregation.wire import variables as wire
+
+    encrypted = load(checkpoint)
+    if not any(value.dtype == np.uint8 for value in encrypted.variables.values()):
+        raise CheckpointError(f"{checkpoint} is not encrypted; it can be used as it is.")
+    try:
+        import tenseal
+
+        from surgical_aggregation.encryption import ciphertext
+    except ImportError:
+        raise CheckpointError(
+            "decrypting needs tenseal, which is not installed: pip install "
+            "'surgical-aggregation[he]'."
+        ) from None
+    try:
+        opened = tenseal.context_from(context.read_bytes())
+    except ValueError as error:
+        raise CheckpointError(f"{context} is no encryption context: {error}.") from error
+    model = ciphertext.decrypted(encrypted, opened)
+    save(model, out)
+    say(f"{out}: {len(wire.classes_of(model.variables))} classes")
+
+
+def _check_new(out: Path) -> None:
+    if out.exists():
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")

@@ -1,0 +1,141 @@
+"""`surgagg continue`, as typed; whole runs are in tests/simulator."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cxr_study.cli import run
+from cxr_study.cli.main import app
+from cxr_study.data.sites import site_file
+from cxr_study.jobs import job_folder
+from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
+from cxr_study.runs.run_request import Earlier
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.site.site_state import STATE_FILE
+
+JOB = Path(__file__).parents[3] / "jobs" / "surgical"
+
+
+def surgagg(*arguments):
+    """Type a command; what it prints. A user's mistake is raised."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Runs that were asked for: [(study, own, title, force), ...]."""
+    calls = []
+    monkeypatch.setattr(run, "run_and_report", lambda *a: calls.append(a))
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    return calls
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """A run of 12 rounds on real site files that was interrupted after 5."""
+    folder = tmp_path / "earlier"
+    job_folder.copy(JOB, folder / "job", sites=["a", "b"], settings={"batch_size": 8})
+    (folder / RUN_FILE).write_text(json.dumps({"site_files": "/my/sites"}))
+    put_model(folder, round_=5)
+    put_model(folder, round_=5, name="best.npz")
+    for site in ("a", "b"):
+        state = checkpoint_folder(folder / "workspace", site) / STATE_FILE
+        state.parent.mkdir(parents=True)
+        state.touch()
+    return folder
+
+
+def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
+    path = checkpoint_folder(folder / workspace) / name
+    facts = {"job": "simulate_job", "round": round_, "planned_rounds": 12, **facts}
+    save(Checkpoint({}, facts), path)
+
+
+def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_path):
+    surgagg("continue", earlier, "--out", tmp_path / "more")
+    ((study, own, title, force),) = started
+    assert (study.job, study.folder) == (earlier / "job", tmp_path / "more")
+    assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
+    assert study.earlier == Earlier(earlier, "last") and study.initial_body is None
+    assert (own, title, force) == (False, "earlier, continued on a, b", False)
+    assert {**job_folder.knobs(study.job), **study.settings}["batch_size"] == 8
+
+
+def test_everything_can_be_otherwise(started, earlier, tmp_path):
+    for site in ("a", "c"):
+        put_model(earlier, 5, workspace=f"own/{site}", name="best.npz")
+    surgagg(
+        "continue", earlier, "--out", tmp_path / "more", "--sites", "a, c",
+        "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
+        "--set", "c:epochs=2", "--own", "--force",
+    )  # fmt: skip
+    ((study, own, _, force),) = started
+    assert study.sites == ("a", "c") and study.site_files == tmp_path
+    assert study.earlier.model == "best"
+    assert study.settings == {"num_rounds": 3} and study.per_site == {"c": {"epochs": 2}}
+    assert own and force
+
+
+def test_a_phantom_run_goes_on_with_the_phantom(started, earlier):
+    (earlier / RUN_FILE).write_text('{"site_files": null}')
+    surgagg("continue", earlier)
+    assert started[0][0].site_files is None
+
+
+@pytest.mark.parametrize(
+    ("last", "options", "rounds"),
+    [
+        pytest.param({"round_": 5}, [], 7, id="interrupted"),
+        pytest.param(
+            {"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]},
+            [], 7, id="interrupted, after an earlier run's rounds",
+        ),
+        pytest.param({"round_": 12}, [], None, id="ended: as many again"),
+        pytest.param({"round_": 5, "planned_rounds": 5}, [], None, id="stopped early"),
+        pytest.param({"round_": 5}, ["--from", "best"], None, id="best model"),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
+    put_model(earlier, **last)
+    text = surgagg("continue", earlier, *options)
+    assert started[0][0].settings == ({"num_rounds": rounds} if rounds else {})
+    assert text.startswith(f"{rounds or 12} rounds from ")
+
+
+def test_says_which_sites_start_without_their_state(started, earlier):
+    assert "no state" not in surgagg("continue", earlier)
+    text = surgagg("continue", earlier, "--sites", "a,c")
+    assert "c has no state of the earlier run" in text and "a has no state" not in text
+    text = surgagg("continue", earlier, "--from", "best")
+    assert text.count("has no state of the earlier run") == 2
+
+
+def test_a_run_without_a_model_is_refused_first_of_all(started, earlier):
+    (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
+    with pytest.raises(ValueError, match=r"run to continue needs .*last\.npz, which is not"):
+        surgagg("continue", earlier)
+    assert started == []
+
+
+def test_what_is_no_run_is_refused(started, tmp_path):
+    with pytest.raises(ValueError, match=r"an earlier `surgagg run` is needed; .* no run\.json"):
+        surgagg("continue", tmp_path)
+    assert started == []
+
+
+@pytest.mark.parametrize("out", [".", ".."])
+def test_the_run_to_continue_is_never_in_the_way(started, earlier, out):
+    with pytest.raises(ValueError, match="needs a folder of its own"):
+        surgagg("continue", earlier, "--out", earlier / out, "--force")
+    assert started == [] and (earlier / "job").is_dir()
+
+
+def test_a_folder_that_is_moved_can_still_be_continued(started, earlier, tmp_path):
+    shutil.move(earlier, tmp_path / "moved")
+    surgagg("continue", tmp_path / "moved")
+    assert started[0][0].start(started[0][0].workspace).is_file()

@@ -1,0 +1,44 @@
+"""What is refused before anything is made or removed."""
+
+from pathlib import Path
+
+import pytest
+
+from cxr_study.data.sites.site_file import SiteFileError
+from cxr_study.jobs.settings import JobError
+from cxr_study.runs.run_request import Earlier, RunFolderError, StudyRun, check
+
+JOBS = Path(__file__).parents[3] / "jobs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({"settings": {"rounds": 2}}, JobError, "no setting 'rounds'"),
+        ({"settings": {"epochs": 0}}, ValueError, "epochs must be at least 1"),
+        ({"per_site": {"a": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
+        ({"sites": ("a", "a")}, JobError, "each another; got 'a', 'a'"),
+        ({"sites": ("a",)}, JobError, "needs the results of 2 sites; got a."),
+        ({"job": JOBS / "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
+        ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
+        ({"site_files": Path("none")}, SiteFileError, "none/a.yaml does not exist"),
+        ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
+        (
+            {"earlier": Earlier(Path("earlier"))},
+            RunFolderError,
+            "earlier/workspace.*last.npz, which is not there",
+        ),
+    ],
+)
+def test_what_nobody_could_run_is_refused(changes, kind, message):
+    values = {
+        "job": JOBS / "surgical",
+        "folder": Path("run"),
+        "sites": ("a", "b"),
+        "site_files": None,
+        "initial_body": None,
+        "settings": {},
+    }
+    check(StudyRun(**values), own=True)
+    with pytest.raises(kind, match=message):
+        check(StudyRun(**{**values, **changes}), own=False)
