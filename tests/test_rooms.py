@@ -1,0 +1,160 @@
+"""The rooms of the two packages: which may import which, and how many modules each holds."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}
+
+FLOORS = """
+surgical_aggregation
+surgical_aggregation.aggregation
+surgical_aggregation.wire
+surgical_aggregation.checkpoints
+surgical_aggregation.server.access
+surgical_aggregation.server.models
+surgical_aggregation.server.workflows
+surgical_aggregation.server.records
+surgical_aggregation.site.contract
+surgical_aggregation.site.training
+surgical_aggregation.site
+surgical_aggregation.encryption
+cxr_study
+cxr_study.common
+cxr_study.data.labels
+cxr_study.data.images
+cxr_study.data.readers
+cxr_study.data.sites
+cxr_study.phantom.drawing
+cxr_study.phantom.patients
+cxr_study.phantom.writers
+cxr_study.phantom
+cxr_study.data.census
+cxr_study.training
+cxr_study.evaluation
+cxr_study.jobs
+cxr_study.runs
+cxr_study.deployment
+cxr_study.studies.plan
+cxr_study.studies.papers
+cxr_study.studies.runner
+cxr_study.studies.analysis
+cxr_study.reports.page
+cxr_study.reports.run
+cxr_study.reports.audit
+cxr_study.reports.study.tables
+cxr_study.reports.study.figures
+cxr_study.reports.study
+cxr_study.cli
+""".split()
+"""Rooms from the bottom to the top: a module imports its own room's and those below."""
+
+MOST_MODULES = 15
+
+SIDES = {
+    "server": ("surgical_aggregation.server", "surgical_aggregation.encryption.encrypted_agg"),
+    "site": (
+        "surgical_aggregation.site",
+        "surgical_aggregation.encryption.encrypt_result",
+        "surgical_aggregation.encryption.decrypt_task",
+    ),
+}
+"""Where a component runs -> how the names of its modules begin."""
+
+
+def product():
+    """Every module of the product -> its file; a package's name is that of its `__init__`."""
+    found = {}
+    for source in SOURCES.values():
+        for file in source.rglob("*.py"):
+            name = ".".join(file.relative_to(source).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = file
+    return found
+
+
+FILES = product()
+ROOMS = {name for name, file in FILES.items() if file.name == "__init__.py"}
+
+
+def room(module):
+    """Room of a module; of a package itself."""
+    return module if module in ROOMS else module.rpartition(".")[0]
+
+
+def imported(module):
+    """Modules of the product that a module imports anywhere, within functions as well."""
+    found = set()
+    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} imports relatively; write the whole name"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (names & FILES.keys()) or {node.module}
+    return (found & FILES.keys()) - {module}
+
+
+IMPORTS = {module: imported(module) for module in FILES}
+
+
+def test_every_room_with_modules_has_a_floor():
+    assert {room(module) for module in FILES if module not in ROOMS} <= set(FLOORS)
+    assert set(FLOORS) <= ROOMS
+
+
+def test_no_room_is_crowded():
+    crowded = {
+        name: modules
+        for name in ROOMS
+        if (modules := sum(room(m) == name and m not in ROOMS for m in FILES)) > MOST_MODULES
+    }
+    assert crowded == {}
+
+
+def test_arrows_point_downwards():
+    height = {name: floor for floor, name in enumerate(FLOORS)}
+    upwards = [
+        f"{module} -> {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if room(other) != room(module)
+        and room(other) in height
+        and height.get(room(module), -1) < height[room(other)]
+        and room(other) not in SOURCES
+    ]
+    assert sorted(upwards) == []
+
+
+def test_there_is_no_cycle():
+    try:
+        TopologicalSorter(IMPORTS).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize(("side", "other"), [("server", "site"), ("site", "server")])
+def test_server_and_site_do_not_import_each_other(side, other):
+    crossing = [
+        f"{module} -> {target}"
+        for module, targets in IMPORTS.items()
+        if module.startswith(SIDES[side])
+        for target in targets
+        if target.startswith(SIDES[other])
+    ]
+    assert sorted(crossing) == []
+
+
+def test_the_method_knows_nothing_of_the_study():
+    for module, others in IMPORTS.items():
+        if module.startswith("surgical_aggregation"):
+            assert not [other for other in others if other.startswith("cxr_study")], module
+
+
+def test_tests_stand_in_the_rooms_of_what_they_test():
+    for package in SOURCES:
+        for folder in {file.parent for file in (ROOT / "tests" / package).rglob("test_*.py")}:
+            name = ".".join(folder.relative_to(ROOT / "tests").parts)
+            assert name in ROOMS, f"tests/{name.replace('.', '/')} is no room of the product"
