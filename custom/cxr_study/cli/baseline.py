@@ -26,6 +26,7 @@ from cxr_study.jobs import presets, settings
 from cxr_study.jobs.settings import JobError, check_sites
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
+from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary import Group, MeanAuroc
@@ -65,8 +66,6 @@ def baseline(
 
     Rounds, the choice of the best model and early stopping are those of a federated run.
     """
-    from cxr_study.training.baseline import ROUNDS_FILE  # here, for it needs FLARE
-
     named = {"strategy": strategy, "num_rounds": rounds, "patience": patience}
     known = {name: value for name, value in named.items() if value is not None}
     check_data(site_files, phantom)
@@ -119,7 +118,6 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from cxr_study.training.baseline import BEST_FILE
     from surgical_aggregation.checkpoints.checkpoint import load
 
     rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
@@ -142,7 +140,6 @@ def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, Me
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Network, predict
     from cxr_study.evaluation.scores import score
-    from cxr_study.training.baseline import BEST_FILE
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

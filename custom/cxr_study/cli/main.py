@@ -38,9 +38,7 @@ app.add_typer(deploy.app, name="deploy")
 
 MOVED = {
     "train": "baseline",
-    "compare": "study run methods (with head weightings: surgagg study run methods "
-    "head-weightings). Site files, settings and the initial body stand in the file of --data, "
-    "rounds and patience in the study file; see custom/README.md, Studies.",
+    "compare": "study run methods",
     "retire": "model remove-classes",
     "init": "model init",
     "decrypt": "model decrypt",

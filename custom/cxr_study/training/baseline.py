@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -20,10 +21,6 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor F
 
     from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
-
-BEST_FILE = "best.npz"
-LAST_FILE = "last.npz"
-ROUNDS_FILE = "rounds.jsonl"
 
 
 class SoloTrainingError(ValueError):
