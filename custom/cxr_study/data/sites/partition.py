@@ -32,9 +32,9 @@ def write_sites(
 
     Patients are put into train, validation and test, and each of these is cut into K sites alike,
     stratified by "patient has any positive label": the test patients of all sites together are
-    those of `split.split_patients` with the same seed, whatever K is. Each site holds its own
-    classes; the labels of all classes go into `truth.csv`, so that classes a site does not hold can
-    be scored there.
+    those of `split_patients` with the same seed, whatever K is. Each site holds its own classes;
+    the labels of all classes go into `truth.csv`, so that classes a site does not hold can be
+    scored there.
 
     Args:
         pool: Site file of the whole data set; its split is not used.

@@ -29,8 +29,8 @@ class SiteLabels:
         site: The site file.
         read: Label table as read: all rows and classes of the data set, merges made.
         table: Label table to train with: the site's rows, views and classes, policies applied, with
-            `split` (one of `split.SPLITS`, or unused) and `file` (absolute path, "" where there is
-            none) behind the classes.
+            `split` (one of `patient_split.SPLITS`, or unused) and `file` (absolute path, "" where
+            there is none) behind the classes.
     """
 
     site: SiteFile

@@ -34,7 +34,7 @@ class SplitFile:
 
     Attributes:
         path: The file.
-        assignment: See `split`.
+        assignment: See `patient_split`.
         header: Keys scheme, seed, input and counts; empty where the file was made by hand.
     """
 
@@ -49,7 +49,7 @@ def write_split(
     """Write a split file.
 
     Args:
-        assignment: See `split`.
+        assignment: See `patient_split`.
         table: The label table it was made from, as read.
         csv: The file; its folder exists already.
         scheme: How it was made, for people.
