@@ -106,6 +106,7 @@ def test_texts_that_name_the_same_are_refused_at_the_second_line(write):
 
 def test_refuse_names_the_first_wrong_row(write):
     columns = read_columns(write("a\nx\n\ny\nz\n"), ["a"])
-    columns.refuse(columns.cells["a"] == "w", "a", str)
-    with pytest.raises(TableError, match=r"line 4, column 'a': row 1 is wrong"):
-        columns.refuse(columns.cells["a"] != "x", "a", "row {} is wrong".format)
+    cells = columns.cells["a"].to_numpy()
+    columns.refuse(cells == "w", "a", "")
+    with pytest.raises(TableError, match=r"line 4, column 'a': y, row 1, is wrong"):
+        columns.refuse(cells != "x", "a", "{}, row {}, is wrong", cells, range(3))
