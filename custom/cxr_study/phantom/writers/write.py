@@ -86,7 +86,14 @@ def write_phantom(
         for site, cohort in cohorts.items():
             _, pictures, doubts, numbers, harm = sources[site]
             reports = read_reports(cohort, site, rare_at_least, doubts)
-            layout = _write_labels(unfinished / site, site, cohort, reports, size, numbers)
+            folder = unfinished / site
+            folder.mkdir(parents=True)
+            if site == "nih":
+                layout = write_nih(folder, cohort, size)
+            elif site == "chexpert":
+                layout = write_chexpert(folder, cohort, reports)
+            else:
+                layout = write_mimic(folder, cohort, reports, size, numbers)
             write_pictures(cohort, layout, site, size, pictures, report)
             if corrupt:
                 _damage(unfinished, site, cohort, layout, corrupt, harm)
@@ -115,22 +122,6 @@ def _check(
             f"corrupt needs a number of images from 0 to less than images_per_site, which is "
             f"{images_per_site}; got {corrupt}."
         )
-
-
-def _write_labels(
-    folder: Path,
-    site: str,
-    cohort: Cohort,
-    reports: dict[str, np.ndarray],
-    size: int,
-    rng: np.random.Generator,
-) -> Layout:
-    folder.mkdir(parents=True)
-    if site == "nih":
-        return write_nih(folder, cohort, size)
-    if site == "chexpert":
-        return write_chexpert(folder, cohort, reports)
-    return write_mimic(folder, cohort, reports, size, rng)
 
 
 def _damage(
