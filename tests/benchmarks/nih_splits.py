@@ -9,8 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cxr_study.data.readers import nih
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import split_by_lists, split_patients, split_sites
 from cxr_study.data.sites.split_file import apply_split, counts, read_split, write_split
 

@@ -10,8 +10,7 @@ import typer
 from rich.console import Console
 
 from cxr_study.common.spelling import nearest
-from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
     from cxr_study.data.sites.site_file import SiteFile

@@ -20,7 +20,7 @@ from cxr_study.cli import report as cli_report
 from cxr_study.cli import run as cli_run
 from cxr_study.cli import study as cli_study
 from cxr_study.cli.run import check_room, console, make_room, run_and_report, say, split
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import official_files
 from cxr_study.jobs import job_folder, job_templates, presets, settings
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs.job_failure import JobFailedError

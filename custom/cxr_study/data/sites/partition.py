@@ -11,8 +11,7 @@ from cxr_study.data.labels.class_sets import ClassSets, check_known, published
 from cxr_study.data.labels.csv_columns import open_csv
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
-from cxr_study.data.readers import nih
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import FRACTIONS, split_sites, thin
 from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
