@@ -11,7 +11,7 @@ import pytest
 from cxr_study.data.census.census import take
 from cxr_study.data.census.pixels import BINS, SIDE, Moments
 from cxr_study.data.census.shareable_census import share
-from cxr_study.data.census.suppression import Tally
+from cxr_study.data.census.suppression import CellCount
 from cxr_study.data.labels import label_policy
 from cxr_study.data.labels.label_policy import LabelPolicy
 from cxr_study.data.sites.site_data import SiteLabels
@@ -64,11 +64,11 @@ def large_census(census):
 
     def make(times=100):
         def more(tallies):
-            return {n: Tally(t.images * times, t.patients * times) for n, t in tallies.items()}
+            return {n: CellCount(t.images * times, t.patients * times) for n, t in tallies.items()}
 
         return dataclasses.replace(
             census,
-            total=Tally(census.total.images * times, census.total.patients * times),
+            total=CellCount(census.total.images * times, census.total.patients * times),
             views=more(census.views),
             sex=more(census.sex),
             age=more(census.age),

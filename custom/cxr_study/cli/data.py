@@ -12,8 +12,7 @@ import typer
 
 from cxr_study.cli.run import console, say
 from cxr_study.common.spelling import nearest
-from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
     from cxr_study.data.sites.site_file import SiteFile

@@ -50,7 +50,7 @@ class NeedError(ValueError):
         self.got = got
 
 
-class Lines(BaseModel):
+class FileModel(BaseModel):
     """Base of the models of YAML files: lines 'key: value', of which every key is known."""
 
     model_config = ConfigDict(frozen=True)
@@ -136,8 +136,8 @@ def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError
     """Read a YAML file and validate it.
 
     Args:
-        model: What the file has to be, a `Lines`; its validators find the absolute path of the file
-            as `info.context`.
+        model: What the file has to be, a `FileModel`; its validators find the absolute path of the
+            file as `info.context`.
         path: See `read_yaml`, like the others.
         kind: What it is, for messages.
         error: What is raised where something is wrong.

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 from cxr_study.common.yaml_files import (
     ExistingFile,
     ExistingFolder,
-    Lines,
+    FileModel,
     NeedError,
     Target,
     read_keys,
@@ -30,11 +30,11 @@ def prime(value):
     return value
 
 
-class Step(Lines):
+class Step(FileModel):
     minutes: int
 
 
-class Recipe(Lines):
+class Recipe(FileModel):
     name: str
     kind: Literal["soup", "cake"] = "soup"
     people: Annotated[int, Field(ge=1, strict=True), AfterValidator(even)] = 2

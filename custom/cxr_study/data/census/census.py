@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.census.suppression import Tally
+from cxr_study.data.census.suppression import CellCount
 from cxr_study.data.labels.label_table import (
     BLANK,
     FRONTAL,
@@ -52,7 +52,7 @@ class ClassCensus:
     """
 
     uncertain: str
-    read: Mapping[str, Tally]
+    read: Mapping[str, CellCount]
     labels: Mapping[str, int]
     positives: Mapping[str, int]
 
@@ -97,14 +97,14 @@ class Census:
     blank: str | None
     rows: int
     dropped: Mapping[str, int]
-    total: Tally
+    total: CellCount
     per_patient: Mapping[str, int]
     views_read: Mapping[str, int]
-    views: Mapping[str, Tally]
-    sex: Mapping[str, Tally]
-    age: Mapping[str, Tally]
+    views: Mapping[str, CellCount]
+    sex: Mapping[str, CellCount]
+    age: Mapping[str, CellCount]
     age_quantiles: Sequence[float]
-    splits: Mapping[str, Tally]
+    splits: Mapping[str, CellCount]
     classes: Mapping[str, ClassCensus]
     cooccurrence: Sequence[Sequence[int]]
     bad_images: Sequence[BadImage]
@@ -171,13 +171,13 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     )
 
 
-def _tally(rows: pd.DataFrame) -> Tally:
-    return Tally(len(rows), rows["patient"].nunique())
+def _tally(rows: pd.DataFrame) -> CellCount:
+    return CellCount(len(rows), rows["patient"].nunique())
 
 
 def _tallies(
     rows: pd.DataFrame, cell: pd.Series | np.ndarray, names: Sequence[str]
-) -> dict[str, Tally]:
+) -> dict[str, CellCount]:
     """Count rows by the name of the cell each belongs to."""
     cells = np.asarray(cell, dtype=object)
     return {name: _tally(rows[cells == name]) for name in names}

@@ -20,14 +20,14 @@ Cells = dict[str, int | None]
 
 
 @dataclass(frozen=True)
-class Tally:
+class CellCount:
     """How many images are in a cell, and of how many patients (images, where that is unknown)."""
 
     images: int
     patients: int
 
 
-def suppress(cells: Mapping[str, Tally], min_count: int, sinks: Sequence[str]) -> Cells:
+def suppress(cells: Mapping[str, CellCount], min_count: int, sinks: Sequence[str]) -> Cells:
     """Withhold the small cells of a table whose total is known.
 
     A cell is small when it has images, but of fewer than `min_count` patients; an empty one is not.

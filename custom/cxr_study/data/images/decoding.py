@@ -14,7 +14,7 @@ from PIL import Image
 
 from cxr_study.data.images import dicom
 from cxr_study.data.images.image_files import ImageError, Source, file_stamp
-from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, Entry, ImageJournal
+from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
 
 _CHUNK = 256  # files whose decoding a killed process loses
 
@@ -47,7 +47,7 @@ def decode_files(
             entries = []
             work = parallel(delayed(_entry)(source, journal.size) for source in chunk)
             for source, entry in zip(chunk, work, strict=True):
-                if isinstance(entry, Entry):
+                if isinstance(entry, DecodedFile):
                     entries.append(entry)
                 else:
                     failures[source.file] = entry
@@ -125,7 +125,7 @@ def _is_dicom(path: str) -> bool:
         return False
 
 
-def _entry(source: Source, size: int) -> Entry | str:
+def _entry(source: Source, size: int) -> DecodedFile | str:
     """Decode one file; a text says why that was not possible now, and may be later."""
     try:
         stamp = file_stamp(source.path)
@@ -139,10 +139,10 @@ def _entry(source: Source, size: int) -> Entry | str:
     except MemoryError:
         return "not enough memory"
     except ImageError as error:
-        return Entry(*known, UNREADABLE, detail=str(error))
+        return DecodedFile(*known, UNREADABLE, detail=str(error))
     if pixels.min() == pixels.max():
-        return Entry(*known, CONSTANT)
-    return Entry(
+        return DecodedFile(*known, CONSTANT)
+    return DecodedFile(
         *known,
         OK,
         hash=hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest(),

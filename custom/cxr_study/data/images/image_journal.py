@@ -31,7 +31,7 @@ _HEADER: tuple[str | int, ...] = (
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class DecodedFile:
     """What became of one image file.
 
     Attributes:
@@ -54,7 +54,7 @@ class Entry:
 
 
 class Known(NamedTuple):
-    """What the journal says of one file: as in `Entry`, and the row of its pixels, -1 unless OK."""
+    """What the journal says of one file; the row of its pixels is -1 unless OK."""
 
     stamp: tuple[int, int]
     status: str
@@ -108,7 +108,7 @@ class ImageJournal:
         if self._pixels.exists():
             os.truncate(self._pixels, self._whole_rows() * self.size**2)
 
-    def append(self, entries: Iterable[Entry]) -> None:
+    def append(self, entries: Iterable[DecodedFile]) -> None:
         """Add what became of some files; only for who may write, after `repair`."""
         lines = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from cxr_study.common.spelling import nearest
-from cxr_study.common.yaml_files import Lines, NeedError, read_model
+from cxr_study.common.yaml_files import FileModel, NeedError, read_model
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 
 ClassSets = tuple[tuple[str, ...], ...]
@@ -27,7 +27,7 @@ def _sorted(held: tuple[str, ...]) -> tuple[str, ...]:
 _Held = Annotated[tuple[str, ...], AfterValidator(_sorted)]
 
 
-class _ClassSetFile(Lines):
+class _ClassSetFile(FileModel):
     """A file of class sets: number of sites, or of shared classes -> classes of each site."""
 
     clients: dict[int, tuple[_Held, ...]] = Field(default_factory=dict)

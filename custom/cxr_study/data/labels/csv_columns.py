@@ -49,21 +49,27 @@ class CsvColumns:
         return TableError(f"{self.path}, line {line}, column '{column}': {message}")
 
     def refuse(
-        self, wrong: np.ndarray | pd.Series, column: str, message: Callable[[int], str]
+        self,
+        wrong: np.ndarray | pd.Series,
+        column: str,
+        message: str,
+        *values: Sequence[object] | np.ndarray,
     ) -> None:
         """Refuse the first of the rows that are wrong.
 
         Args:
             wrong: bool, shape (rows,).
             column: The column to name.
-            message: What is wrong with a row and what to do, by the row's position.
+            message: What is wrong with a row and what to do, with a {} for each of `values`.
+            values: Shape (rows,) each.
 
         Raises:
             TableError: A row is wrong.
         """
         if np.any(wrong):
             row = int(np.argmax(wrong))
-            raise self.error(self.cells.index[row], column, message(row))
+            text = message.format(*(value[row] for value in values))
+            raise self.error(self.cells.index[row], column, text)
 
     def decode(self, column: str, meaning: Callable[[str], object]) -> np.ndarray:
         """Turn the text of a column into values.
@@ -101,13 +107,14 @@ class CsvColumns:
         Raises:
             TableError: At the second of the two lines.
         """
-        names = pd.Series(self.decode(column, named), self.cells.index)
-
-        def message(row: int) -> str:
-            first = (names == names.iloc[row]).idxmax()
-            return f"'{names.iloc[row]}' stands in line {first} already; remove one of them."
-
-        self.refuse(names.duplicated(), column, message)
+        names, lines = self.decode(column, named), self.cells.index
+        again = pd.Series(names).duplicated()
+        if again.any():
+            name = names[again.idxmax()]
+            message = (
+                f"'{name}' stands in line {lines[names == name][0]} already; remove one of them."
+            )
+            raise self.error(lines[again.idxmax()], column, message)
 
 
 def read_header(path: Path) -> list[str]:
@@ -161,7 +168,7 @@ def read_columns(
     for name, column in texts.items():
         if len("".join(column).splitlines()) > 1:  # one test for all cells is quick
             wrong = np.array([len(text.splitlines()) > 1 for text in column])
-            columns.refuse(wrong, name, lambda _: "the cell has several lines; a quote too many?")
+            columns.refuse(wrong, name, "the cell has several lines; a quote too many?")
     return columns
 
 

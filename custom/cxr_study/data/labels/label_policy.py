@@ -33,7 +33,7 @@ _SMOOTHED = {"smooth-zeros": (0.0, 0.3), "smooth-ones": (0.55, 0.85)}
 _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
 
 
-class PolicyError(ValueError):
+class LabelPolicyError(ValueError):
     """A table has labels that nobody has decided about."""
 
 
@@ -71,7 +71,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
         A new table, every label in [0, 1] or NaN.
 
     Raises:
-        PolicyError: There are blank labels and nobody has decided what they count as.
+        LabelPolicyError: There are blank labels and nobody has decided what they count as.
     """
     blank = 0.0 if policy.blank == "negative" else math.nan
     resolved = {}
@@ -79,7 +79,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
         labels = table[name].to_numpy(float, copy=True)
         empty = labels == BLANK
         if policy.blank is None and empty.any():
-            raise PolicyError(
+            raise LabelPolicyError(
                 f"column '{name}': {empty.sum()} of {len(table)} cells are blank; say in the site "
                 "file whether that means 'blank: negative' or 'blank: not labelled'."
             )

@@ -53,14 +53,8 @@ def read(csv: Path) -> pd.DataFrame:
     columns.require_unique("path", lambda path: _image(path)[2])
     got = columns.decode("subject_id", cell_values.number)
     patient = columns.decode("path", lambda path: _image(path)[1])
-    columns.refuse(
-        got != patient,
-        "subject_id",
-        lambda row: (
-            f"the path is of patient {patient[row]}; got '{got[row]}'. Was a column sorted "
-            "or moved by itself?"
-        ),
-    )
+    message = "the path is of patient {}; got '{}'. Was a column sorted or moved by itself?"
+    columns.refuse(got != patient, "subject_id", message, patient, got)
     return assemble(
         {names[name]: columns.decode(name, cell_values.certain_label) for name in names},
         image=columns.cells["path"].to_numpy(),

@@ -82,13 +82,9 @@ def official_split(csv: Path) -> pd.DataFrame:
     rows = pd.DataFrame({"patient": columns.cells["subject_id"].to_numpy(), "split": splits})
     patients = rows.drop_duplicates("patient", ignore_index=True)
     first = rows["patient"].map(patients.set_index("patient")["split"])
+    message = "patient {} is in '{}' already; a patient is in one split. Is this the official file?"
     columns.refuse(
-        first != rows["split"],
-        "split",
-        lambda row: (
-            f"patient {rows['patient'][row]} is in '{first[row]}' already; a patient is in "
-            "one split. Is this the official file?"
-        ),
+        first != rows["split"], "split", message, rows["patient"].to_numpy(), first.to_numpy()
     )
     return patients
 
@@ -109,14 +105,11 @@ def _studies(labels: Path, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
     wanted = [opacity if name == "Lung Opacity" else name for name in CHEXPERT_CLASSES]
     studies = read_columns(labels, ["study_id", *([] if by_hand else ["subject_id"]), *wanted])
     studies.require_unique("study_id", cell_values.number)
-    studies.refuse(
-        ~studies.cells["study_id"].isin(patient_of.index),
-        "study_id",
-        lambda row: (
-            f"study {studies.cells['study_id'].iloc[row]} has no image in the metadata "
-            "csv. Are the two files whole, and of one release?"
-        ),
+    study = studies.cells["study_id"]
+    message = (
+        "study {} has no image in the metadata csv. Are the two files whole, and of one release?"
     )
+    studies.refuse(~study.isin(patient_of.index), "study_id", message, study.to_numpy())
     if not by_hand:
         _require_patient(studies, patient_of)
     return studies
@@ -126,14 +119,11 @@ def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
     """Refuse a study that is another patient's than `patient_of` says."""
     study, got = columns.cells["study_id"].to_numpy(), columns.cells["subject_id"].to_numpy()
     patient = columns.cells["study_id"].map(patient_of).to_numpy()
-    columns.refuse(
-        got != patient,
-        "subject_id",
-        lambda row: (
-            f"study {study[row]} is of patient {patient[row]}; got '{got[row]}'. A study is "
-            "of one patient, in labels and metadata alike."
-        ),
+    message = (
+        "study {} is of patient {}; got '{}'. A study is of one patient, in labels and metadata "
+        "alike."
     )
+    columns.refuse(got != patient, "subject_id", message, study, patient, got)
 
 
 def _paths(images: pd.DataFrame) -> np.ndarray:

@@ -61,23 +61,13 @@ def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.n
     """One row per image: its id, and what most of its readers say."""
     columns.decode("rad_id", cell_values.filled)
     names = columns.cells["image_id"].to_numpy()
-    columns.refuse(
-        columns.cells.duplicated(["image_id", "rad_id"]),
-        "rad_id",
-        lambda row: (
-            f"'{columns.cells['rad_id'].iloc[row]}' has read image '{names[row]}' in an "
-            "earlier line; remove one of them."
-        ),
-    )
+    readers = columns.cells["rad_id"].to_numpy()
+    message = "'{}' has read image '{}' in an earlier line; remove one of them."
+    again = columns.cells.duplicated(["image_id", "rad_id"])
+    columns.refuse(again, "rad_id", message, readers, names)
     image, images = pd.factorize(names)
-    readers = np.bincount(image)[image]
-    columns.refuse(
-        readers != _READERS,
-        "image_id",
-        lambda row: (
-            f"image '{names[row]}' has {readers[row]} readers; a training image has "
-            f"{_READERS}. Is the file cut off?"
-        ),
-    )
+    number = np.bincount(image)[image]
+    message = "image '{}' has {} readers; a training image has three. Is the file cut off?"
+    columns.refuse(number != _READERS, "image_id", message, names, number)
     positive = np.stack([np.bincount(image, weights=column) for column in labels.T], axis=1)
     return images, np.where(positive * 2 > _READERS, POSITIVE, NEGATIVE)

@@ -11,8 +11,7 @@ from cxr_study.data.labels.class_sets import ClassSets, check_known, published
 from cxr_study.data.labels.csv_columns import open_csv
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
-from cxr_study.data.readers import nih
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import nih, official_files
 from cxr_study.data.sites.patient_split import FRACTIONS, split_sites, thin
 from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
@@ -32,9 +31,9 @@ def write_sites(
 
     Patients are put into train, validation and test, and each of these is cut into K sites alike,
     stratified by "patient has any positive label": the test patients of all sites together are
-    those of `split.split_patients` with the same seed, whatever K is. Each site holds its own
-    classes; the labels of all classes go into `truth.csv`, so that classes a site does not hold can
-    be scored there.
+    those of `split_patients` with the same seed, whatever K is. Each site holds its own classes;
+    the labels of all classes go into `truth.csv`, so that classes a site does not hold can be
+    scored there.
 
     Args:
         pool: Site file of the whole data set; its split is not used.

@@ -29,8 +29,8 @@ class SiteLabels:
         site: The site file.
         read: Label table as read: all rows and classes of the data set, merges made.
         table: Label table to train with: the site's rows, views and classes, policies applied, with
-            `split` (one of `split.SPLITS`, or unused) and `file` (absolute path, "" where there is
-            none) behind the classes.
+            `split` (one of `patient_split.SPLITS`, or unused) and `file` (absolute path, "" where
+            there is none) behind the classes.
     """
 
     site: SiteFile
@@ -97,7 +97,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
         TableError: The labels or the split file do not hold what their format promises.
         SplitError: The split does not fit the labels, or has a patient twice.
         SiteFileError: A class, merge or policy does not fit the data set.
-        PolicyError: There are labels that nobody has decided about.
+        LabelPolicyError: There are labels that nobody has decided about.
         ImageError: Image files cannot be told apart.
     """
     read = read_labels(site)
@@ -111,8 +111,8 @@ def load_labels(site: SiteFile) -> SiteLabels:
     table = rows[[*DESCRIPTORS, *held, "split"]].copy()
     try:
         table = label_policy.apply(table, site.policy)
-    except label_policy.PolicyError as error:
-        raise label_policy.PolicyError(
+    except label_policy.LabelPolicyError as error:
+        raise label_policy.LabelPolicyError(
             f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
         ) from None
     files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)

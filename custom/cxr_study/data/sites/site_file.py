@@ -30,7 +30,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo
 from cxr_study.common.yaml_files import (
     ExistingFile,
     ExistingFolder,
-    Lines,
+    FileModel,
     NeedError,
     Target,
     read_model,
@@ -106,7 +106,7 @@ _Merges = Annotated[dict[str, tuple[str, ...]], PlainValidator(_merges)]
 _Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
 
 
-class SiteFile(Lines):
+class SiteFile(FileModel):
     """What a site file says, with absolute paths.
 
     Attributes:

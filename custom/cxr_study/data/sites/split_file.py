@@ -25,7 +25,10 @@ import pandas as pd
 import yaml
 
 from cxr_study.data.labels.csv_columns import open_csv, read_columns
+from cxr_study.data.readers.cell_values import filled, one_of
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, SplitError, check, positive_patients
+
+_SPLIT = one_of(f"{', '.join(SPLITS)} or {UNUSED}", {name: name for name in (*SPLITS, UNUSED)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,7 @@ class SplitFile:
 
     Attributes:
         path: The file.
-        assignment: See `split`.
+        assignment: See `patient_split`.
         header: Keys scheme, seed, input and counts; empty where the file was made by hand.
     """
 
@@ -49,7 +52,7 @@ def write_split(
     """Write a split file.
 
     Args:
-        assignment: See `split`.
+        assignment: See `patient_split`.
         table: The label table it was made from, as read.
         csv: The file; its folder exists already.
         scheme: How it was made, for people.
@@ -83,9 +86,9 @@ def read_split(csv: Path) -> SplitFile:
     header, names = _head(csv)
     if "site" in names:
         columns = read_columns(csv, ["patient", "site", "split"], comments=True)
-        columns.decode("site", _filled)
-    columns.decode("patient", _filled)
-    columns.decode("split", _known)
+        columns.decode("site", filled)
+    columns.decode("patient", filled)
+    columns.decode("split", _SPLIT)
     return SplitFile(csv, columns.cells.reset_index(drop=True), header)
 
 
@@ -186,15 +189,3 @@ def _head(csv: Path) -> tuple[dict[str, Any], list[str]]:
     except yaml.YAMLError as error:
         raise SplitError(f"{csv}: the header cannot be read as YAML: {error}") from error
     return header if isinstance(header, dict) else {}, [name.strip() for name in line.split(",")]
-
-
-def _filled(text: str) -> str:
-    if not text:
-        raise ValueError("the cell is blank; every line needs a value here.")
-    return text
-
-
-def _known(text: str) -> str:
-    if text not in (*SPLITS, UNUSED):
-        raise ValueError(f"needs {', '.join(SPLITS)} or {UNUSED}; got '{text}'.")
-    return text

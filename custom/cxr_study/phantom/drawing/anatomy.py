@@ -4,6 +4,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from cxr_study.phantom.drawing.canvas import per_picture
+
 
 @dataclass(frozen=True)
 class Anatomy:
@@ -49,6 +51,10 @@ class Anatomy:
     def take(self, rows: np.ndarray) -> "Anatomy":
         """The chests at the given indices; an index may occur several times."""
         return Anatomy(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    def per_picture(self) -> dict[str, np.ndarray]:
+        """Every field, ready to broadcast over pictures; see `canvas.per_picture`."""
+        return {field.name: per_picture(getattr(self, field.name)) for field in fields(self)}
 
     def change(self, rows: np.ndarray, **values: np.ndarray) -> "Anatomy":
         """A copy in which the named fields have new values at the given rows."""

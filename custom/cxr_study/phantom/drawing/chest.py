@@ -174,7 +174,7 @@ def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
         The drawn chests, arrays of shape (n, size, size).
     """
     n, pixel = len(anatomy), 2 / size
-    p = {field.name: per_picture(getattr(anatomy, field.name)) for field in fields(anatomy)}
+    p = anatomy.per_picture()
     column, row = axes(size)
     y = row / p["magnification"] + np.float32(0.02)
     x = (column - p["centre"]) / p["magnification"] - p["tilt"] * y

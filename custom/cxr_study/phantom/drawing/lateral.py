@@ -58,16 +58,11 @@ def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Later
     """
     n, pixel = len(anatomy), 2 / size
     column, row = axes(size)
-    apex, base, dome, wall, aeration, width, height, spacing, contrast, scale = (
-        per_picture(value)
-        for value in (
-            anatomy.apex, anatomy.right_base, anatomy.dome, anatomy.wall, anatomy.aeration,
-            anatomy.heart_width, anatomy.heart_height, anatomy.rib_spacing, anatomy.rib_contrast,
-            anatomy.magnification,
-        )
-    )  # fmt: skip
-    y = row / scale + np.float32(0.02)
-    x = (column - per_picture(anatomy.centre)) / scale - per_picture(anatomy.tilt) * y
+    p = anatomy.per_picture()
+    apex, base, dome, wall = p["apex"], p["right_base"], p["dome"], p["wall"]
+    aeration = p["aeration"]
+    y = row / p["magnification"] + np.float32(0.02)
+    x = (column - p["centre"]) / p["magnification"] - p["tilt"] * y
 
     # Lungs between sternum and back; the diaphragm falls off to a deep angle behind.
     t = np.clip((y - apex) / (base - apex), 0, 1.5)
@@ -86,15 +81,15 @@ def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Later
     density = depth * (tissue - (tissue - LUNG_DENSITY) * aeration * lung * (1 - 0.6 * shoulders))
     density += (ABDOMEN_DENSITY - tissue) * depth * (1 - above) * edge(y - 0.1, 0.2)
     breast = bump(x - front, 0.14) * bump(y - 0.35, 0.16)
-    density += 0.4 * breast * per_picture(anatomy.female)
+    density += 0.4 * breast * p["female"]
     density += 0.05 * smooth_noise(rng, n, size, 5) * depth
 
-    ribs = edge(np.cos(2 * np.pi * (y - 0.45 * x) / spacing) - 0.45, 0.7)
-    density += 0.6 * contrast * ribs * lung
+    ribs = edge(np.cos(2 * np.pi * (y - 0.45 * x) / p["rib_spacing"]) - 0.45, 0.7)
+    density += 0.6 * p["rib_contrast"] * ribs * lung
     density += 0.3 * bump(x - 0.02, 0.09) * bump(y + 0.03, 0.12) * lung  # hila
 
-    heart = np.square((x + 0.2 - 0.3 * (y - 0.15)) / (0.8 * width))
-    heart = edge(1 - np.sqrt(heart + np.square((y - 0.2) / height)), 0.2)
+    heart = np.square((x + 0.2 - 0.3 * (y - 0.15)) / (0.8 * p["heart_width"]))
+    heart = edge(1 - np.sqrt(heart + np.square((y - 0.2) / p["heart_height"])), 0.2)
     arch = bump(np.hypot(x - 0.06, y + 0.28) - 0.13, 0.05) * edge(-0.2 - y, 0.1)
     density += np.maximum(HEART_DENSITY - density, 0) * np.maximum(heart, 0.5 * arch)
 

@@ -15,7 +15,7 @@ import pandas as pd
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.phantom.patients.cohort import Cohort
 from cxr_study.phantom.patients.real_statistics import WITHOUT_VIEW
-from cxr_study.phantom.writers.layouts import Layout, cells, write_csv
+from cxr_study.phantom.writers.official_layouts import SiteLayout, cells, write_csv
 
 NEVER_PRESENT = (
     "Calcification of the Aorta",
@@ -40,7 +40,7 @@ def write_mimic(
     reports: dict[str, np.ndarray],
     size: int,
     rng: np.random.Generator,
-) -> Layout:
+) -> SiteLayout:
     """Write the label csv files.
 
     One study has no row in the csv of study labels, as a few of MIMIC's have not.
@@ -106,7 +106,7 @@ def write_mimic(
     }
     csv = folder / "cxr-lt-2024" / "train_labeled.csv"
     write_csv(pd.DataFrame(columns | {name: present[name] for name in sorted(present)}), csv)
-    return Layout("cxr-lt", csv, folder, names, UNION_CLASSES)
+    return SiteLayout("cxr-lt", csv, folder, names, UNION_CLASSES)
 
 
 def _write_study_labels(

@@ -11,7 +11,7 @@ from PIL import Image
 from cxr_study.phantom.drawing.anatomy import sample_anatomy, vary_exposure_of
 from cxr_study.phantom.drawing.rendering import render
 from cxr_study.phantom.patients.cohort import Cohort
-from cxr_study.phantom.writers.layouts import Layout
+from cxr_study.phantom.writers.official_layouts import SiteLayout
 
 KINDS = ("truncated", "empty", "text", "black", "duplicate", "missing")
 """Kinds of damage."""
@@ -21,7 +21,7 @@ _CHUNK = 256  # images drawn before they are written
 
 def write_pictures(
     cohort: Cohort,
-    layout: Layout,
+    layout: SiteLayout,
     site: str,
     size: int,
     rng: np.random.Generator,

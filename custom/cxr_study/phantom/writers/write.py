@@ -1,6 +1,6 @@
 """Write the phantom to disk: sites in the official layouts of the data sets they imitate.
 
-<root>/nih/, chexpert/, mimic/              labels and pictures; see `layouts` and `mimic_layout`
+<root>/nih/, chexpert/, mimic/              labels and pictures; see the modules of layouts
 <root>/truth/<site>.csv                     labels of all 20 findings, for evaluation only
 <root>/truth/<site>_corrupt.csv             which files are damaged, where that was asked for
 <root>/sites/<site>.yaml, <site>_split.csv  what a site needs to train
@@ -21,8 +21,13 @@ from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.phantom.drawing.acquisition import SITES
 from cxr_study.phantom.patients.cohort import Cohort, read_reports, sample_cohort
-from cxr_study.phantom.writers.layouts import Layout, write_chexpert, write_csv, write_nih
 from cxr_study.phantom.writers.mimic_layout import write_mimic
+from cxr_study.phantom.writers.official_layouts import (
+    SiteLayout,
+    write_chexpert,
+    write_csv,
+    write_nih,
+)
 from cxr_study.phantom.writers.pictures import damage, write_pictures
 
 
@@ -86,7 +91,14 @@ def write_phantom(
         for site, cohort in cohorts.items():
             _, pictures, doubts, numbers, harm = sources[site]
             reports = read_reports(cohort, site, rare_at_least, doubts)
-            layout = _write_labels(unfinished / site, site, cohort, reports, size, numbers)
+            folder = unfinished / site
+            folder.mkdir(parents=True)
+            if site == "nih":
+                layout = write_nih(folder, cohort, size)
+            elif site == "chexpert":
+                layout = write_chexpert(folder, cohort, reports)
+            else:
+                layout = write_mimic(folder, cohort, reports, size, numbers)
             write_pictures(cohort, layout, site, size, pictures, report)
             if corrupt:
                 _damage(unfinished, site, cohort, layout, corrupt, harm)
@@ -117,27 +129,11 @@ def _check(
         )
 
 
-def _write_labels(
-    folder: Path,
-    site: str,
-    cohort: Cohort,
-    reports: dict[str, np.ndarray],
-    size: int,
-    rng: np.random.Generator,
-) -> Layout:
-    folder.mkdir(parents=True)
-    if site == "nih":
-        return write_nih(folder, cohort, size)
-    if site == "chexpert":
-        return write_chexpert(folder, cohort, reports)
-    return write_mimic(folder, cohort, reports, size, rng)
-
-
 def _damage(
     root: Path,
     site: str,
     cohort: Cohort,
-    layout: Layout,
+    layout: SiteLayout,
     number: int,
     rng: np.random.Generator,
 ) -> None:
@@ -146,7 +142,7 @@ def _damage(
     write_csv(damaged, root / "truth" / f"{site}_corrupt.csv")
 
 
-def _write_site(root: Path, site: str, cohort: Cohort, layout: Layout, seed: int) -> None:
+def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed: int) -> None:
     """Write the truth, the split and the site file."""
     truth_csv, split_csv = root / "truth" / f"{site}.csv", root / "sites" / f"{site}_split.csv"
     findings = dict(zip(UNION_CLASSES, cohort.present.T, strict=True))

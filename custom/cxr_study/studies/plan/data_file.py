@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_study.common.yaml_files import Keys, read_keys
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.presets import PRESETS
 from cxr_study.studies.plan import shipped

@@ -14,8 +14,7 @@ from cxr_study.data.images.image_files import locate
 from cxr_study.data.labels import label_policy
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
-from cxr_study.data.readers import DATASETS
-from cxr_study.data.readers.official_files import official_files
+from cxr_study.data.readers import DATASETS, official_files
 from cxr_study.data.sites.partition import decisions, write_nih_pool
 from cxr_study.data.sites.site_data import held_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file

@@ -1,5 +1,5 @@
 from cxr_study.data.census.census import take
-from cxr_study.data.census.suppression import Tally
+from cxr_study.data.census.suppression import CellCount
 
 
 def images(tallies):
@@ -15,7 +15,7 @@ def test_every_row_is_used_or_dropped_for_a_reason(census):
         "missing": 1,
         "duplicate": 1,
     }
-    assert census.total == Tally(6, 5) and census.rows - sum(census.dropped.values()) == 6
+    assert census.total == CellCount(6, 5) and census.rows - sum(census.dropped.values()) == 6
 
 
 def test_views_sex_and_ages_are_counted_over_the_images_used(census):

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_study.data.census.suppression import Tally, suppress
+from cxr_study.data.census.suppression import CellCount, suppress
 
 
 def shared(*images, min_count=10, patients=None):
     """Cells a, b, c, ... that may be withheld in this order."""
     tallies = zip(images, patients or images, strict=True)
-    cells = {chr(97 + i): Tally(*tally) for i, tally in enumerate(tallies)}
+    cells = {chr(97 + i): CellCount(*tally) for i, tally in enumerate(tallies)}
     return tuple(suppress(cells, min_count, list(cells)).values())
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, Entry, ImageJournal
+from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def journal(tmp_path):
 
 
 def ok(name, value):
-    return Entry(name, name, (3, 5), OK, hash="h", pixels=np.full((2, 2), value, np.uint8))
+    return DecodedFile(name, name, (3, 5), OK, hash="h", pixels=np.full((2, 2), value, np.uint8))
 
 
 def values(journal):
@@ -19,8 +19,8 @@ def values(journal):
 
 
 def test_what_was_added_is_known(journal):
-    journal.append([ok("a", 1), Entry("b", "0/b", (9, 8), UNREADABLE, "it is cut off")])
-    journal.append([Entry("c", "c", (9, 8), CONSTANT), ok("d", 4)])
+    journal.append([ok("a", 1), DecodedFile("b", "0/b", (9, 8), UNREADABLE, "it is cut off")])
+    journal.append([DecodedFile("c", "c", (9, 8), CONSTANT), ok("d", 4)])
     assert journal.read() == {
         "a": ((3, 5), OK, "", "h", 0),
         "0/b": ((9, 8), UNREADABLE, "it is cut off", "", -1),

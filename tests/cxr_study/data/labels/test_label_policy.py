@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.labels.label_policy import LabelPolicy, PolicyError, apply, certain
+from cxr_study.data.labels.label_policy import LabelPolicy, LabelPolicyError, apply, certain
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 
 
@@ -58,7 +58,7 @@ def test_blank_may_count_as_not_labelled():
 
 
 def test_blank_that_nobody_decided_about_is_refused_by_its_column():
-    with pytest.raises(PolicyError, match="column 'Mass': 1 of 5 cells are blank; say in the site"):
+    with pytest.raises(LabelPolicyError, match="column 'Mass': 1 of 5 cells are blank; say in"):
         apply(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
     assert apply(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, UnidentifiedImageError
 
 from cxr_study.phantom.patients.cohort import sample_cohort
-from cxr_study.phantom.writers.layouts import Layout
+from cxr_study.phantom.writers.official_layouts import SiteLayout
 from cxr_study.phantom.writers.pictures import KINDS, damage, write_pictures
 
 
@@ -16,7 +16,7 @@ def cohort():
 
 def write(folder, cohort, calls):
     names = [f"{row}.png" for row in range(len(cohort))]
-    layout = Layout("chexpert", folder / "train.csv", folder, names)
+    layout = SiteLayout("chexpert", folder / "train.csv", folder, names)
     write_pictures(cohort, layout, "chexpert", 32, np.random.default_rng(1), calls.append)
     return np.array([np.asarray(Image.open(folder / name), float) for name in names])
 

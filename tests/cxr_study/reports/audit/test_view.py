@@ -1,6 +1,6 @@
 import dataclasses
 
-from cxr_study.data.census.suppression import Tally
+from cxr_study.data.census.suppression import CellCount
 from cxr_study.reports.audit import view
 
 
@@ -38,7 +38,7 @@ def test_kinds_of_labels_that_nobody_has_are_left_out(census):
         "positive", "negative", "uncertain", "blank", "not labelled",
     ]  # fmt: skip
     plain = dataclasses.replace(
-        census.classes["Edema"], read={s: Tally(0, 0) for s in census.classes["Edema"].read}
+        census.classes["Edema"], read={s: CellCount(0, 0) for s in census.classes["Edema"].read}
     )
     assert view.states_in_use(dataclasses.replace(census, classes={"Edema": plain})) == [
         "positive", "negative",

@@ -5,7 +5,7 @@ import pytest
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.readers import chexpert, nih
 from cxr_study.phantom.patients.cohort import read_reports, sample_cohort
-from cxr_study.phantom.writers.layouts import write_chexpert, write_csv, write_nih
+from cxr_study.phantom.writers.official_layouts import write_chexpert, write_csv, write_nih
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ _CHEXPERT_LABELS = (
 
 
 @dataclass(frozen=True)
-class Layout:
+class SiteLayout:
     """Where a site's data lie, once its labels are written.
 
     Attributes:
@@ -56,7 +56,7 @@ def write_csv(table: pd.DataFrame, csv: Path) -> None:
     table.to_csv(csv, index=False, lineterminator="\n", compression=packing)
 
 
-def write_nih(folder: Path, cohort: Cohort, size: int) -> Layout:
+def write_nih(folder: Path, cohort: Cohort, size: int) -> SiteLayout:
     """Write the label csv.
 
     Args:
@@ -92,10 +92,10 @@ def write_nih(folder: Path, cohort: Cohort, size: int) -> Layout:
     rows = pd.DataFrame(columns).to_csv(index=False, header=False, lineterminator="\n")
     csv = folder / "Data_Entry_2017_v2020.csv"
     csv.write_text(f"{_NIH_HEADER}\n{rows}", encoding="utf-8")
-    return Layout("nih", csv, folder / "images", names)
+    return SiteLayout("nih", csv, folder / "images", names)
 
 
-def write_chexpert(folder: Path, cohort: Cohort, reports: dict[str, np.ndarray]) -> Layout:
+def write_chexpert(folder: Path, cohort: Cohort, reports: dict[str, np.ndarray]) -> SiteLayout:
     """Write the label csv.
 
     Args:
@@ -125,7 +125,7 @@ def write_chexpert(folder: Path, cohort: Cohort, reports: dict[str, np.ndarray])
     columns |= {name: cells(reports[name]) for name in _CHEXPERT_LABELS}
     csv = folder / "train.csv"
     write_csv(pd.DataFrame(columns), csv)
-    return Layout("chexpert", csv, folder, names)
+    return SiteLayout("chexpert", csv, folder, names)
 
 
 def cells(labels: np.ndarray) -> np.ndarray:
