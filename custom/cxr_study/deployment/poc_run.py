@@ -18,7 +18,7 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.network_check import check_network
 from cxr_study.jobs.settings import JobError, Settings
-from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
 from cxr_study.runs.run_request import check_site_files
@@ -122,8 +122,6 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
         embedded_study()
     elif "image_size" in knobs.model_fields_set:
         simulated_run.prepare(poc.site_files, poc.sites, knobs.image_size)
-    if "initial_body" in knobs.model_fields_set and _initial_body(knobs.initial_body) is None:
-        embedded_initial_body()
     system = poc.system
     with steps.step("prepare") as said:
         system.prepare(

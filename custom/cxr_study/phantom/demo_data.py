@@ -1,11 +1,7 @@
-"""The embedded study: phantom data and a pre-trained body, made on first use and cached."""
+"""The embedded study: phantom data, made on first use and cached, and a pre-trained body."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +13,13 @@ IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
 _PHANTOM_VERSION = 2  # raise it when the phantom changes
-_BODY_VERSION = 2  # raise it when the pre-training changes
 
+PRETRAINED_BODY = Path(__file__).with_name("pretrained_body.npz")
+"""The small DenseNet's body, pre-trained on source pictures.
 
-class EmbeddedStudyError(ValueError):
-    """The embedded study cannot be made."""
+Made by `python -m cxr_study.training.pretrain <file>` on two cores; with another number of cores
+its last bits differ.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class EmbeddedStudy:
     Attributes:
         root: Folder of the phantom.
         sites: Folder of its site files.
-        initial_body: Checkpoint of the body pre-trained on source pictures (may not exist yet).
     """
 
     root: Path
@@ -40,11 +37,6 @@ class EmbeddedStudy:
     def sites(self) -> Path:
         """Folder of the site files."""
         return self.root / "sites"
-
-    @property
-    def initial_body(self) -> Path:
-        """Checkpoint of the pre-trained body."""
-        return self.root.with_name(f"{self.root.name}-initial_body-{_BODY_VERSION}.npz")
 
 
 def embedded_study(seed: int = SEED, images: int | None = None) -> EmbeddedStudy:
@@ -92,47 +84,8 @@ def _write(root: Path, images: int, sites: tuple[str, ...], seed: int) -> None:
             )
 
 
-def embedded_initial_body() -> Path:
-    """The body pre-trained on source pictures, trained first where it is not there.
-
-    Trains in a process of its own, so that the asking process needs no TensorFlow.
-
-    Raises:
-        EmbeddedStudyError: Training failed; the message ends with its last lines.
-    """
-    study = _study()
-    with _lock(study.initial_body):
-        if not study.initial_body.exists():
-            _notice(f"pre-training the initial body on source pictures to {study.initial_body}")
-            command = [sys.executable, "-m", "cxr_study.training.pretrain", str(study.initial_body)]
-            _run(command)
-    return study.initial_body
-
-
 def _study(seed: int = SEED, images: int = IMAGES_PER_SITE) -> EmbeddedStudy:
     return EmbeddedStudy(cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{images}-{seed}")
-
-
-def _run(command: list[str]) -> None:
-    """Run a program of this project, passing on what it says."""
-    paths = os.pathsep.join(path for path in sys.path if path)
-    said: deque[str] = deque(maxlen=5)
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    ) as process:
-        for line in process.stdout or ():
-            said.append(line)
-            sys.stderr.write(line)
-    if process.returncode:
-        raise EmbeddedStudyError(
-            f"pre-training the initial body failed (exit code {process.returncode}); give one made "
-            f"by `surgagg model init` instead, or mend what it says at its end:\n"
-            f"{''.join(said).rstrip()}"
-        )
 
 
 def _lock(path: Path) -> FileLock:

@@ -100,10 +100,8 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
-    from cxr_study.phantom.demo_data import (
-        embedded_initial_body,  # those who only check need no FLARE
-    )
-    from cxr_study.training.baseline import train_alone
+    from cxr_study.phantom.demo_data import PRETRAINED_BODY
+    from cxr_study.training.baseline import train_alone  # those who only check need no FLARE
     from cxr_study.training.pooled_site import PooledSite
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
@@ -116,7 +114,7 @@ def train(
     train_alone(
         PooledSite(tuple(sites.values())),
         TrainingOptions(**{name: values[name] for name in options}),
-        load(run.initial_body or embedded_initial_body()),
+        load(run.initial_body or PRETRAINED_BODY),
         measured_at=sites,
         rounds=values["num_rounds"],
         patience=values["patience"],

@@ -14,7 +14,7 @@ from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
-from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.runs.finished_run import RunFolderError, write_facts
 from cxr_study.runs.run_request import StudyRun, check
 from cxr_study.runs.simulation import SimulationError, simulate
@@ -46,8 +46,6 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     write_facts(study.folder, study.site_files)
     if study.site_files is None:
         embedded_study()
-    if study.start(study.workspace) is None:
-        embedded_initial_body()
     alone = {
         "min_clients": 1,
         "threads": max(1, tensorflow_setup.cores() // len(study.sites)),

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from cxr_study.phantom.demo_data import embedded_initial_body
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from surgical_aggregation.server.models.model_files import InitialBody
 
 
 class ChestXrayInitialBody(InitialBody):
     """The configured checkpoint, or the embedded study's pre-trained body where none is.
 
-    Runs on the server, which needs no TensorFlow: pre-training is a process of its own.
+    Runs on the server.
 
     Args:
         file: Checkpoint to start from, made by `surgagg model init` or by an earlier run. Default
@@ -18,4 +18,4 @@ class ChestXrayInitialBody(InitialBody):
 
     def path(self) -> Path:
         """Path of the checkpoint."""
-        return Path(self.file) if self.file else embedded_initial_body()
+        return Path(self.file) if self.file else PRETRAINED_BODY

@@ -70,7 +70,6 @@ def did(monkeypatch):
     monkeypatch.setattr(poc_run, "FlareSession", Session)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
     monkeypatch.setattr(poc_run, "embedded_study", lambda: did.append("phantom"))
-    monkeypatch.setattr(poc_run, "embedded_initial_body", lambda: did.append("body"))
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 
@@ -90,7 +89,7 @@ def go(did, tmp_path):
 def test_it_goes_from_preparing_to_removing(go, did):
     go()
     assert did == [
-        "phantom", "body", "prepare", "start", "train", "report", "stop", "clean",
+        "phantom", "prepare", "start", "train", "report", "stop", "clean",
     ]  # fmt: skip
 
 
@@ -123,15 +122,6 @@ def test_it_is_kept_running_where_that_is_wanted_but_for_one_that_failed(go, did
 
 class TestInitialBody:
     """Which one the server starts from, as far as that is known before it does."""
-
-    def test_the_embedded_one_is_made_where_no_other_is_named(self, go, did):
-        go()
-        assert "body" in did
-
-    def test_one_that_is_named_to_the_services_is_not(self, go, did, monkeypatch):
-        monkeypatch.setenv("CXR_INITIAL_BODY", "/mine.npz")
-        go()
-        assert "body" not in did
 
     def test_a_job_that_starts_from_none_needs_none(self, tmp_path):
         job = tiny_job.JOBS / "evaluation"

@@ -7,6 +7,7 @@ import pytest
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom import demo_data
+from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 ASK = """
 from cxr_study.phantom import demo_data
@@ -20,21 +21,6 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(demo_data, "IMAGES_PER_SITE", 60)
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
-
-
-@pytest.fixture
-def pretraining(monkeypatch, tmp_path):
-    """Put a program in the place of pre-training; it may write the file that it is given."""
-
-    def put(program):
-        room = tmp_path / "cxr_study/training"
-        room.mkdir(parents=True)
-        (room.parent / "__init__.py").touch()
-        (room / "__init__.py").touch()
-        (room / "pretrain.py").write_text(f"import sys, pathlib\n{program}\n")
-        monkeypatch.syspath_prepend(tmp_path)
-
-    return put
 
 
 class TestStudy:
@@ -78,29 +64,11 @@ class TestStudy:
         assert sum("writing the phantom" in notice for _, notice in said) == 1
 
 
-class TestInitialBody:
-    def test_it_is_trained_once_in_a_process_of_its_own(self, pretraining, capfd):
-        pretraining("pathlib.Path(sys.argv[1]).write_text('body'); print('epoch 1', flush=True)")
-        path = demo_data.embedded_initial_body()
-        assert path.read_text() == "body"
-        said = capfd.readouterr().err
-        assert f"source pictures to {path}" in said and "epoch 1" in said
-        assert not demo_data._study().root.exists()  # no phantom is needed
-        path.write_text("kept")
-        assert demo_data.embedded_initial_body().read_text() == "kept"
-        assert capfd.readouterr().err == ""
-
-    def test_failed_training_is_told_with_its_last_lines(self, pretraining):
-        pretraining("print('early', *range(9), sep='\\n'); sys.exit('no space left')")
-        with pytest.raises(demo_data.EmbeddedStudyError) as error:
-            demo_data.embedded_initial_body()
-        message = str(error.value)
-        assert message.startswith("pre-training the initial body failed (exit code 1);")
-        assert "surgagg model init" in message and message.endswith("\n8\nno space left")
-        assert "early" not in message
-
-    def test_failed_training_leaves_nothing_that_would_pass_for_a_body(self, pretraining):
-        pretraining("sys.exit(3)")
-        for _ in range(2):
-            with pytest.raises(demo_data.EmbeddedStudyError, match="exit code 3"):
-                demo_data.embedded_initial_body()
+def test_the_pretrained_body_is_what_its_manifest_says_of_the_whole_pretraining():
+    body = load(demo_data.PRETRAINED_BODY)
+    facts = {name: body.manifest[name] for name in ("backbone", "image_size", "weights", "seed")}
+    assert facts == {
+        "backbone": "small_densenet", "image_size": 64, "weights": "source pictures", "seed": 0,
+    }  # fmt: skip
+    assert digest(body.variables) == body.manifest["initial_body_sha256"]
+    assert body.manifest["source_accuracy"] > 0.6

@@ -55,8 +55,7 @@ def embedded(monkeypatch):
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
-    for name in ("embedded_study", "embedded_initial_body"):
-        monkeypatch.setattr(simulated_run, name, lambda name=name: asked.append(name))
+    monkeypatch.setattr(simulated_run, "embedded_study", lambda: asked.append("phantom"))
     return asked
 
 
@@ -131,10 +130,8 @@ class TestRun:
     def test_only_what_is_not_given_is_made(self, study, simulated, embedded, tmp_path):
         go(study())
         assert embedded == []
-        go(study(folder=tmp_path / "two", initial_body=None))
-        assert embedded == ["embedded_initial_body"]
-        go(study(folder=tmp_path / "three", site_files=None))
-        assert embedded[1:] == ["embedded_study"]
+        go(study(folder=tmp_path / "two", site_files=None))
+        assert embedded == ["phantom"]
 
     def test_a_folder_that_exists_is_left_alone(self, study, simulated, embedded, tmp_path):
         (tmp_path / "run").mkdir()

@@ -11,7 +11,7 @@ from pathlib import Path
 from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs.methods import Row
-from cxr_study.phantom.demo_data import embedded_initial_body
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet, given_sites
@@ -152,7 +152,7 @@ class _Planner:
         self.given = given
         self.sites: dict[int, dict[str, DataSet]] = {}  # seed -> sites
         self.files = SettingFiles(found, folder / SITES)
-        self.initial_body = data.initial_body or embedded_initial_body()
+        self.initial_body = data.initial_body or PRETRAINED_BODY
         self._body_digest = digest(load(self.initial_body).variables)
 
     def run(self, setting: Setting, row: Row, seed: int) -> list[Run]:
