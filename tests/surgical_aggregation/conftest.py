@@ -1,5 +1,7 @@
 """What tests of components share."""
 
+import json
+
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
@@ -42,11 +44,21 @@ def body():
 
 
 @pytest.fixture
-def site(tmp_path):
+def tiny(tmp_path):
+    """Makes the tiny site "north" with 20 images and some classes."""
+
+    def make(*classes):
+        table = tmp_path / "sites.json"
+        table.write_text(json.dumps({"north": {"classes": classes, "images": 20}}))
+        return TinySite("north", str(table))
+
+    return make
+
+
+@pytest.fixture
+def site(tiny):
     """The tiny site that the executors of `start` are at."""
-    table = tmp_path / "sites.json"
-    table.write_text('{"north": {"classes": ["Edema", "Nodule/Mass"], "images": 20}}')
-    return TinySite("north", str(table))
+    return tiny("Edema", "Nodule/Mass")
 
 
 @pytest.fixture

@@ -185,13 +185,6 @@ class TestSend:
         for name, value in dxo.data.items():
             np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
 
-    def test_a_column_that_the_server_lacks_counts_as_zeros_there(self, start, body):
-        sent = {"Edema": column(1)}
-        whole = from_shareable(carried_out(start, "train", task(body, sent)))
-        dxo = from_shareable(carried_out(start, "train", task(body, sent), send="differences"))
-        kernel = dxo.data["head/kernel"]
-        np.testing.assert_array_equal(kernel[:, 1], whole.data["head/kernel"][:, 1])
-
     @pytest.mark.parametrize("send", ["weights", "differences"])
     def test_a_personal_head_is_not_in_the_result(self, start, body, send):
         reply = carried_out(start, "train", task(body), personal_head=True, send=send)
