@@ -237,6 +237,12 @@ class TestIdentity:
         ((_, site, reason),) = task.engine.said
         assert site == "west" and reason.startswith("it declares ['Mass'], and has declared")
 
+    def test_another_process_of_the_site_may_declare_others_when_it_asks(self, start):
+        task = start()
+        for process, classes in (("first", ["Edema"]), ("second", ["Mass"])):
+            task.ask("west", classes=classes, process=process)
+        assert task.engine.said == []
+
     def test_a_site_that_was_accepted_is_no_reason_for_the_end(self, start, panics):
         task = start(needed=3, wait=600)
         task.ask("west", claims="north")
