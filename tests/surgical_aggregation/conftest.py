@@ -13,6 +13,7 @@ from numpy_model import ArraySite, LocalModel
 from one_process import executor_with
 from surgical_aggregation.site.training import tensorflow_setup
 from tiny_site import TinySite, tiny_model
+from tiny_tasks import Process
 
 
 @pytest.fixture
@@ -92,3 +93,9 @@ def start(site, monkeypatch, tmp_path):
         return executor, fl_ctx
 
     return make
+
+
+@pytest.fixture
+def process(start, body):
+    """Starts a process of the job at the site."""
+    return lambda **args: Process(start, body, **args)
