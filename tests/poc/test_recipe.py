@@ -91,7 +91,7 @@ class TestRecipe:
         for site, rate in {"north": 0.3, "south": 0.001}.items():
             received = found["received"][site]
             client = json.loads(received["config_fed_client.json"])
-            assert client["executors"][0]["executor"]["args"]["learning_rate"] == rate
+            assert client["executors"][0]["executor"]["args"]["training"]["learning_rate"] == rate
             assert "config_fed_server.json" not in received
             other = {"north": "south", "south": "north"}[site]
             assert not [name for name, text in received.items() if other in text]

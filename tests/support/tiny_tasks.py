@@ -5,7 +5,8 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.site.site_state import site_folder
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.site.site_state import load_state, site_folder
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from tiny_site import FEATURES
@@ -50,3 +51,36 @@ def weights(reply):
 def folder(fl_ctx):
     """Where the site keeps its state of the running job."""
     return site_folder(fl_ctx, fl_ctx.get_job_id())
+
+
+class Process:
+    """A process of the site: its tasks, and what it has on disk."""
+
+    def __init__(self, start, body, **args):
+        self.body = body
+        self.executor, self.fl_ctx = start(**args)
+        self.folder = folder(self.fl_ctx)
+
+    def run(self, name, columns=COLUMNS, signal=None, **said):
+        """The reply to a task."""
+        shareable = task(self.body, columns, **{"round_": None, **said})
+        return self.executor.execute(name, shareable, self.fl_ctx, signal or Signal())
+
+    def sent(self, name="train", columns=COLUMNS, **said):
+        """What a task sends, as a DXO."""
+        known = {"round_": 3} if name == "train" else {"model": 3}
+        return from_shareable(self.run(name, columns, **known, **said))
+
+    def train(self, round_, columns=COLUMNS, **said):
+        """The reply to a training task."""
+        return self.run("train", columns, round_=round_, **said)
+
+    def personal(self):
+        """The site's personal variables after its newest round, by path."""
+        state = load_state(self.folder)[0].training
+        own = {n: v for n, v in state.items() if n.startswith("personal/")}
+        return {name.removeprefix("personal/"): value for name, value in own.items()}
+
+    def model(self, which):
+        """The site's own model on disk."""
+        return load(self.folder / f"site_{which}.npz")

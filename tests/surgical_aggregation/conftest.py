@@ -1,5 +1,7 @@
 """What tests of components share."""
 
+import json
+
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
@@ -11,6 +13,7 @@ from numpy_model import ArraySite, LocalModel
 from one_process import executor_with
 from surgical_aggregation.site.training import tensorflow_setup
 from tiny_site import TinySite, tiny_model
+from tiny_tasks import Process
 
 
 @pytest.fixture
@@ -42,11 +45,21 @@ def body():
 
 
 @pytest.fixture
-def site(tmp_path):
+def tiny(tmp_path):
+    """Makes the tiny site "north" with 20 images and some classes."""
+
+    def make(*classes):
+        table = tmp_path / "sites.json"
+        table.write_text(json.dumps({"north": {"classes": classes, "images": 20}}))
+        return TinySite("north", str(table))
+
+    return make
+
+
+@pytest.fixture
+def site(tiny):
     """The tiny site that the executors of `start` are at."""
-    table = tmp_path / "sites.json"
-    table.write_text('{"north": {"classes": ["Edema", "Nodule/Mass"], "images": 20}}')
-    return TinySite("north", str(table))
+    return tiny("Edema", "Nodule/Mass")
 
 
 @pytest.fixture
@@ -80,3 +93,9 @@ def start(site, monkeypatch, tmp_path):
         return executor, fl_ctx
 
     return make
+
+
+@pytest.fixture
+def process(start, body):
+    """Starts a process of the job at the site."""
+    return lambda **args: Process(start, body, **args)

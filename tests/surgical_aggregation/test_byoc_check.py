@@ -57,11 +57,7 @@ class TestCheck:
     def test_an_installed_copy_that_differs_in_one_file_is_refused(self, installed, job, modules):
         with pytest.raises(CarriedCodeError, match="another copy is installed here") as caught:
             check("carried_example", package(job, **modules))
-        assert "1 files differ" in str(caught.value)
-
-    def test_the_message_names_a_file_and_no_path(self, installed, job):
-        with pytest.raises(CarriedCodeError, match=r"'wire\.py' among them") as caught:
-            check("carried_example", package(job, wire="VERSION = 2\n", head=""))
+        assert "1 files differ, '" in str(caught.value)  # and which, but not where
         assert str(installed.parent) not in str(caught.value)
 
     def test_a_job_that_carries_nothing_is_refused(self, installed, job):
@@ -92,12 +88,8 @@ class TestCarriedCode:
                 guard.process(Shareable(), fl_ctx)
         assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
 
-    def test_a_server_with_other_code_ends_the_run(self, installed, job):
-        package(job, wire="VERSION = 2\n", head="")
+    @pytest.mark.parametrize(("version", "ends"), [(1, False), (2, True)])
+    def test_a_server_with_other_code_ends_the_run(self, installed, job, version, ends):
+        package(job, wire=f"VERSION = {version}\n", head="")
         _, fl_ctx = started(job, ends_run=True)
-        assert EventType.FATAL_SYSTEM_ERROR in fl_ctx.get_engine().events
-
-    def test_a_server_with_the_jobs_code_does_not(self, installed, job):
-        package(job, wire="VERSION = 1\n", head="")
-        _, fl_ctx = started(job, ends_run=True)
-        assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
+        assert (EventType.FATAL_SYSTEM_ERROR in fl_ctx.get_engine().events) == ends

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
@@ -21,6 +20,7 @@ from surgical_aggregation.site.site_state import (
     set_aside,
     site_folder,
 )
+from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
@@ -152,13 +152,15 @@ class SiteMemory:
         """
         if self.training.personal_variables() is None:
             return
-        features = int(self.training.model.dense_head({})[f"{HEAD_LAYER}/kernel"].shape[0])
+        variables = self.training.labelled_variables()
+        _, columns = wire.split(variables)
+        kernel, _ = next(iter(columns.values()))
         manifest = {
-            "head_features": features,
+            "head_features": len(kernel),
             "site": fl_ctx.get_identity_name(),
             "round": round_,
             **self.training.model.kinds.facts(),
         }
         name = BEST_FILE if which == "best" else LAST_FILE
         folder = site_folder(fl_ctx, fl_ctx.get_job_id())
-        save(Checkpoint(self.training.labelled_variables(), manifest), folder / name)
+        save(Checkpoint(variables, manifest), folder / name)

@@ -9,30 +9,19 @@ CONSTANT = frozenset({"normalization/mean"})
 KINDS = VariableKinds(BATCH_NORM, CONSTANT)
 
 
-class TestKeptAtSite:
-    def test_fedavg_sends_all_but_what_is_constant(self):
-        assert strategy.kept_at_site("fedavg", KINDS) == CONSTANT
-
-    @pytest.mark.parametrize("name", ["fedbn", "fedbn+"])
-    def test_batch_norm_stays(self, name):
-        assert strategy.kept_at_site(name, KINDS) == BATCH_NORM | CONSTANT
-
-
-class TestPersonal:
-    def test_fedbn_trains_its_own(self):
-        assert strategy.personal("fedbn", KINDS) == BATCH_NORM
-
-    @pytest.mark.parametrize("name", ["fedavg", "fedbn+"])
-    def test_averaged_or_frozen_batch_norm_is_nobodys_own(self, name):
-        assert strategy.personal(name, KINDS) == frozenset()
-
-    @pytest.mark.parametrize(
-        ("name", "head", "own"),
-        [("fedavg", False, False), ("fedbn", False, True), ("fedbn+", False, False),
-         ("fedavg", True, True), ("fedbn+", True, True)],
-    )  # fmt: skip
-    def test_a_site_has_a_model_of_its_own_with_fedbn_or_a_personal_head(self, name, head, own):
-        assert strategy.has_personal(name, personal_head=head) is own
+@pytest.mark.parametrize(
+    ("name", "kept", "personal"),
+    [
+        ("fedavg", CONSTANT, frozenset()),
+        ("fedbn", BATCH_NORM | CONSTANT, BATCH_NORM),
+        ("fedbn+", BATCH_NORM | CONSTANT, frozenset()),
+    ],
+)
+def test_what_becomes_of_batch_norm(name, kept, personal):
+    assert strategy.kept_at_site(name, KINDS) == kept
+    assert strategy.personal(name, KINDS) == personal
+    assert strategy.has_personal(name) == bool(personal)
+    assert strategy.has_personal(name, personal_head=True)
 
 
 def test_an_unknown_strategy_is_refused():

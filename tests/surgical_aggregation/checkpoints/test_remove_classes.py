@@ -45,35 +45,28 @@ def test_the_manifest_says_when_and_who_had_taught_it(model):
     }
     assert list(after["classes"]) == ["Edema"]
     assert (after["round"], after["job"]) == (5, "a")  # it can be continued
+    assert "best" not in after  # which was measured with those classes
 
 
-def test_earlier_retirements_stay_on_record(model):
+def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
     after = retire(retire(model, ["Mass"]), ["Edema"]).manifest
     assert sorted(after["retired"]) == ["Edema", "Mass"]
-
-
-def test_the_best_record_goes_because_it_measured_other_classes(model):
-    assert "best" not in retire(model, ["Mass"]).manifest
     assert "best" in model.manifest
 
 
-def test_an_unknown_class_is_refused_with_those_there_are(model):
-    with pytest.raises(
-        RetirementError, match=r"among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"
-    ):
-        retire(model, ["Edema", "mass"])
-
-
-def test_no_class_at_all_is_refused(model):
-    with pytest.raises(RetirementError, match="got none"):
-        retire(model, [])
+@pytest.mark.parametrize(
+    ("classes", "reason"),
+    [
+        (["Edema", "mass"], r"among \['Edema', 'Mass', 'Nodule/Mass'\]; got \['mass'\]"),
+        ([], "got none"),
+        (CLASSES, "at least one class"),
+    ],
+)
+def test_what_is_no_class_or_all_are_refused(model, classes, reason):
+    with pytest.raises(RetirementError, match=reason):
+        retire(model, classes)
 
 
 def test_a_model_that_no_run_made_can_lose_a_class_too(model):
     after = retire(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])
     assert after.manifest["retired"] == {"Mass": {"round": 0, "sites": []}}
-
-
-def test_all_classes_are_refused(model):
-    with pytest.raises(RetirementError, match="at least one class"):
-        retire(model, ["Edema", "Mass", "Nodule/Mass"])

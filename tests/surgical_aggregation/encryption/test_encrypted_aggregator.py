@@ -98,48 +98,47 @@ def test_weighted_by_samples_it_is_flares_encrypted_aggregate(held, contexts):
         np.testing.assert_allclose(value, vector.decrypt(secret_key), rtol=0, atol=1e-5)
 
 
-class TestRefuses:
-    def changed(self, **changes):
-        shareable = secret(1, ["Edema"])
-        dxo = from_shareable(shareable)
-        dxo.data.update(changes.pop("data", {}))
-        return dxo.update_shareable(shareable)
+def changed(**data):
+    """A site's result with other variables; None: without the variable."""
+    shareable = secret(1, ["Edema"])
+    dxo = from_shareable(shareable)
+    both = {**dxo.data, **{name.replace("_", "/"): value for name, value in data.items()}}
+    dxo.data = {name: value for name, value in both.items() if value is not None}
+    return dxo.update_shareable(shareable)
 
-    def test_what_came_in_the_clear(self):
-        assert "3 variables came in the clear, e.g. 'conv/kernel'" in refusal(train(1, ["Edema"]))
 
-    def test_one_variable_in_the_clear(self):
-        open_ = self.changed(data={"head/Edema/bias": np.zeros(1, np.float32)})
-        assert "1 variables came in the clear, e.g. 'head/Edema/bias'" in refusal(open_)
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
+        (
+            lambda _: changed(head_Edema_bias=np.zeros(1, np.float32)),
+            "1 variables came in the clear, e.g. 'head/Edema/bias'",
+        ),
+        (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "kind WEIGHTS was needed"),
+        (
+            lambda key: changed(
+                conv_kernel=pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
+            ),
+            "'conv/kernel' must have shape (2, 2); got (4,)",
+        ),
+        (lambda _: changed(conv_kernel=None), "'conv/kernel' are missing"),
+        (lambda _: secret(1, []), "the head is empty"),
+        (
+            lambda _: changed(head_Edema_bias=np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)),
+            "'head/Edema/bias' cannot be added",
+        ),
+    ],
+    ids=["clear", "one clear", "differences", "shape", "missing", "no head", "no ciphertext"],
+)
+def test_refuses(sent, reason, contexts):
+    assert reason in refusal(sent(contexts.site))
 
-    def test_differences(self):
-        assert "kind WEIGHTS was needed" in refusal(secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF))
 
-    def test_another_shape(self, contexts):
-        flat = pack(tenseal.ckks_vector(contexts.site, [0.0] * 4), np.zeros(4, np.float32))
-        reason = refusal(self.changed(data={"conv/kernel": flat}))
-        assert "'conv/kernel' must have shape (2, 2); got (4,)" in reason
-
-    def test_a_missing_body_variable(self):
-        shareable = secret(1, ["Edema"])
-        dxo = from_shareable(shareable)
-        del dxo.data["conv/kernel"]
-        assert "'conv/kernel' are missing" in refusal(dxo.update_shareable(shareable))
-
-    def test_an_empty_head(self):
-        assert "the head is empty" in refusal(secret(1, []))
-
-    def test_bytes_that_are_no_ciphertext(self):
-        header = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
-        reason = refusal(self.changed(data={"head/Edema/bias": header}))
-        assert "'head/Edema/bias' cannot be added" in reason
-
-    def test_a_count_that_did_not_come(self):
-        aggregator = encrypted.aggregator(weighting="samples")
-        sent = secret(1, ["Edema"])
-        fl_ctx = site_context("a")
-        assert aggregator.accept(sent, fl_ctx) is False
-        assert "needs the number of images" in fl_ctx.get_prop(REFUSAL)["reason"]
+def test_refuses_a_result_without_the_count_that_the_weighting_needs():
+    fl_ctx = site_context("a")
+    assert not encrypted.aggregator(weighting="samples").accept(secret(1, ["Edema"]), fl_ctx)
+    assert "needs the number of images" in fl_ctx.get_prop(REFUSAL)["reason"]
 
 
 def test_a_second_round_compares_with_a_model_that_is_encrypted(contexts):

@@ -5,7 +5,6 @@ from nvflare.apis.fl_context import M, make_mask
 from flare import Engine, context
 from surgical_aggregation.site.declaration import DeclareClasses
 from surgical_aggregation.wire.headers import CLASSES, PROCESS
-from tiny_site import TinySite
 
 
 @pytest.fixture
@@ -22,28 +21,20 @@ def started(tmp_path):
     return start
 
 
-def test_a_site_declares_its_classes_publicly_for_the_whole_run(tmp_path, started):
-    (tmp_path / "t.json").write_text('{"a": {"classes": ["Edema", "Nodule/Mass"], "images": 1}}')
-    fl_ctx = started(TinySite("a", str(tmp_path / "t.json")))
+def test_a_site_declares_its_classes_publicly_for_the_whole_run(site, started):
+    fl_ctx = started(site)
     assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
     assert fl_ctx.props[CLASSES][M] == make_mask(private=False, sticky=True)
 
 
-def test_every_process_declares_as_itself(north, started):
-    first, second = (started(north).get_all_public_props()[PROCESS] for _ in range(2))
+def test_every_process_declares_as_itself(site, started):
+    first, second = (started(site).get_all_public_props()[PROCESS] for _ in range(2))
     assert first != second
 
 
-@pytest.fixture
-def north(tmp_path):
-    table = tmp_path / "t.json"
-    table.write_text('{"north": {"classes": ["Edema", "Nodule/Mass"], "images": 20}}')
-    return TinySite("north", str(table))
-
-
-def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(north, started, caplog):
+def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
     caplog.set_level("INFO")
-    fl_ctx = started(north, {"share": ["Edema"]})
+    fl_ctx = started(site, {"share": ["Edema"]})
     assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema"]
     assert started.notes.count("policy withholds: Nodule/Mass (not in 'share')") == 1
     assert "Mass" not in str(fl_ctx.get_all_public_props())
@@ -51,19 +42,19 @@ def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(north, 
     assert "local_notes/job.txt says what this site's policy withholds" in caplog.text
 
 
-def test_the_log_does_not_tell_whether_a_policy_withholds_anything(north, started, caplog):
+def test_the_log_does_not_tell_whether_a_policy_withholds_anything(site, started, caplog):
     caplog.set_level("INFO")
     logs = []
     for policy in ({"share": ["Edema"]}, {"share": ["Edema", "Nodule/Mass"]}):
         caplog.clear()
-        started(north, policy)
+        started(site, policy)
         logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
     assert logs[0] == logs[1] and logs[0]
     assert "policy withholds: no class" in started.notes
 
 
-def test_without_a_policy_nothing_is_noted(north, started):
-    started(north)
+def test_without_a_policy_nothing_is_noted(site, started):
+    started(site)
     assert started.notes == ""
 
 
@@ -75,8 +66,8 @@ def test_without_a_policy_nothing_is_noted(north, started):
         ({"min_images": 21}, "'min_images' 21"),
     ],
 )
-def test_a_site_whose_policy_keeps_it_away_declares_nothing(north, started, policy, reason, caplog):
-    assert CLASSES not in started(north, policy).get_all_public_props()
+def test_a_site_whose_policy_keeps_it_away_declares_nothing(site, started, policy, reason, caplog):
+    assert CLASSES not in started(site, policy).get_all_public_props()
     assert "no classes to declare: " in started.notes and reason in started.notes
     assert "no classes to declare; local_notes/job.txt says why" in caplog.text
     assert reason not in caplog.text
@@ -89,12 +80,12 @@ def test_a_site_that_cannot_name_its_classes_declares_none_and_says_why(started)
 
 @pytest.mark.parametrize("error", [OSError, MemoryError, KeyError])
 def test_a_site_whose_files_cannot_be_read_declares_nothing(
-    north, started, monkeypatch, caplog, error
+    site, started, monkeypatch, caplog, error
 ):
     def broken(*args, **options):
         raise error("/data/p17.png is gone")
 
-    monkeypatch.setattr(north, "data", broken)
-    assert CLASSES not in started(north, {"min_positives": 1}).get_all_public_props()
+    monkeypatch.setattr(site, "data", broken)
+    assert CLASSES not in started(site, {"min_positives": 1}).get_all_public_props()
     assert "/data/p17.png is gone" in started.notes
     assert "p17" not in caplog.text

@@ -5,51 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nvflare.apis.fl_constant import ReturnCode
-from nvflare.apis.signal import Signal
 
-from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.site_state import PREVIOUS_FILE, STATE_FILE, load_state
 from surgical_aggregation.wire import variables as wire
 from tiny_site import FEATURES
-from tiny_tasks import COLUMNS, column, folder, task, weights
+from tiny_tasks import column, weights
 
 
 @pytest.fixture
 def site(array_site):
     return array_site
-
-
-class Process:
-    """A process of the site: its tasks, and what it has on disk."""
-
-    def __init__(self, start, body, **args):
-        self.body = body
-        self.executor, self.fl_ctx = start(**args)
-        self.folder = folder(self.fl_ctx)
-
-    def run(self, name, columns=COLUMNS, **said):
-        said = {"round_": None, **said}
-        return self.executor.execute(name, task(self.body, columns, **said), self.fl_ctx, Signal())
-
-    def train(self, round_, columns=COLUMNS, **said):
-        """The reply to a training task."""
-        return self.run("train", columns, round_=round_, **said)
-
-    def personal(self):
-        """The site's personal variables after its newest round, by path."""
-        state = load_state(self.folder)[0].training
-        own = {n: v for n, v in state.items() if n.startswith("personal/")}
-        return {name.removeprefix("personal/"): value for name, value in own.items()}
-
-    def model(self, which):
-        """The site's own model on disk."""
-        return load(self.folder / f"site_{which}.npz")
-
-
-@pytest.fixture
-def process(start, body):
-    """Starts a process of the job at the site."""
-    return lambda **args: Process(start, body, **args)
 
 
 def assert_same(one, other):

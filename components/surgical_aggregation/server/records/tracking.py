@@ -45,8 +45,8 @@ class Tracking(FLComponent):
     the tests there are none.
 
     Args:
-        tracking: "tensorboard" (default): `TensorBoardReceiver`, event files in tb_events/<site>
-            of the job's workspace. "mlflow": MLflowReceiver, a run for every site and none for
+        tracking: "tensorboard" (default): TBAnalyticsReceiver, event files in tb_events/<site> of
+            the job's workspace. "mlflow": MLflowReceiver, a run for every site and none for
             the means, at MLFLOW_TRACKING_URI where the server has that variable, else in mlflow.db
             of the job's results. "none": nothing is kept.
         workflow: Id of the workflow that validates the final model. Default "validate_final".
@@ -127,9 +127,15 @@ class Tracking(FLComponent):
         if not values or self._receiver is None:
             return
         named = {self._tag(name): value for name, value in values.items()}
-        dxo = create_analytic_dxo("metrics", named, AnalyticsDataType.SCALARS, global_step=step)
+        sent: list[tuple[str, object, AnalyticsDataType]] = [
+            ("metrics", named, AnalyticsDataType.SCALARS)
+        ]
+        if self.tracking == "tensorboard":  # else FLARE makes a run of every curve
+            sent = [(tag, value, AnalyticsDataType.SCALAR) for tag, value in named.items()]
         try:
-            self._receiver.save(fl_ctx, dxo.to_shareable(), whose)
+            for tag, value, kind in sent:
+                dxo = create_analytic_dxo(tag, value, kind, global_step=step)
+                self._receiver.save(fl_ctx, dxo.to_shareable(), whose)
         except Exception as error:  # curves are not worth a run
             self.log_error(fl_ctx, f"the metrics of {whose} are not kept: {error}")
 
@@ -152,8 +158,7 @@ def tracked(result: Shareable) -> dict[str, float]:
 
 def _tensorboard() -> AnalyticsReceiver:
     flare_internals.tensorboard_without_tensorflow()
-    module = import_module("surgical_aggregation.server.records.tensorboard_receiver")
-    return module.TensorBoardReceiver()
+    return import_module("nvflare.app_opt.tracking.tb.tb_receiver").TBAnalyticsReceiver()
 
 
 def _mlflow() -> AnalyticsReceiver:

@@ -113,10 +113,17 @@ class CollectingController(Controller):
         task.before_task_sent_cb = self._sending(task.before_task_sent_cb, collection)
         task.result_received_cb = self._receiving(task.result_received_cb, collection)
         super().broadcast(task, fl_ctx, targets, min_responses=0)  # FLARE's 0: all of them
+        if self._wait(task, collection, fl_ctx, abort_signal):
+            self._conclude(task, collection, fl_ctx)
+
+    def _wait(
+        self, task: Task, collection: Collection, fl_ctx: FLContext, abort_signal: Signal | None
+    ) -> bool:
+        """Until nobody is waited for any more; whether it was not for an abort."""
         while task.completion_status is None:
             if abort_signal and abort_signal.triggered:
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
-                return
+                return False
             with task.cb_lock:  # FLARE has it while a result is taken
                 gone = self._gone(collection, fl_ctx)
                 if collection.verdict(time.monotonic(), gone) != "open":
@@ -124,7 +131,7 @@ class CollectingController(Controller):
                     break
             self._answered.wait(_LOOK)
             self._answered.clear()
-        self._conclude(task, collection, fl_ctx)
+        return True
 
     def _sending(self, callback: Callback | None, collection: Collection) -> Callback:
         def send(client_task: ClientTask, fl_ctx: FLContext) -> None:

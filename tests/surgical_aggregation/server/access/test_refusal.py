@@ -2,7 +2,6 @@ from flare import Engine, context
 from surgical_aggregation.server.access.refusal import Refusal, announce, announce_silence
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
-from surgical_aggregation.wire.untrusted import LONGEST
 
 
 def test_a_refusal_is_logged_and_told(logged):
@@ -20,11 +19,3 @@ def test_so_is_a_site_that_is_silent(logged):
     announce_silence(RunRecord(), Refusal("a", "test", None, "it is gone"), context(engine=engine))
     assert engine.events == [SITE_SILENT]
     assert logged["warning"] == ["no result of a, task 'test': it is gone."]
-
-
-def test_a_task_is_one_line_too():
-    assert Refusal("a", "te\nst", None, "late").task == "te\\nst"
-
-
-def test_a_reason_is_never_long():
-    assert len(Refusal("a", "train", 3, "x" * 10**6).reason) == LONGEST + len(" ...")

@@ -73,37 +73,43 @@ def refusal(aggregator, sent, site="a", model=MODEL):
     return told and told["reason"]
 
 
-class TestAggregate:
-    def test_body_over_all_sites_and_columns_over_holders(self):
-        results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
-        _, dxo = run(SurgicalAggregator(), results)
-        assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
-        assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+SAMPLES = {"body_weighting": "samples", "head_weighting": "samples"}
 
-    def test_it_is_told_how_alike_the_columns_of_a_class_are(self):
+
+class TestAggregate:
+    @pytest.mark.parametrize(
+        ("arguments", "a", "b", "expected"),
+        [
+            (SAMPLES, {"samples": 1}, {"samples": 3}, (3, 3)),
+            (
+                {"head_weighting": "positives"},
+                {"samples": 1, "positives": {"Edema": 3}},
+                {"samples": 9, "positives": {"Edema": 1}},
+                (2, 1),
+            ),
+        ],
+        ids=["by samples", "body and head apart"],
+    )
+    def test_weighs_0_and_4(self, arguments, a, b, expected):
+        results = [("a", train(0, ["Edema"], **a)), ("b", train(4, ["Edema"], **b))]
+        _, dxo = run(SurgicalAggregator(**arguments), results)
+        assert values(dxo) == (expected[0], {"Edema": expected[1]})
+
+    def test_the_round_can_be_looked_at_until_it_is_forgotten(self):
         aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
         for site, sent in (("a", train(1, ["Edema", "Mass"])), ("b", train(-3, ["Edema"]))):
             aggregator.accept(sent, context(site, model=MODEL))
         aggregator.aggregate(fl_ctx)
         assert fl_ctx.get_prop(COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
+        assert list(fl_ctx.get_prop(ACCEPTED)) == ["a", "b"]
+        aggregator.reset(fl_ctx)
+        assert fl_ctx.get_prop(ACCEPTED) is None
 
-    def test_weighting_by_samples(self):
-        results = [
-            ("a", train(0, ["Edema"], samples=1)),
-            ("b", train(4, ["Edema"], samples=3)),
-        ]
-        _, dxo = run(
-            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
-        )
-        assert values(dxo) == (3, {"Edema": 3})
-
-    def test_strategies_of_body_and_head_are_independent(self):
-        results = [
-            ("a", train(0, ["Edema"], samples=1, positives={"Edema": 3})),
-            ("b", train(4, ["Edema"], samples=9, positives={"Edema": 1})),
-        ]
-        _, dxo = run(SurgicalAggregator(head_weighting="positives"), results)
-        assert values(dxo) == (2, {"Edema": 1})
+    def test_body_over_all_sites_and_columns_over_holders(self):
+        results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
+        _, dxo = run(SurgicalAggregator(), results)
+        assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
+        assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         def site(name, value):  # in float64, where the order of a sum shows
@@ -139,26 +145,17 @@ class TestAggregate:
         assert dxo.get_meta_prop(HOLDERS) == {"Edema": ["north"], "Mass": ["west"]}
 
 
-class TestDifferences:
+def test_differences_are_added_to_the_model_that_the_round_started_from():
+    """Another site may send whole weights."""
     model = global_model({"conv/kernel": np.full(2, 10, np.float32)}, {"Edema": column(20)})
-
-    def difference(self, value, classes):
-        return train(value, classes, kind=DataKind.WEIGHT_DIFF)
-
-    def test_are_added_to_the_model_that_the_round_started_from(self):
-        results = [
-            ("a", self.difference(1, ["Edema", "Mass"])),
-            ("b", self.difference(3, ["Edema"])),
-        ]
-        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
-        assert accepted == [True, True]
-        assert dxo.data_kind == DataKind.WEIGHTS
-        assert values(dxo) == (12, {"Edema": 22, "Mass": 1})
-
-    def test_one_site_may_send_them_and_another_whole_weights(self):
-        results = [("a", self.difference(1, ["Edema"])), ("b", train(13, ["Edema"]))]
-        _, dxo = run(SurgicalAggregator(), results, model=self.model)
-        assert values(dxo) == (12, {"Edema": 17})
+    results = [
+        ("a", train(1, ["Edema", "Mass"], kind=DataKind.WEIGHT_DIFF)),
+        ("b", train(3, ["Edema"], kind=DataKind.WEIGHT_DIFF)),
+        ("c", train(14, ["Edema"])),
+    ]
+    accepted, dxo = run(SurgicalAggregator(), results, model=model)
+    assert accepted == [True, True, True] and dxo.data_kind == DataKind.WEIGHTS
+    assert values(dxo) == (pytest.approx(38 / 3), {"Edema": pytest.approx(58 / 3), "Mass": 1})
 
 
 class TestStrategy:
@@ -234,12 +231,10 @@ class TestOneClassOneSpelling:
 
     model = global_model(MODEL.body, {"Edema": column(0)})
 
-    def test_the_global_models_counts(self):
-        said = refusal(SurgicalAggregator(), train(1, ["EDEMA", "Hernia"]), model=self.model)
-        assert "class 'EDEMA' is known as 'Edema' in this run" in said
-
-    def test_of_a_new_class_the_first_accepted_result_counts(self):
+    def test_is_the_global_models_or_of_a_new_class_the_first_accepted_results(self):
         aggregator = SurgicalAggregator()
+        said = refusal(aggregator, train(1, ["EDEMA", "Hernia"]), model=self.model)
+        assert "class 'EDEMA' is known as 'Edema' in this run" in said
         refusal(aggregator, train(np.nan, ["mass"]), "c", self.model)  # which fixes no spelling
         assert refusal(aggregator, train(1, ["Mass"]), "a", self.model) is None
         said = refusal(aggregator, train(9, ["Edema", "mass"]), "b", self.model)
@@ -277,15 +272,6 @@ def test_limits_hold_for_every_result_and_for_a_round(limits, classes, accepted)
     assert run(SurgicalAggregator(limits=limits), results)[0] == accepted
 
 
-def test_the_round_can_be_looked_at_until_it_is_forgotten():
-    aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
-    aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL))
-    aggregator.aggregate(fl_ctx)
-    assert list(fl_ctx.get_prop(ACCEPTED)) == ["a"]
-    aggregator.reset(fl_ctx)
-    assert fl_ctx.get_prop(ACCEPTED) is None
-
-
 class TestAgainstFlare:
     """FLARE's own aggregator over the same per-class variables is an independent oracle."""
 
@@ -299,9 +285,7 @@ class TestAgainstFlare:
             (f"site-{i}", train(value, classes, samples=samples))
             for i, ((value, samples), classes) in enumerate(zip(facts, held, strict=True))
         ]
-        _, ours = run(
-            SurgicalAggregator(body_weighting="samples", head_weighting="samples"), results
-        )
+        _, ours = run(SurgicalAggregator(**SAMPLES), results)
         stock = InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS)
         stock.handle_event(EventType.START_RUN, context())
         for site, shareable in results:

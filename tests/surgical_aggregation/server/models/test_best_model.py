@@ -248,6 +248,9 @@ def record(round_=2, *, metric="bce", classes=("Edema",), **losses):
     }
 
 
+BOTH = ("Edema", "Mass")
+
+
 class TestContinued:
     def test_the_earlier_best_is_the_one_to_beat(self):
         run = Run()
@@ -259,19 +262,36 @@ class TestContinued:
         assert run.announced == [(6, 0.375)] and run.best_round == 6
         assert run.dropped == []
 
-    def test_a_fresh_run_has_nothing_to_beat(self):
-        run = Run()
-        run.take_over(None)
-        assert run.best_round is None
-        run.round(0, {"a": 9.0})
-        assert run.announced == [(0, 9.0)]
+    @pytest.mark.parametrize(
+        ("sites", "earlier", "losses", "dropped", "best"),
+        [
+            ("ab", None, {"a": 9.0}, None, 5),
+            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1, "b": 0.1}, None, 5),
+            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1}, None, 2),
+            ("acde", record(a=0.1, b=0.1), {"a": 0.9, "c": 0.9, "d": 0.9}, "only 1 of 3 sites", 5),
+            ("ab", record(a=0.1, b=0.1, classes=BOTH), {"a": 0.9, "b": 0.9}, "only 0 of 2 site", 5),
+            ("ab", record(a=0.1, metric="focal"), {"a": 0.9}, "its loss is 'focal', and this", 5),
+            ("ab", {**record(a=0.1), "classes": {}}, {"a": 0.9}, "it has no columns", 5),
+        ],
+        ids=[
+            "a fresh run", "one is absent", "too many are absent", "too few measured it",
+            "other classes", "another loss", "a record without classes",
+        ],
+    )  # fmt: skip
+    def test_it_is_dropped_where_it_cannot_be_this_runs(
+        self, sites, earlier, losses, dropped, best
+    ):
+        run = Run(sites)
+        run.take_over(earlier)
+        run.round(5, losses)
+        assert run.best_round == best
+        assert run.dropped[0].startswith(dropped) if dropped else run.dropped == []
 
-    @pytest.mark.parametrize(("absent", "best"), [("c", 5), ("bc", 2)])
-    def test_too_many_absent_sites_are_waited_for(self, absent, best):
-        run = Run("abc")
-        run.take_over(record(a=0.5, b=0.5, c=0.5))
-        run.round(5, {site: 0.1 for site in "abc" if site not in absent})
-        assert (run.dropped, run.best_round) == ([], best)
+    def test_a_class_whose_holder_was_absent_when_it_was_measured_drops_nothing(self):
+        run = Run()
+        run.take_over({**record(a=0.5), "columns": ["Edema", "Mass"]})
+        run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
+        assert (run.dropped, run.best_round) == ([], 2)
 
     @pytest.mark.parametrize(
         ("sites", "losses"),
@@ -286,35 +306,13 @@ class TestContinued:
         run.round(6, {**losses, "a": 0.125})
         assert (run.dropped, run.best_round) == ([], 6)
 
-    def test_it_is_dropped_where_too_few_of_this_runs_sites_measured_it(self):
-        run = Run("acde")
-        run.take_over(record(a=0.1, b=0.1))
-        run.round(5, {"a": 0.9, "c": 0.9, "d": 0.9})
-        why = "only 1 of 3 sites measured it with their present classes, and 50% must"
-        assert run.dropped == [why]
-        assert run.announced == [(5, pytest.approx(0.9))] and run.best_round == 5
-
     def test_a_site_with_other_classes_cannot_be_compared(self):
         run = Run("abc")
         run.take_over(record(a=0.5, b=0.5, c=0.5, classes=["Edema", "Mass"]))
-        both = ("Edema", "Mass")
-        run.round(5, {"a": 0.01, "b": 0.5, "c": 0.5}, classes={"b": both, "c": both})
+        run.round(5, {"a": 0.01, "b": 0.5, "c": 0.5}, classes={"b": BOTH, "c": BOTH})
         assert (run.dropped, run.best_round) == ([], 2)
-        run.round(6, {"a": 9.0, "b": 0.4, "c": 0.5}, classes={"b": both, "c": both})
+        run.round(6, {"a": 9.0, "b": 0.4, "c": 0.5}, classes={"b": BOTH, "c": BOTH})
         assert run.best_round == 6
-
-    def test_other_classes_at_most_sites_drop_it(self):
-        run = Run()
-        run.take_over(record(a=0.1, b=0.1, classes=["Edema", "Mass"]))
-        run.round(5, {"a": 0.9, "b": 0.9})
-        assert run.dropped[0].startswith("only 0 of 2 sites measured it with their present classes")
-        assert run.announced == [(5, 0.9)]
-
-    def test_another_loss_cannot_be_compared(self):
-        run = Run()
-        run.take_over(record(a=0.1, metric="focal"))
-        run.round(5, {"a": 0.9})
-        assert run.dropped == ["its loss is 'focal', and this run's is 'bce'"]
 
     def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
         run = Run("abc")
@@ -325,19 +323,6 @@ class TestContinued:
         assert run.announced == [] and run.best_round is None
         run.round(6, losses, classes=new)
         assert run.announced == [(6, pytest.approx(0.9))]
-
-    def test_a_class_whose_holder_was_absent_when_it_was_measured_drops_nothing(self):
-        run = Run()
-        run.take_over({**record(a=0.5), "columns": ["Edema", "Mass"]})
-        run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
-        assert (run.dropped, run.best_round) == ([], 2)
-
-    @pytest.mark.parametrize("classes", [("Edema",), ()])
-    def test_a_record_that_does_not_say_the_classes_is_dropped(self, classes):
-        run = Run()
-        run.take_over({**record(a=0.1, b=0.1), "classes": {}})
-        run.round(5, {"a": 0.9, "b": 0.9}, classes=classes)
-        assert len(run.dropped) == 1 and run.best_round == 5
 
     def test_what_is_this_runs_own_is_not_dropped_any_more(self):
         run = Run("abc")

@@ -53,6 +53,7 @@ class TestCheckpointLocator:
     ):
         assert sent(fl_ctx).get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
         assert fl_ctx.get_prop(MODEL_HAS_HEAD) is True
+        assert not {MODEL_ROUND, MODEL_HAS_HEAD} & fl_ctx.get_all_public_props().keys()
         save(Checkpoint(BODY, {}), tmp_path / "server/job/models/last.npz")
         assert sent(fl_ctx).get_header(MODEL_ROUND) == 0
         assert fl_ctx.get_prop(MODEL_HAS_HEAD) is False

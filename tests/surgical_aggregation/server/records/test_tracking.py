@@ -77,9 +77,15 @@ class TestCurves:
         track(Tracking(), tmp_path)
         expected = {"bce": [(4, 0.5)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
         assert curves(tmp_path, "north") == expected
+        assert len(list((tmp_path / "server/job/tb_events/north").iterdir())) == 1
 
-    def test_the_means_are_over_the_sites_that_measured(self, tmp_path):
-        track(Tracking(), tmp_path)
+    def test_the_means_are_over_the_sites_that_measured_in_the_round(self, server, tmp_path):
+        server.trained("west", {"bce": 9.0})
+        server.fire(AppEventType.ROUND_STARTED)
+        for site, metrics in {"north": NORTH, "south": SOUTH}.items():
+            server.trained(site, metrics)
+        server.fire(AppEventType.BEFORE_AGGREGATION)
+        server.fire(EventType.END_RUN)
         expected = {"bce": [(4, 0.375)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
         assert curves(tmp_path, "server") == expected
 
@@ -105,14 +111,6 @@ class TestCurves:
         server.fire(EventType.END_RUN)
         assert curves(tmp_path, "server")["bce"] == [(4, 0.5)]
         assert not (tmp_path / "server/job/tb_events/south").exists()
-
-    def test_a_round_forgets_the_one_before(self, server, tmp_path):
-        server.trained("north", NORTH)
-        server.fire(AppEventType.ROUND_STARTED)
-        server.trained("south", SOUTH)
-        server.fire(AppEventType.BEFORE_AGGREGATION)
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "server")["bce"] == [(4, 0.25)]
 
     def test_the_final_model_goes_on_with_the_curves(self, server, tmp_path):
         server.trained("north", NORTH)
@@ -180,7 +178,8 @@ class TestMlflow:
 
 
 class TestNone:
-    def test_nothing_is_kept(self, tmp_path, panics):
+    def test_nothing_is_kept_nor_needed(self, tmp_path, panics, monkeypatch):
+        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
         assert not track(Tracking("none"), tmp_path).exists()
         assert panics == []
 
@@ -194,16 +193,11 @@ class TestRefusals:
         assert "'mlflow' needs the package mlflow at the server, which is not there" in panics[0]
         assert "pip install mlflow" in panics[0]
 
-    def test_a_receiver_that_cannot_start_ends_the_run(self, tmp_path, panics):
-        (tmp_path / "server").write_text("in the way of its folder")
-        track(Tracking(), tmp_path)
-        assert "tracking = 'tensorboard' cannot start: " in panics[0]
-
     def test_an_unknown_tracker_ends_the_run(self, tmp_path, panics):
         track(Tracking("wandb"), tmp_path)
         assert panics == ["tracking must be one of tensorboard, mlflow, none; got 'wandb'."]
 
-    def test_none_needs_nothing(self, monkeypatch, panics, tmp_path):
-        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
-        track(Tracking("none"), tmp_path)
-        assert panics == []
+    def test_a_receiver_that_cannot_start_ends_the_run(self, tmp_path, panics):
+        (tmp_path / "server").write_text("in the way of its folder")
+        track(Tracking(), tmp_path)
+        assert "tracking = 'tensorboard' cannot start: " in panics[0]

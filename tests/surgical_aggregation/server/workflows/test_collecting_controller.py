@@ -139,6 +139,7 @@ class TestResults:
         [
             (marked(fault="no metric"), "no metric"),
             (marked(raises=True), "it could not be read (KeyError: 'auroc')"),
+            (marked(odd=True), "it could not be read (TypeError: no file name)"),
             (make_reply(ReturnCode.UNSAFE_JOB), "its policy holds the job for unsafe (UNSAFE_JOB)"),
             (make_reply("odd"), "it did not carry out the task (odd)"),
             (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
@@ -149,10 +150,19 @@ class TestResults:
         self, start, result, reason
     ):
         passed = []
-        task = start(received=lambda client_task, fl_ctx: passed.append(client_task.client.name))
+
+        def take(client_task, fl_ctx):
+            if client_task.result.get("odd"):
+                raise TypeError("no file name")
+            passed.append(client_task.client.name)
+
+        task = start(needed=2, wait=0, received=take)
         task.answer("west", result)
         task.answer("north")
         assert task.engine.said == [("refused", "west", reason)] and passed == ["north"]
+        assert not task.is_over(0.1)  # the others are waited for
+        task.answer("south")
+        assert task.is_over()
 
     def test_what_a_filter_has_refused_is_not_refused_again(self, start, monkeypatch):
         task = start()
@@ -192,19 +202,6 @@ class TestResults:
         assert "west: it could not carry out the task" in panics[0]
         assert "it came when its task was over" not in panics[0]
 
-    def test_what_cannot_be_taken_is_refused_and_the_others_are_waited_for(self, start, panics):
-        def take(client_task, fl_ctx):
-            if client_task.client.name == "west":
-                raise TypeError("no file name")
-
-        task = start(needed=2, wait=0, received=take)
-        for site in ("west", "north", "south"):
-            assert not task.is_over(0.1)
-            task.answer(site)
-        assert task.is_over() and panics == []
-        reason = "it could not be read (TypeError: no file name)"
-        assert task.engine.said == [("refused", "west", reason)]
-
     def test_while_one_is_taken_nothing_is_decided(self, start, panics):
         began, go_on = threading.Event(), threading.Event()
 
@@ -233,17 +230,18 @@ class TestResults:
 
 
 class TestIdentity:
-    def test_filters_learn_whom_the_task_is_for(self, start):
-        task = start()
-        _, fl_ctx = task.ask("west", claims="north")
-        assert site_of(fl_ctx) == "west"
-
     def test_classes_that_are_not_those_of_the_request_are_refused(self, start):
         task = start()
         task_id, _ = task.ask("west", classes=["Edema"])
         task.answer("west", task_id=task_id, classes=["Mass"])
         ((_, site, reason),) = task.engine.said
         assert site == "west" and reason.startswith("it declares ['Mass'], and has declared")
+
+    def test_another_process_of_the_site_may_declare_others_when_it_asks(self, start):
+        task = start()
+        for process, classes in (("first", ["Edema"]), ("second", ["Mass"])):
+            task.ask("west", classes=classes, process=process)
+        assert task.engine.said == []
 
     def test_a_site_that_was_accepted_is_no_reason_for_the_end(self, start, panics):
         task = start(needed=3, wait=600)
@@ -256,20 +254,14 @@ class TestIdentity:
 
     def test_who_passes_for_another_is_refused_under_its_own_name(self, start):
         task = start(needed=2, wait=600)
-        task.answer("west", claims="north")
-        reason = "it calls itself 'north'"
-        assert task.engine.said == [("refused", "west", reason)] * 2  # the request, the result
-
-    def test_at_every_further_request_it_is_not_said_again(self, start):
-        task = start()
         for _ in range(5):
-            task.ask("west", claims="north")
-        assert task.engine.said == [("refused", "west", "it calls itself 'north'")]
-
-    def test_the_victim_is_waited_for(self, start):
-        task = start(needed=2, wait=600)
+            _, fl_ctx = task.ask("west", claims="north")
+        assert site_of(fl_ctx) == "west"  # so filters learn whom the task is for
+        said = ("refused", "west", "it calls itself 'north'")
+        assert task.engine.said == [said]  # once
         task.answer("west", claims="north")
-        task.answer("north")
+        assert task.engine.said == [said] * 2  # the request, the result
+        task.answer("north")  # the victim is waited for
         task.answer("south")
         assert task.is_over()
 

@@ -52,7 +52,7 @@ def watched(clock):
     return make
 
 
-def test_a_site_that_stays_silent_is_gone(watched):
+def test_a_site_that_stays_silent_is_gone_and_the_log_says_so_once(watched, caplog):
     network, look = watched("north", "south")
     look()
     network.away = {"south"}
@@ -61,14 +61,7 @@ def test_a_site_that_stays_silent_is_gone(watched):
     gone = look()
     assert list(gone) == ["south"]
     assert gone["south"].startswith("no sign of life for 60 s; a site that was started again takes")
-
-
-def test_the_log_says_so_once(watched, caplog):
-    network, look = watched("north", "south")
-    look()
-    network.away = {"south"}
-    for _ in range(7):
-        look()
+    assert look() == gone
     assert caplog.text.count("no sign of life of south for 60 s") == 1
 
 
@@ -96,13 +89,6 @@ def test_a_site_that_has_not_answered_yet_is_only_starting(watched):
         assert look() == {}
 
 
-def started(job, watch, network):
-    fl_ctx = context(engine=network)
-    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
-    watch.handle_event(EventType.START_RUN, fl_ctx)
-    return fl_ctx
-
-
 @pytest.mark.parametrize(("job", "watched"), [("a-job", True), ("simulate_job", False)])
 def test_looks_from_the_start_of_a_run_to_its_end_but_not_in_the_simulator(
     job, watched, monkeypatch
@@ -110,24 +96,15 @@ def test_looks_from_the_start_of_a_run_to_its_end_but_not_in_the_simulator(
     looks = []
     monkeypatch.setattr(SiteWatch, "look", lambda self, fl_ctx: looks.append(fl_ctx))
     network, watch = Network("north"), SiteWatch(silence=0.08)
-    network.new_context = lambda: _Managed(network)
-    fl_ctx = started(job, watch, network)
+    network.new_context = lambda: nullcontext(context(engine=network))
+    fl_ctx = context(engine=network)
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+    watch.handle_event(EventType.START_RUN, fl_ctx)
     time.sleep(0.2)
     watch.handle_event(EventType.ABOUT_TO_END_RUN, fl_ctx)
     seen = len(looks)
     time.sleep(0.1)
     assert bool(seen) == watched and len(looks) <= seen + 1
-
-
-class _Managed:
-    def __init__(self, engine):
-        self.engine = engine
-
-    def __enter__(self):
-        return context(engine=self.engine)
-
-    def __exit__(self, *error):
-        pass
 
 
 def test_a_look_that_fails_is_not_the_last(panics, caplog, monkeypatch):

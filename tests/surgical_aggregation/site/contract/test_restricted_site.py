@@ -1,21 +1,23 @@
-import json
-
 import numpy as np
 import pytest
 
-from surgical_aggregation.site.contract.restricted_site import PermittedSite, permitted
+from flare import Engine, context
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site, permitted
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import SitePolicy
-from tiny_site import TinySite
+from surgical_aggregation.wire.policy_scope import PolicyError
 
 CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
 
 
 @pytest.fixture
-def whole(tmp_path):
-    table = tmp_path / "sites.json"
-    table.write_text(json.dumps({"north": {"classes": CLASSES, "images": 20}}))
-    return TinySite("north", str(table))
+def whole(tiny):
+    return tiny(*CLASSES)
+
+
+@pytest.fixture
+def north(tiny):
+    return tiny("Edema", "Mass")
 
 
 @pytest.fixture
@@ -119,3 +121,37 @@ class TestPermittedSite:
         monkeypatch.setattr(whole, "model", lambda: tiny_model(3))
         with pytest.raises(SiteError, match="one unit for each of 4 classes; it has 3"):
             cut.model()
+
+
+def found(site, policy=None, **options):
+    return find_site("site", context(engine=Engine(site=site), policy=policy), **options)
+
+
+class TestFindSite:
+    def test_is_the_component_where_nothing_is_withheld(self, north):
+        for policy in (None, {}, {"share": ["Mass", "Edema", "Hernia"]}):
+            assert found(north, policy) is north
+
+    def test_is_cut_down_where_the_policy_withholds_a_class(self, north):
+        assert found(north, {"share": ["Mass"]}).classes == ("Mass",)
+
+    def test_a_head_that_stays_may_have_all_classes(self, north):
+        assert found(north, {"share": ["Mass"]}, head_stays=True) is north
+
+    def test_a_policy_that_keeps_the_site_away_does_so_where_the_head_stays_too(self, north):
+        with pytest.raises(SiteError, match="none of its classes"):
+            found(north, {"share": []}, head_stays=True)
+
+    def test_the_site_knows_the_policy(self, north):
+        assert north.policy.report_counts
+        assert found(north, {"site_files": "/data"}).policy.site_files == "/data"
+        assert found(north, {"share": ["Mass"]}).policy.share == ("Mass",)
+        assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
+
+    def test_a_malformed_policy_is_refused_and_not_ignored(self, north):
+        with pytest.raises(PolicyError, match="'share' needs a list"):
+            found(north, {"share": "Mass"})
+
+    def test_a_job_without_the_component_is_told_so(self):
+        with pytest.raises(SiteError, match="Site component with id 'site'; got NoneType"):
+            found(None)

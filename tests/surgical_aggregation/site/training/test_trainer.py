@@ -12,14 +12,8 @@ COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
 
 
 @pytest.fixture
-def training(tmp_path):
-    table = tmp_path / "sites.json"
-    table.write_text('{"north": {"classes": ["Edema", "Mass"], "images": 20}}')
-
-    def make(**options):
-        return LocalTraining(TinySite("north", str(table)), TrainingOptions(**options))
-
-    return make
+def training(tiny):
+    return lambda **options: LocalTraining(tiny("Edema", "Mass"), TrainingOptions(**options))
 
 
 def model(training):
@@ -141,18 +135,6 @@ class TestClassWeighting:
             site.train()
             trained.append(site.variables()["head/bias"])
         assert not np.array_equal(*trained)
-
-
-class TestCounts:
-    def test_are_of_the_split_and_classes_asked_for(self, training):
-        site = training()
-        labels = np.concatenate([y for _, y in site.site.data("test").as_numpy_iterator()])
-        measured = site.evaluate("test", ["Mass"])
-        assert site.evaluate("test", ["Mass"], counts=True) == measured | {
-            "images": 20,
-            "positives/Mass": labels[:, 1].sum(),
-            "negatives/Mass": 20 - labels[:, 1].sum(),
-        }
 
 
 class TestDifferences:
