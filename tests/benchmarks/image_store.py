@@ -20,7 +20,7 @@ from measure import fastest, seconds
 from PIL import Image
 from scipy.ndimage import zoom
 
-from cxr_study.data.images.decoding import decode
+from cxr_study.data.images.decoding import decode_bytes
 from cxr_study.data.images.image_files import locate
 from cxr_study.data.images.image_store import prepare
 from cxr_study.training.input_pipeline import dataset
@@ -53,6 +53,10 @@ def plain_pipeline(files, size):
     data = tf.data.Dataset.from_tensor_slices([str(file) for file in files])
     data = data.map(read, num_parallel_calls=tf.data.AUTOTUNE)
     return data.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+
+
+def decode(file, size):
+    return decode_bytes(Path(file).read_bytes(), size)
 
 
 def decode_each(files, size):

@@ -21,8 +21,7 @@ from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
 )
 
 from flare import context, global_model, result
-from surgical_aggregation.server.access.check_result import CheckResult
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import MergeIntoGlobalModel, to_learnable
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from measure import sampled, seconds, simulated
 
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.phantom.demo_data import embedded_initial_body
 from cxr_study.runs import results
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulation import simulate

@@ -16,7 +16,7 @@ from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import Row
 from flare import Engine, context
 from surgical_aggregation.aggregation.strategy import kept_at_site
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import SelectHead
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     MergeIntoGlobalModel,
@@ -25,6 +25,7 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.site.contract.architecture import variable_kinds
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.label_head import LabelHead
+from surgical_aggregation.wire import variables as wire
 
 ROWS = {
     Row("surgical", "fedavg"): NIH_CLASSES,
@@ -65,7 +66,7 @@ def serialised(model, row, classes):
     method = job_templates.METHODS[row.method]
     held = {} if method.personal_head else columns
     fl_ctx = context("nih", classes if held else (), engine=Engine(site=FourteenClasses(classes)))
-    learnable = to_learnable(GlobalModel(body, held))
+    learnable = to_learnable(GlobalModel(wire.join(body, held)))
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
     kept = kept_at_site(row.strategy, variable_kinds(model))

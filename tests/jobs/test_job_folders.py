@@ -107,7 +107,7 @@ class TestModel:
             task
             for entry in server["task_data_filters"]
             if entry["filters"][0]["path"]
-            == "surgical_aggregation.server.access.select_head.SelectHead"
+            == "surgical_aggregation.server.access.class_filters.SelectHead"
             for task in entry["tasks"]
         }
         client = parsed(job, job_folder.CLIENT_CONFIG)
@@ -130,10 +130,10 @@ class TestModel:
 class TestMethod:
     def test_strategy_and_head_are_the_same_wherever_they_are_said(self, job):
         said = [
-            node["args"]
+            node
             for name in NAMES
             for node in walk(parsed(job, name))
-            if "strategy" in node.get("args", {})
+            if "strategy" in node and "components" not in node
         ]
         assert len(said) == 2  # aggregator, executor
         assert {args["strategy"] for args in said} == {"{strategy}"}

@@ -21,7 +21,7 @@ import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.jobs import job_templates
-from cxr_study.reports.run.federated_evaluation import read
+from cxr_study.reports.run.cross_site_results import read
 
 SUBMITTERS = {"console": "admin@network.org", "command": "lead@university.org"}
 DAY = datetime.timedelta(days=1)

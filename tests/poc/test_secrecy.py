@@ -146,7 +146,7 @@ class TestServer:
         self, run, site, process
     ):
         words = servers_words(run)
-        assert {"best_model", "surgical_aggregation.server.access.select_head.SelectHead"} < words
+        assert {"best_model", "surgical_aggregation.server.access.class_filters.SelectHead"} < words
         received = run.received[site, process]
         assert {word for word in words if names(received, word)} == TOLD[process]
 

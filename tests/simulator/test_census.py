@@ -7,11 +7,12 @@ import pytest
 
 from cxr_study.data.census.census import STATES
 from cxr_study.data.census.flare_counts import from_flare_job
+from cxr_study.data.census.take import take
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.reports.audit.write import take_shared, write_cross_site
+from cxr_study.reports.audit.write import write_cross_site
 from secrecy import names
 from simulated import plain
 
@@ -42,7 +43,7 @@ def test_every_class_of_both_sites_is_counted(statistics):
 def test_the_counts_are_those_the_site_itself_would_share(run, statistics):
     for shared in from_flare_job(statistics):
         labels = load_labels(read_site_file(run.folder / f"phantom/sites/{shared.site}.yaml"))
-        own = take_shared(labels, 64, 10).to_json() | {"features": None}
+        own = take(labels, 64, 10).shared.to_json() | {"features": None}
         assert shared.to_json() == own
 
 

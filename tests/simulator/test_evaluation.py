@@ -3,7 +3,7 @@
 import pytest
 
 import tiny_job
-from cxr_study.reports.run.federated_evaluation import read
+from cxr_study.reports.run.cross_site_results import read
 from secrecy import names
 from simulated import SITES, UNION, plain
 

@@ -26,9 +26,9 @@ from nvflare.app_common.np.np_downloader import ArrayDownloadable
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.persistor import LAST_FILE, checkpoint_folders
-from surgical_aggregation.site.declaration import CLASSES
+from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint_folders
 from surgical_aggregation.site.executor import KerasExecutor
+from surgical_aggregation.wire.headers import CLASSES
 
 LONGEST = 120.0
 """Seconds that a site is held up at most."""

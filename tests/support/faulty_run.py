@@ -16,7 +16,7 @@ from rich.console import Console
 
 import deployed
 import tiny_job
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run, job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_study.deployment.failure import ABORTED

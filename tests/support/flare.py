@@ -11,9 +11,9 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.server.access.site_identity import set_site
 from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
-from surgical_aggregation.site.declaration import CLASSES, PROCESS
 from surgical_aggregation.site.local_notes import notes_file
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import CLASSES, POSITIVES, PROCESS
 
 
 class Engine:
@@ -89,7 +89,7 @@ def context(
 def global_model(body, columns=None, features=2, batch_norm=()):
     """A global model whose columns weigh `features` features."""
     manifest = {"head_features": features, **VariableKinds(frozenset(batch_norm)).facts()}
-    return GlobalModel(dict(body), dict(columns or {}), manifest)
+    return GlobalModel(wire.join(body, columns or {}), manifest)
 
 
 def result(
@@ -99,7 +99,7 @@ def result(
     """A site's training result as it arrives at the server."""
     meta = {
         MetaKey.NUM_STEPS_CURRENT_ROUND: samples,
-        wire.POSITIVES: positives,
+        POSITIVES: positives,
         MetaKey.INITIAL_METRICS: metrics,
     }
     meta = {key: value for key, value in meta.items() if value is not None}

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 
 from surgical_aggregation.aggregation import metrics
-from surgical_aggregation.aggregation.head import LabelledHead
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.stopping import check, never
@@ -93,9 +92,6 @@ class LocalModel:
         zeros = LocalModel({name: 0 * self._values[name] for name in HEAD}, self.classes, None)
         zeros.set_columns(columns)
         return zeros.variables()
-
-    def labelled_head(self):
-        return LabelledHead(self.classes, *(self._values[name].copy() for name in HEAD))
 
     def training_state(self):
         return {f"optimizer/{name}": value.copy() for name, value in self._momenta.items()}

@@ -13,11 +13,9 @@ from nvflare.fuel.utils import fobs
 from nvflare.private.fed.utils.fed_utils import fobs_initialize
 
 from flare import Engine, context
-from surgical_aggregation.server.access.refusal import REFUSAL
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import (
-    MODEL_ROUND,
     GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
@@ -26,7 +24,9 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.site.label_head import LabelHead
+from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import MODEL_ROUND, REFUSAL
 
 SITES = {"north": ("Edema", "Nodule/Mass"), "south": ("Edema", "Fracture")}
 IMAGES = 8
@@ -61,6 +61,13 @@ class NetworkSite(Site):
         images = rng.normal(size=(IMAGES, *self.shape)).astype(np.float32)
         labels = (np.arange(IMAGES)[:, None] % 3 == np.arange(len(self.classes))).astype("f4")
         return tf.data.Dataset.from_tensor_slices((images, labels)).batch(IMAGES // 2)
+
+
+def executor_with(arguments):
+    """The executor with its own arguments and with options of the training, given as one dict."""
+    options = TrainingOptions.__dataclass_fields__.keys() & arguments.keys()
+    own = {name: value for name, value in arguments.items() if name not in options}
+    return KerasExecutor(training={name: arguments[name] for name in options}, **own)
 
 
 @dataclass
@@ -101,8 +108,7 @@ class OneProcess:
         **arguments,
     ):  # fmt: skip
         fobs_initialize()
-        body, columns = wire.split(initial.variables)
-        self.model = GlobalModel(body, columns, initial.manifest)
+        self.model = GlobalModel(initial.variables, initial.manifest)
         self.personal_head = personal_head
         self.aggregator = SurgicalAggregator(strategy, personal_head=personal_head)
         self.merge = MergeIntoGlobalModel(optimizer)
@@ -117,8 +123,8 @@ class OneProcess:
             fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
             fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
             fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
-            given = {"warmup_epochs": 1, "learning_rate": 1e-3, **arguments}
-            executor = KerasExecutor(strategy=strategy, personal_head=personal_head, **given)
+            training = {"strategy": strategy, "personal_head": personal_head, "warmup_epochs": 1}
+            executor = executor_with({**training, "learning_rate": 1e-3, **arguments})
             executor.handle_event(EventType.START_RUN, fl_ctx)
             self.sites[name] = (executor, fl_ctx)
 

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.tables import Column, build
+from cxr_study.reports.study.tables.layouts import Column, Layout
+from cxr_study.reports.study.tables.tables import build
 from cxr_study.studies.papers.published_results import Place, Published
 
 SURGICAL = Row("surgical", "fedbn+")
@@ -47,4 +48,5 @@ def published(auroc=0.82, row=SURGICAL, model="global", setting="2", **other):
 
 def table(*lines, columns=(NIH,), rows=(SURGICAL,), title="Sites", data="phantom", **more):
     """A table of means."""
-    return build("nih-all", title, columns, rows, means(*lines), data=data, **more)
+    layout = Layout("nih-all", title, tuple(columns))
+    return build(layout, rows, means(*lines), data=data, **more)

@@ -5,14 +5,9 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.server.models.global_model import (
-    BEST_ROUND,
-    CONTINUES,
-    INITIAL_BODY,
-    MODEL_ROUND,
-)
 from surgical_aggregation.site.site_state import site_folder
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from tiny_site import FEATURES
 
 TASKS = ("train", "validate", "test")

@@ -14,7 +14,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
 from flare import Engine, context
-from surgical_aggregation.server.access.refusal import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
 
 SECONDS = 10.0
 """What a test waits for at most."""

@@ -8,7 +8,7 @@ from nvflare.apis.fl_context import FLContext
 
 from flare import Engine
 from numpy_model import ArraySite, LocalModel
-from surgical_aggregation.site.executor import KerasExecutor
+from one_process import executor_with
 from surgical_aggregation.site.training import tensorflow_setup
 from tiny_site import TinySite, tiny_model
 
@@ -73,7 +73,7 @@ def start(site, monkeypatch, tmp_path):
         fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
         fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, "north", private=False, sticky=False)
         keras.utils.set_random_seed(0)
-        executor = KerasExecutor(warmup_epochs=1, **args)
+        executor = executor_with({"warmup_epochs": 1, **args})
         for event in (EventType.ABOUT_TO_START_RUN, EventType.START_RUN):
             executor.handle_event(event, fl_ctx)
         make.notes = engine.notes

@@ -8,9 +8,7 @@ import pytest
 
 from flare import context, global_model, result
 from surgical_aggregation.aggregation import contribution
-from surgical_aggregation.aggregation.head import LabelledHead, columns, select
-from surgical_aggregation.server.access.check_result import CheckResult
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import (
     MergeIntoGlobalModel,
@@ -66,8 +64,8 @@ def a_round(count, **arguments):
 
 def a_head(count):
     """What a site does with its own columns."""
-    head = LabelledHead(tuple(names(count)), np.ones((2, count)), np.ones(count))
-    assert len(columns(select(head, reversed(names(count))))) == count
+    dense = {"head/kernel": np.ones((2, count)), "head/bias": np.ones(count)}
+    assert len(wire.split(wire.label(dense, names(count)))[1]) == count
 
 
 def work(function, count):

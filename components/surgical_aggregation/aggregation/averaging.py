@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 Variables = Mapping[str, Array]
@@ -27,26 +27,7 @@ def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
         >>> mean([np.float32([1, 2]), np.float32([3, 6])], [1, 3])
         array([2.5, 5. ], dtype=float32)
     """
-    given = np.asarray(weights, dtype=np.float64)
-    return _sum(arrays, given / np.sum(given))
-
-
-def mean_of_rows(arrays: Sequence[Array], weights: ArrayLike) -> Array:
-    """Average matrices, each row with weights of its own: bit for bit what `mean` gives row by row.
-
-    Args:
-        arrays: One or more floating arrays of one shape (rows, columns).
-        weights: Weights > 0, shape (rows, arrays).
-
-    Returns:
-        The mean, in the dtype of the first array.
-    """
-    given = np.array(weights, dtype=np.float64, order="C")  # rows are summed as `mean` sums one
-    shares = given / np.sum(given, axis=1, keepdims=True)
-    return _sum(arrays, shares.T[:, :, np.newaxis])
-
-
-def _sum(arrays: Sequence[Array], shares: NDArray[np.float64]) -> Array:
+    shares = np.asarray(weights, dtype=np.float64) / np.sum(weights, dtype=np.float64)
     # NumPy 1 would multiply a float32 array in float32, whatever the scalar is.
     with np.errstate(over="ignore", invalid="ignore"):  # `MergeIntoGlobalModel` looks at the result
         total = np.multiply(arrays[0], shares[0], dtype=np.float64)
@@ -72,7 +53,8 @@ def mean_by_name(
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024: strategy f (Eq. 1) over all
-        sites and strategy g (Eq. 2) over a class's holders are this mean with different weights.
+        sites and strategy g (Eq. 2 and 3) over the sites that label a class are this mean with
+        different weights.
     """
     names = sorted({name for variables in contributions for name in variables})
     held = {name: [k for k, c in enumerate(contributions) if name in c] for name in names}

@@ -5,10 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.head import by_holders
-
-COLUMN_SIMILARITY = "surgical.column_similarity"
-"""Context property of a round: what `column_similarity` says of the results in it."""
 
 
 def column_similarity(held: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
@@ -27,15 +23,11 @@ def column_similarity(held: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict
         >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])
         {'Edema': 0.0}
     """
-    similarity: dict[str, np.float64] = {}
-    for holders, names in by_holders(held):
-        if (count := len(holders)) < 2:
-            continue
-        kernels = np.array([[held[k][name][0] for k in holders] for name in names], np.float64)
-        products = kernels @ kernels.transpose(0, 2, 1)
-        lengths = np.sqrt(np.diagonal(products, axis1=1, axis2=2))
-        with np.errstate(invalid="ignore"):  # a column of zeros points nowhere: NaN
-            cosines = products / (lengths[:, :, np.newaxis] * lengths[:, np.newaxis, :])
-        pairs = cosines.sum(axis=(1, 2)) - count  # each twice; the diagonal is 1
-        similarity |= dict(zip(names, pairs / (count * (count - 1)), strict=True))
-    return {c: float(value) for c, value in sorted(similarity.items()) if not np.isnan(value)}
+    similarity: dict[str, float] = {}
+    for name in sorted({name for columns in held for name in columns}):
+        kernels = np.array([c[name][0] for c in held if name in c], np.float64)
+        lengths = np.linalg.norm(kernels, axis=1, keepdims=True)
+        if (count := len(kernels)) > 1 and lengths.all():
+            whole = np.sum((kernels / lengths).sum(axis=0) ** 2)  # every pair twice, and each alone
+            similarity[name] = float((whole - count) / (count * (count - 1)))
+    return similarity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral, Real
 
@@ -77,40 +77,24 @@ class Expected:
         return self.body.keys() - kept_at_site(self.strategy, self.kinds)
 
 
-def added(
-    differences: Contribution, body: Variables, columns: Mapping[str, tuple[Array, Array]]
-) -> Contribution:
-    """A contribution of differences, added to the model that they are differences from.
+def added(differences: Variables, start: Variables) -> dict[str, Array]:
+    """Differences, added to the variables that they are differences from.
 
     Args:
-        differences: What a site sent.
-        body: Body variables of the model, by path.
-        columns: Class -> (kernel, bias) of the model; a class that it lacks counts as zeros.
+        differences: What a site sent, by name.
+        start: Variables of the model; one that it lacks counts as zeros.
 
     Returns:
         The trained variables, each in its own dtype. What does not fit the model's variable is left
         as it came, for `fault` to name.
     """
-    return replace(
-        differences,
-        body={name: _sum(body.get(name), value) for name, value in differences.body.items()},
-        columns={
-            name: (
-                _sum(columns[name][0], kernel) if name in columns else kernel,
-                _sum(columns[name][1], bias) if name in columns else bias,
-            )
-            for name, (kernel, bias) in differences.columns.items()
-        },
-    )
-
-
-def _sum(start: Array | None, difference: Array) -> Array:
-    if start is None or not isinstance(difference, np.ndarray):
-        return difference
-    if _form(difference) != _form(start):
-        return difference
-    with np.errstate(over="ignore", invalid="ignore"):  # `fault` refuses what is not finite
-        return np.asarray(start + difference)  # which is a scalar where both have no dimension
+    trained = dict(differences)
+    for name, value in differences.items():
+        before = start.get(name)
+        if before is not None and isinstance(value, np.ndarray) and _form(value) == _form(before):
+            with np.errstate(over="ignore", invalid="ignore"):  # `fault` looks at what is finite
+                trained[name] = np.asarray(before + value)  # a scalar, of arrays of no dimension
+    return trained
 
 
 def _some(names: Collection[str]) -> str:

@@ -1,8 +1,8 @@
 """Which variables of a body are batch normalisation's, and which never change in a run.
 
-A site knows both from its network's layers (`network.variable_kinds`). The server has no network:
-whoever makes an initial body writes them into its manifest, from where they go on to every model of
-a run.
+A site knows both from its network's layers (`architecture.variable_kinds`). The server has no
+network: whoever makes an initial body writes them into its manifest, from where they go on to every
+model of a run.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ class Checkpoint:
             those of a run add `classes` (class -> the sites that taught it and the round it was
             last taught in), `round` (how many it has been through), `planned_rounds` (how many it
             will have been through when the run is whole), `job`, `history` (earlier jobs, see
-            `lineage`), `best` (see `best_model.BEST`), `not_compared` (rounds since then whose
-            models could not be compared with it; absent: none), `retired` (see `retirement`) and
-            the digest of the initial body.
+            `continuation`), `best` (see `headers.BEST`), `not_compared` (rounds since then whose
+            models could not be compared with it; absent: none), `retired` (see `remove_classes`)
+            and the digest of the initial body.
         moments: What the server's optimizer remembers (see `server_optimizer`).
     """
 

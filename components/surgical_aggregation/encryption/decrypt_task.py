@@ -11,9 +11,9 @@ from nvflare.app_opt.he.model_decryptor import HEModelDecryptor
 
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.encryption.ciphertext import form, is_packed, shaped, unpack
-from surgical_aggregation.server.models.global_model import INITIAL_BODY
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import INITIAL_BODY
 
 
 class DecryptTask(HEModelDecryptor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import tenseal
 from nvflare.apis.event_type import EventType
@@ -98,8 +99,8 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         forms = Contribution(body, columns, contribution.samples, contribution.positives)
         return fault(forms, expected)
 
-    def _forms(self, body: Variables) -> dict[str, Array]:
-        return _forms(body)
+    def _expected(self, model: GlobalModel) -> Expected:
+        return super()._expected(replace(model, variables=_forms(model.variables)))
 
     def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         helper = WeightedAggregationHelper(weigh_by_local_iter=False)  # the sites have weighed

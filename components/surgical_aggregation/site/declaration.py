@@ -6,16 +6,10 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.site.contract.restricted_site import PermittedSite
-from surgical_aggregation.site.contract.site import find_site
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 from surgical_aggregation.site.local_notes import note, note_error
-
-CLASSES = "surgical.classes"
-"""Name of the public sticky property; public, so that it rides on every message to the server."""
-
-PROCESS = "surgical.process"
-"""Likewise: which of the site's processes declares. A new one may declare other classes."""
+from surgical_aggregation.wire.headers import CLASSES, PROCESS
 
 
 class DeclareClasses(FLComponent):

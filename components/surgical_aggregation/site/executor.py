@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
@@ -9,11 +12,12 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
-from surgical_aggregation.site.contract.site import SiteError, find_site
+from surgical_aggregation.site.contract.restricted_site import find_site
+from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note, note_error
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
-from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
+from surgical_aggregation.site.training.training_options import SENT, training_options
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """How the line of a site's notes begins that says why it could not start."""
@@ -53,16 +57,8 @@ class KerasExecutor(Executor):
 
     Args:
         site_id: Id of the `Site` component. Default "site".
-        strategy: See `strategy`. Default "fedbn+".
-        personal_head: The head stays at the site. Default False.
-        epochs: Passes over the training split per round. Default 1 (the papers).
-        learning_rate: Of Adam. Default 5e-5 (the papers, for DenseNet121).
-        warmup_epochs: Passes for columns that the server lacks. Default 15 (the papers).
-        warmup_learning_rate: Default 5e-3 (the papers).
-        gradient_clip: Largest global norm of a batch's gradient. Default 0: no limit.
-        proximal: FedProx's mu. Default 0: off.
-        class_weighting: "none" (default) or "balanced"; see `TrainingOptions`.
-        focal_gamma: Of the focal loss. Default 0: off.
+        training: How to train, see `TrainingOptions`: name of an option -> its value, where it is
+            not the default. Default None: all are.
         mixed_precision: Compute in float16 where the site has a GPU; variables stay float32.
             Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
@@ -77,16 +73,7 @@ class KerasExecutor(Executor):
     def __init__(
         self,
         site_id: str = "site",
-        strategy: str = "fedbn+",
-        personal_head: bool = False,
-        epochs: int = 1,
-        learning_rate: float = 5e-5,
-        warmup_epochs: int = 15,
-        warmup_learning_rate: float = 5e-3,
-        gradient_clip: float = 0.0,
-        proximal: float = 0.0,
-        class_weighting: str = "none",
-        focal_gamma: float = 0.0,
+        training: Mapping[str, Any] | None = None,
         mixed_precision: bool = False,
         send: str = "weights",
         report_counts: bool = False,
@@ -95,16 +82,7 @@ class KerasExecutor(Executor):
     ):
         super().__init__()
         self.site_id = site_id
-        self.strategy = strategy
-        self.personal_head = personal_head
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.warmup_epochs = warmup_epochs
-        self.warmup_learning_rate = warmup_learning_rate
-        self.gradient_clip = gradient_clip
-        self.proximal = proximal
-        self.class_weighting = class_weighting
-        self.focal_gamma = focal_gamma
+        self.training = training
         self.mixed_precision = mixed_precision
         self.send = send
         self.report_counts = report_counts
@@ -131,9 +109,7 @@ class KerasExecutor(Executor):
         return self.threads or tensorflow_setup.threads_per_site(fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
-        options = TrainingOptions(
-            **{name: getattr(self, name) for name in TrainingOptions.__dataclass_fields__}
-        )
+        options = training_options(self.training)
         if self.send not in SENT:
             raise SiteError(f"send must be one of {SENT}; got {self.send!r}.")
         if self.mixed_precision and not self._mixed:
@@ -141,7 +117,7 @@ class KerasExecutor(Executor):
         from surgical_aggregation.site.training.trainer import LocalTraining
 
         reported = find_site(self.site_id, fl_ctx).classes
-        site = find_site(self.site_id, fl_ctx, head_stays=self.personal_head)
+        site = find_site(self.site_id, fl_ctx, head_stays=options.personal_head)
         counts = self.report_counts and site.policy.report_counts
         if self.report_counts and not counts:
             self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")

@@ -5,8 +5,7 @@ from nvflare.apis.filter import Filter
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable
 
-from surgical_aggregation.aggregation.head import LabelledHead, columns
-from surgical_aggregation.site.contract.site import find_site
+from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.wire import variables as wire
 
 
@@ -25,8 +24,7 @@ class LabelHead(Filter):
         layer: Name of the head's layer in the result. Default "head".
 
     Raises:
-        WireError: The result lacks the head's kernel or bias.
-        HeadError: The head does not have one unit per class.
+        WireError: The result has no head, or not one unit per class.
     """
 
     def __init__(self, site_id: str = "site", layer: str = "head"):
@@ -39,15 +37,5 @@ class LabelHead(Filter):
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         dxo = wire.result(shareable)
-        body = dict(dxo.data)
-        kernel = body.pop(f"{self.layer}/kernel", None)
-        bias = body.pop(f"{self.layer}/bias", None)
-        if kernel is None or bias is None:
-            raise wire.WireError(
-                f"the result needs {self.layer}/kernel and {self.layer}/bias; got "
-                f"{sorted(dxo.data)[:5]} ... Is the model's last layer a Dense called "
-                f"{self.layer!r}?"
-            )
-        head = LabelledHead(tuple(find_site(self.site_id, fl_ctx).classes), kernel, bias)
-        data = wire.join(body, columns(head))
+        data = wire.label(dxo.data, find_site(self.site_id, fl_ctx).classes, self.layer)
         return DXO(dxo.data_kind, data=data, meta=dxo.meta).update_shareable(shareable)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.job_id import checked
+from surgical_aggregation.wire.untrusted import checked_job
 
 _LINE = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
 """As FLARE's logs, so that what reads those reads the notes."""
@@ -31,7 +31,7 @@ def notes_file(job: str) -> str:
     Raises:
         JobIdError: It is no job's id.
     """
-    return f"local_notes/{checked(job)}.txt"
+    return f"local_notes/{checked_job(job)}.txt"
 
 
 def note(fl_ctx: FLContext, text: str) -> str:

@@ -11,9 +11,11 @@ from nvflare.apis.shareable import Shareable, make_reply
 from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.metrics import disclosed
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
-from surgical_aggregation.site.contract.site import SiteError, find_site
+from surgical_aggregation.site.contract.restricted_site import find_site
+from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note_error
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import POSITIVES
 
 MODELS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 UNREADABLE = (DataKind.FL_MODEL, DataKind.COLLECTION)
@@ -76,7 +78,7 @@ class PolicyGate(Filter):
         if isinstance(measured, dict):
             meta[MetaKey.INITIAL_METRICS] = disclosed(measured, withheld, with_counts=with_counts)
         if not with_counts:
-            meta.pop(wire.POSITIVES, None)
+            meta.pop(POSITIVES, None)
         return DXO(dxo.data_kind, data=data, meta=meta)
 
 

@@ -9,6 +9,7 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.strategy import HEAD_LAYER
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
 from surgical_aggregation.site.site_state import (
@@ -16,7 +17,6 @@ from surgical_aggregation.site.site_state import (
     LAST_FILE,
     SiteState,
     load_state,
-    save_site_model,
     save_state,
     set_aside,
     site_folder,
@@ -52,7 +52,7 @@ class SiteMemory:
 
         Args:
             round_: Of a training task; None for an evaluation.
-            continues: The server's header, see `global_model.CONTINUES`; None: a fresh run.
+            continues: The server's header, see `headers.CONTINUES`; None: a fresh run.
             fl_ctx: Context of the task.
 
         Returns:
@@ -152,11 +152,13 @@ class SiteMemory:
         """
         if self.training.personal_variables() is None:
             return
-        variables = self.training.variables()
-        body = {p: v for p, v in variables.items() if not p.startswith(f"{HEAD_LAYER}/")}
-        kinds = self.training.model.kinds.facts()
-        facts = {"site": fl_ctx.get_identity_name(), "round": round_, **kinds}
-        path = site_folder(fl_ctx, fl_ctx.get_job_id()) / (
-            BEST_FILE if which == "best" else LAST_FILE
-        )
-        save_site_model(body, self.training.head(), facts, path)
+        features = int(self.training.model.dense_head({})[f"{HEAD_LAYER}/kernel"].shape[0])
+        manifest = {
+            "head_features": features,
+            "site": fl_ctx.get_identity_name(),
+            "round": round_,
+            **self.training.model.kinds.facts(),
+        }
+        name = BEST_FILE if which == "best" else LAST_FILE
+        folder = site_folder(fl_ctx, fl_ctx.get_job_id())
+        save(Checkpoint(self.training.labelled_variables(), manifest), folder / name)

@@ -9,10 +9,8 @@ from pathlib import Path
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.head import LabelledHead, columns
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
-from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.job_id import checked
+from surgical_aggregation.wire.untrusted import checked_job
 
 STATE_FILE = "site_state.npz"
 PREVIOUS_FILE = "site_state_before.npz"
@@ -46,7 +44,7 @@ def site_folder(fl_ctx: FLContext, job: str) -> Path:
         JobIdError: The job, which the server may have named, would lead elsewhere.
     """
     root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
-    return root / "checkpoints" / checked(job)
+    return root / "checkpoints" / checked_job(job)
 
 
 def save_state(state: SiteState, folder: Path) -> None:
@@ -122,18 +120,3 @@ def _read(path: Path) -> SiteState:
         return SiteState(training, int(manifest["round"]), tuple(manifest["classes"]), kept)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is no site's state: {error!r}.") from error
-
-
-def save_site_model(
-    body: Mapping[str, Array], head: LabelledHead, facts: Mapping[str, object], path: Path
-) -> None:
-    """Write a model of a site's own, in the form of a global one.
-
-    Args:
-        body: Body variables by path.
-        head: The site's head.
-        facts: For the manifest: site, round and the like.
-        path: File to write.
-    """
-    manifest = {"head_features": int(head.kernel.shape[0]), **facts}
-    save(Checkpoint(wire.join(body, columns(head)), manifest), path)

@@ -17,16 +17,17 @@ from nvflare.app_common.app_constant import AppConstants
 from surgical_aggregation.aggregation.averaging import Variables
 from surgical_aggregation.aggregation.metrics import summary
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.server.models.global_model import (
-    BEST_ROUND,
-    CONTINUES,
-    INITIAL_BODY,
-    MODEL_ROUND,
-)
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import SiteMemory
 from surgical_aggregation.site.training.stopping import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import (
+    BEST_ROUND,
+    CONTINUES,
+    INITIAL_BODY,
+    MODEL_ROUND,
+    POSITIVES,
+)
 
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
@@ -151,7 +152,7 @@ class SiteTasks:
             MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
         }
         if self.counts:
-            meta[wire.POSITIVES] = {name: training.positives[name] for name in self.reported}
+            meta[POSITIVES] = {name: training.positives[name] for name in self.reported}
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)

@@ -10,19 +10,20 @@ homomorphic encryption) works per class. A class name may hold any character, "/
 included: what stands between the first and the last "/" is the name.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.strategy import HEAD_LAYER
 
 HEAD = "head/"
 KERNEL = "/kernel"
 BIAS = "/bias"
 
-POSITIVES = "surgical.positives"
-"""DXO meta of a training result: class -> number of positive labels; sent only where g needs it."""
+T = TypeVar("T")
 
 Columns = dict[str, tuple[Array, Array]]
 
@@ -55,8 +56,8 @@ def classes_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({held for name in names if (held := class_of(name)) is not None}))
 
 
-def join(body: Variables, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
-    """Variables as they travel: the body's as they are, two for every class."""
+def join(body: Mapping[str, T], columns: Mapping[str, tuple[T, T]]) -> dict[str, T]:
+    """Variables, or what is said of each, as they travel: the body's, and two for every class."""
     variables = dict(body)
     for name, (kernel, bias) in columns.items():
         variables[f"{HEAD}{name}{KERNEL}"] = kernel
@@ -89,6 +90,43 @@ def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
             )
         columns[held] = (variables[kernel], variables[bias])
     return body, columns
+
+
+def label(
+    variables: Variables, classes: Sequence[str], layer: str = HEAD_LAYER
+) -> dict[str, Array]:
+    """Variables of a site's model as they travel: its dense head as one column per class.
+
+    Args:
+        variables: By path, <layer>/kernel (features, classes) and <layer>/bias (classes,) among
+            them.
+        classes: Names of the head's units, in order.
+        layer: Name of the head's layer. Default "head".
+
+    Raises:
+        WireError: The head is missing, has not one unit per class, or a class stands twice.
+    """
+    body = dict(variables)
+    kernel, bias = (body.pop(f"{layer}{part}", None) for part in (KERNEL, BIAS))
+    if kernel is None or bias is None:
+        raise WireError(
+            f"the result needs {layer}/kernel and {layer}/bias; got {sorted(variables)[:5]} ... "
+            f"Is the model's last layer a Dense called {layer!r}?"
+        )
+    count = len(classes)
+    if kernel.ndim != 2 or kernel.shape[1] != count or bias.shape != (count,):
+        raise WireError(
+            f"a head of {count} classes needs a kernel (features, {count}) and a bias ({count},); "
+            f"got {kernel.shape} and {bias.shape}. Does the model's last layer have one unit per "
+            "class of the site?"
+        )
+    columns = {
+        name: (kernel[:, index].copy(), bias[index : index + 1].copy())
+        for index, name in enumerate(classes)
+    }
+    if len(columns) < count:
+        raise WireError(f"every class needs one column; got a class twice in {list(classes)}.")
+    return join(body, columns)
 
 
 def weights(shareable: Shareable) -> DXO:

@@ -223,7 +223,7 @@ def audit(
         raise typer.BadParameter("needs site files, or --shared and --statistics; not both.")
     from cxr_study.common import progress
     from cxr_study.data.census.flare_counts import from_flare_job
-    from cxr_study.data.census.shared_file import read_shared
+    from cxr_study.data.census.shareable_census import read_shared
     from cxr_study.reports.audit.write import write_audit, write_cross_site
 
     if site_files:

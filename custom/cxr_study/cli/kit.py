@@ -9,7 +9,8 @@ import typer
 
 from cxr_study.cli.run import say
 from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
-from surgical_aggregation.site.contract.site_policy import SitePolicy, is_class_names
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from surgical_aggregation.wire.policy_scope import is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -25,7 +25,7 @@ from cxr_study.jobs import job_folder, job_templates, presets, settings
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs.job_failure import JobFailedError
 from cxr_study.runs.run_request import StudyRun
-from cxr_study.training.backbones import BACKBONES
+from cxr_study.training.network import BACKBONES
 from surgical_aggregation import __version__
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -120,7 +120,7 @@ def real(
     study = _study(job, out, REAL_SITES, data / "sites", initial_body, preset, knobs)
     for folder, mark in rooms.items():
         make_room(folder, force, mark)
-    from cxr_study.data.sites.nih_partition import write_nih_study
+    from cxr_study.data.sites.partition import write_nih_study
 
     write_nih_study(nih, data, seed=seed)
     run_and_report(study, own, f"{job.name} on NIH ChestX-ray14 images in two sites", force)

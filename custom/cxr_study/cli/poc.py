@@ -13,7 +13,7 @@ from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_room, console, make_room, say, split
 from cxr_study.cli.submit import Retries
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.jobs import job_folder, presets, settings
 from cxr_study.runs.finished_run import downloaded_run, finished_run

@@ -57,19 +57,19 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     Raises:
         ResultsError: The run has not finished.
     """
-    from cxr_study.reports.run import federated_evaluation, finished_report
+    from cxr_study.reports.run import cross_site_results, evaluate_run
     from cxr_study.reports.run.console import print_summary
 
     server = run.servers[-1]
     trained = "num_rounds" in job_folder.knobs(run.job)
     if trained and not run.elsewhere and not job_folder.encrypted(run.job):
-        summary, html = finished_report.report(run, folder, title=title, console=to)
+        summary, html = evaluate_run.report(run, folder, title=title, console=to)
         return lambda: _answer(lambda: print_summary(summary, to), html, server, to)
-    if not trained and not (server / federated_evaluation.RESULTS_FILE).is_file():
+    if not trained and not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
-    rows = federated_evaluation.read(server)
-    federated_evaluation.write_csv(rows, folder / TABLE)
-    table = federated_evaluation.table(rows)
+    rows = cross_site_results.read(server)
+    cross_site_results.write_csv(rows, folder / TABLE)
+    table = cross_site_results.table(rows)
     return lambda: _answer(lambda: to.print(table), folder / TABLE, server, to)
 
 

@@ -55,7 +55,7 @@ def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
     check(study, own=own)  # before an earlier run is removed for this one
     make_room(study.folder, force)
     from cxr_study.reports.run.console import print_summary
-    from cxr_study.reports.run.finished_report import report
+    from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs.simulated_run import run
 
     run(study, own=own, console=console)

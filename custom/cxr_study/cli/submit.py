@@ -19,7 +19,7 @@ from cxr_study.cli.run import (
     make_room,
     split,
 )
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.jobs import job_folder, presets, settings
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_check import check_site_files

@@ -14,7 +14,6 @@ from cxr_study.jobs import presets, settings
 from cxr_study.jobs.job_settings import JobError
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
-from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary import Group, MeanAuroc
@@ -53,12 +52,14 @@ def train(
 
     Rounds, the choice of the best model and early stopping are those of a federated run.
     """
+    from cxr_study.training.baseline import ROUNDS_FILE  # here, for it needs FLARE
+
     named = {"strategy": strategy, "num_rounds": rounds, "patience": patience}
     known = {knob: value for knob, value in named.items() if value is not None}
     runs = list(_runs(method, _names(sites), out, preset, knobs or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
     from cxr_study.common import progress
-    from cxr_study.phantom.cached_phantom import embedded_study
+    from cxr_study.phantom.demo_data import embedded_study
     from cxr_study.runs.simulated_run import prepare
 
     folder = site_files or embedded_study().sites
@@ -109,6 +110,7 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from cxr_study.training.baseline import BEST_FILE
     from surgical_aggregation.checkpoints.checkpoint import load
 
     rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
@@ -129,6 +131,7 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
 def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
     """Site -> group of classes -> mean AUROC of the best model."""
     from cxr_study.evaluation import test_scores
+    from cxr_study.training.baseline import BEST_FILE
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

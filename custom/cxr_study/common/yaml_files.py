@@ -1,4 +1,4 @@
-"""Keys of YAML files that people write: whatever is wrong is told by file and key."""
+"""YAML files that people write: read, validated, and whatever is wrong told by file and key."""
 
 from __future__ import annotations
 
@@ -6,11 +6,93 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from cxr_study.common.spelling import nearest
+
+_NEEDS = {
+    "string_type": "a text (in quotes where it is a number)",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "list_type": "a list with one entry or more",
+    "tuple_type": "a list with one entry or more",
+    "too_short": "a list with one entry or more",
+    "dict_type": "lines 'key: value'",
+    "model_type": "lines 'key: value'",
+    "dataclass_type": "lines 'key: value'",
+    "literal_error": "{expected}",
+    "greater_than_equal": "a number of {ge} or more",
+}
+"""Type of an error of pydantic -> what the value needs."""
+
+
+class NeedError(ValueError):
+    """A value is not what its key needs; for validators.
+
+    Args:
+        need: What it needs.
+        got: What it has instead. Default: the whole value.
+    """
+
+    def __init__(self, need: str, *got: object):
+        super().__init__(need)
+        self.got = got
+
+
+class Lines(BaseModel):
+    """Base of the models of YAML files: lines 'key: value', of which every key is known."""
+
+    model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, values: object) -> object:
+        for key in values if isinstance(values, dict) else ():
+            if key not in cls.model_fields:
+                near = nearest(str(key), tuple(cls.model_fields))
+                raise ValueError(f"key '{key}' is not known; {near}.")
+        return values
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _target(value: object, info: ValidationInfo) -> Path:
+    if not isinstance(value, str):
+        raise NeedError("a path")
+    file: Any = info.context
+    return Path(os.path.normpath(file.parent / Path(value).expanduser()))
+
+
+def _file(value: object, info: ValidationInfo) -> Path:
+    target = _target(value, info)
+    if not target.is_file():
+        raise NeedError(f"a file that exists (looked for {target})")
+    return target
+
+
+def _folder(value: object, info: ValidationInfo) -> Path:
+    target = _target(value, info)
+    if not target.is_dir():
+        raise NeedError(f"a folder that exists (looked for {target})")
+    return target
+
+
+Target = Annotated[Path, PlainValidator(_target)]
+"""A path, relative to the file's folder; becomes absolute."""
+ExistingFile = Annotated[Path, PlainValidator(_file)]
+ExistingFolder = Annotated[Path, PlainValidator(_folder)]
 
 
 class _Loader(yaml.SafeLoader):
@@ -25,6 +107,75 @@ class _Loader(yaml.SafeLoader):
                     problem_mark=node.value[place][0].start_mark,
                 )
         return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path, kind: str, error: type[ValueError]) -> dict[Any, Any]:
+    """Read the lines 'key: value' of a YAML file.
+
+    Args:
+        path: The file.
+        kind: What it is, for messages.
+        error: What is raised where something is wrong.
+
+    Raises:
+        ValueError: `error`: the file does not exist, is not YAML, or has no lines 'key: value' or
+            the same key twice.
+    """
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError:
+        raise error(f"{kind} {path} does not exist.") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+        raise error(f"{kind} {path} cannot be read as YAML: {problem}") from problem
+    if not isinstance(values, dict):
+        raise error(f"{path}: needs lines 'key: value'; got {values!r}.")
+    return values
+
+
+def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError]) -> Model:
+    """Read a YAML file and validate it.
+
+    Args:
+        model: What the file has to be, a `Lines`; its validators find the absolute path of the file
+            as `info.context`.
+        path: See `read_yaml`, like the others.
+        kind: What it is, for messages.
+        error: What is raised where something is wrong.
+
+    Raises:
+        ValueError: `error`: see `read_yaml`, or a key is missing, unknown or not what it should be.
+    """
+    path = Path(path).absolute()
+    values = read_yaml(path, kind, error)
+    try:
+        return model.model_validate(values, context=path)
+    except ValidationError as problem:
+        raise error(f"{path}: {said(problem, values)}") from None
+
+
+def said(problem: ValidationError, values: object) -> str:
+    """Say what is wrong first with some values: where, what it needs, what it has."""
+    first = problem.errors()[0]
+    place, got, context = "", first["input"], first.get("ctx", {})
+    for part in first["loc"]:
+        if isinstance(values, list) and isinstance(part, int):
+            place, values = f"{place}, entry {part + 1}", values[part]
+        elif isinstance(values, dict) and part in values:
+            place, values = f"{place}, key '{part}'", values[part]
+    place = place.removeprefix(", ")
+    if first["type"] == "missing":
+        has = ", ".join(map(str, got)) or "none"
+        return f"{place} needs key '{first['loc'][-1]}'; has {has}.".lstrip()
+    error = context.get("error")
+    if isinstance(error, NeedError):
+        need, got = str(error), error.got[0] if error.got else got
+    elif error is not None:
+        return f"{place}: {error}".removeprefix(": ")
+    else:
+        told = {key: str(value).replace("'", "") for key, value in context.items()}
+        known = _NEEDS.get(first["type"])
+        need = known.format(**told) if known else first["msg"].removeprefix("Input should be ")
+    return f"{place} needs {need}; got {got!r}."
 
 
 @dataclass(frozen=True)
@@ -124,24 +275,6 @@ class Keys:
 
 
 def read_keys(path: Path, kind: str, error: type[ValueError]) -> Keys:
-    """Read a YAML file.
-
-    Args:
-        path: The file.
-        kind: What it is, for messages.
-        error: What is raised where something is wrong, here and by what is returned.
-
-    Raises:
-        ValueError: `error`: the file does not exist, is not YAML, or has no lines 'key: value' or
-            the same key twice.
-    """
+    """Read a YAML file as `Keys`; see `read_yaml`."""
     path = Path(path).absolute()
-    try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except FileNotFoundError:
-        raise error(f"{kind} {path} does not exist.") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
-        raise error(f"{kind} {path} cannot be read as YAML: {problem}") from problem
-    if not isinstance(values, dict):
-        raise error(f"{path}: needs lines 'key: value'; got {values!r}.")
-    return Keys(path, values, error)
+    return Keys(path, read_yaml(path, kind, error), error)

@@ -12,7 +12,7 @@ from cxr_study.runs.method_job import Models
 from cxr_study.runs.simulation import LostSiteError, simulate
 from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from cxr_study.runs.training_process import Tell
-from surgical_aggregation.server.models.persistor import LAST_FILE
+from surgical_aggregation.server.models.model_files import LAST_FILE
 
 
 def train(cell: Cell, union: str, folder: Path, tell: Tell) -> dict[str, tuple[Models, int]]:

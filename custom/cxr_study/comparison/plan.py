@@ -12,7 +12,7 @@ from cxr_study.data.sites.partition import decisions
 from cxr_study.data.sites.site_file import read_site_file, write_site_file
 from cxr_study.evaluation import test_scores
 from cxr_study.jobs.methods import Row
-from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs.simulated_run import prepare
 
 EQUAL_CLASSES_ROWS = (Row("surgical", "fedavg"), Row("vanilla", "fedavg"))

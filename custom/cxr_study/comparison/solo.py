@@ -10,7 +10,7 @@ from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 from cxr_study.runs.method_job import Models
 from cxr_study.runs.training_process import Tell
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE
+from cxr_study.training.baseline import BEST_FILE, LAST_FILE
 from surgical_aggregation.checkpoints.checkpoint import load
 
 _EQUAL_FILE = "equal_rounds.npz"

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cxr_study.common.round_progress import RoundProgress, round_bars
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
@@ -20,7 +19,7 @@ from cxr_study.runs.finished_run import SERVER
 from cxr_study.runs.job_failure import JobFailedError
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import load
-from surgical_aggregation.server.models.persistor import LAST_FILE
+from surgical_aggregation.server.models.model_files import LAST_FILE
 
 _SITES_PATIENCE = 120.0
 """Seconds to wait for a job's sites; then FLARE decides whether it starts without."""

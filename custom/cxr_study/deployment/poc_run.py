@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run
 from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
@@ -18,7 +18,7 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.job_settings import JobError, Settings
 from cxr_study.jobs.network_check import check_network
-from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
 from cxr_study.runs.run_check import check_site_files

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 
-from cxr_study.training.augmentation_ranges import amplitudes
-from cxr_study.training.backbones import BACKBONES
+from cxr_study.training.augmentation import amplitudes
+from cxr_study.training.network import BACKBONES
 from surgical_aggregation.aggregation import server_optimizer, strategy, weighting
-from surgical_aggregation.server.records.trackers import NONE, TRACKERS
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
+from surgical_aggregation.wire.headers import NONE, TRACKERS
 
 LEAST = {
     "num_rounds": 0,

@@ -31,17 +31,27 @@ def source_images(n: int, seed: int, size: int = 64) -> tuple[np.ndarray, np.nda
         rows = np.flatnonzero(labels == category)
         for start in range(0, len(rows), _BATCH):
             batch = rows[start : start + _BATCH]
-            x, y = _plane(len(batch), size, rng)
-            pictures[batch] = _develop(draw(x, y, rng), rng)
+            pictures[batch] = _develop(draw(_Things(len(batch), size, rng)), rng)
     return pictures, labels
 
 
-def _plane(n: int, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of a randomly placed, scaled and turned thing, each (n, size, size)."""
-    x, y = axes(size)
-    scale, angle = uniform(rng, n, 0.25, 0.6), uniform(rng, n, 0, 2 * np.pi)
-    x, y = (x - uniform(rng, n, -0.4, 0.4)) / scale, (y - uniform(rng, n, -0.4, 0.4)) / scale
-    return np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
+class _Things:
+    """Randomly placed, scaled and turned things: coordinates x and y, each (n, size, size)."""
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator):
+        self.rng = rng
+        self.shape = (n, size)
+        x, y = axes(size)
+        scale, angle = self.between(0.25, 0.6), self.between(0, 2 * np.pi)
+        x, y = (x - self.between(-0.4, 0.4)) / scale, (y - self.between(-0.4, 0.4)) / scale
+        self.x = np.cos(angle) * x + np.sin(angle) * y
+        self.y = np.cos(angle) * y - np.sin(angle) * x
+
+    def between(self, low: float, high: float) -> np.ndarray:
+        return uniform(self.rng, self.shape[0], low, high)
+
+    def noise(self, cells: int) -> np.ndarray:
+        return smooth_noise(self.rng, *self.shape, cells)
 
 
 def _develop(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -58,82 +68,48 @@ def _radius(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.sqrt(np.square(x) + np.square(y))
 
 
-def _disc(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(1 - _radius(x, y * uniform(rng, len(x), 1, 1.5)), 0.1)
+def _ring(t: _Things) -> np.ndarray:
+    return edge(t.between(0.12, 0.25) - np.abs(_radius(t.x, t.y) - 0.9), 0.1)
 
 
-def _ring(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(uniform(rng, len(x), 0.12, 0.25) - np.abs(_radius(x, y) - 0.9), 0.1)
+def _triangle(t: _Things) -> np.ndarray:
+    return edge(0.6 - np.maximum(np.abs(t.x) * t.between(0.8, 1.0) + 0.5 * t.y, -t.y), 0.1)
 
 
-def _square(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(0.85 - np.maximum(np.abs(x), np.abs(y) * uniform(rng, len(x), 1, 1.7)), 0.1)
+def _cross(t: _Things) -> np.ndarray:
+    narrow, wide = np.minimum(np.abs(t.x), np.abs(t.y)), np.maximum(np.abs(t.x), np.abs(t.y))
+    return edge(t.between(0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
 
 
-def _triangle(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    sides = np.maximum(np.abs(x) * uniform(rng, len(x), 0.8, 1.0) + 0.5 * y, -y)
-    return edge(0.6 - sides, 0.1)
+def _star(t: _Things) -> np.ndarray:
+    rays = np.cos(5 * np.arctan2(t.y, t.x))
+    return edge(0.7 + t.between(0.25, 0.4) * rays - _radius(t.x, t.y), 0.1)
 
 
-def _cross(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    narrow, wide = np.minimum(np.abs(x), np.abs(y)), np.maximum(np.abs(x), np.abs(y))
-    return edge(uniform(rng, len(x), 0.15, 0.28) - narrow, 0.1) * edge(1.1 - wide, 0.1)
+def _checkerboard(t: _Things) -> np.ndarray:
+    pitch = t.between(3, 6)
+    return edge(np.sin(t.x * pitch) * np.sin(t.y * pitch), 0.4)
 
 
-def _arc(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return _ring(x, y, rng) * edge(y - uniform(rng, len(x), -0.2, 0.3), 0.1)
+def _dots(t: _Things) -> np.ndarray:
+    pitch = t.between(4, 7)
+    return edge(np.cos(t.x * pitch) + np.cos(t.y * pitch) - 0.9, 0.6)
 
 
-def _star(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    rays = np.cos(5 * np.arctan2(y, x))
-    return edge(0.7 + uniform(rng, len(x), 0.25, 0.4) * rays - _radius(x, y), 0.1)
-
-
-def _stripes(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(np.sin(x * uniform(rng, len(x), 4, 9)), 1.0)
-
-
-def _checkerboard(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    pitch = uniform(rng, len(x), 3, 6)
-    return edge(np.sin(x * pitch) * np.sin(y * pitch), 0.4)
-
-
-def _dots(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    pitch = uniform(rng, len(x), 4, 7)
-    return edge(np.cos(x * pitch) + np.cos(y * pitch) - 0.9, 0.6)
-
-
-def _waves(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(np.sin(_radius(x, y) * uniform(rng, len(x), 6, 10)), 1.0)
-
-
-def _blobs(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(smooth_noise(rng, len(x), x.shape[-1], 5) - 0.4, 0.4)
-
-
-def _net(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return bump(smooth_noise(rng, len(x), x.shape[-1], 7), 0.2)
-
-
-def _ramp(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return edge(x, uniform(rng, len(x), 2, 5))
-
-
-_Drawer = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-_DRAWERS: dict[str, _Drawer] = {
-    "disc": _disc,
+_DRAWERS: dict[str, Callable[[_Things], np.ndarray]] = {
+    "disc": lambda t: edge(1 - _radius(t.x, t.y * t.between(1, 1.5)), 0.1),
     "ring": _ring,
-    "square": _square,
+    "square": lambda t: edge(0.85 - np.maximum(np.abs(t.x), np.abs(t.y) * t.between(1, 1.7)), 0.1),
     "triangle": _triangle,
     "cross": _cross,
-    "arc": _arc,
+    "arc": lambda t: _ring(t) * edge(t.y - t.between(-0.2, 0.3), 0.1),
     "star": _star,
-    "stripes": _stripes,
+    "stripes": lambda t: edge(np.sin(t.x * t.between(4, 9)), 1.0),
     "checkerboard": _checkerboard,
     "dots": _dots,
-    "waves": _waves,
-    "blobs": _blobs,
-    "net": _net,
-    "ramp": _ramp,
+    "waves": lambda t: edge(np.sin(_radius(t.x, t.y) * t.between(6, 10)), 1.0),
+    "blobs": lambda t: edge(t.noise(5) - 0.4, 0.4),
+    "net": lambda t: bump(t.noise(7), 0.2),
+    "ramp": lambda t: edge(t.x, t.between(2, 5)),
 }
 SOURCE_CATEGORIES = tuple(_DRAWERS)

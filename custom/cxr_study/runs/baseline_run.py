@@ -108,7 +108,7 @@ def train(
     Raises:
         ValueError: A site, its data, the initial checkpoint or a knob is unusable.
     """
-    from cxr_study.phantom.cached_phantom import (
+    from cxr_study.phantom.demo_data import (
         embedded_initial_body,  # those who only check need no FLARE
     )
     from cxr_study.training.baseline import train_alone

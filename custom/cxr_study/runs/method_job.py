@@ -10,7 +10,7 @@ from cxr_study.jobs.job_settings import Settings
 from cxr_study.jobs.methods import Row
 from cxr_study.runs.simulator_folders import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
-from surgical_aggregation.server.models.persistor import BEST_FILE, LAST_FILE
+from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE
 from surgical_aggregation.site.site_state import BEST_FILE as SITE_BEST_FILE
 from surgical_aggregation.site.site_state import LAST_FILE as SITE_LAST_FILE
 

@@ -10,12 +10,11 @@ from threading import Event
 from rich.console import Console
 from rich.progress import Progress
 
-from cxr_study.common.progress import bar
-from cxr_study.common.round_progress import RoundProgress, round_bars
+from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_scores
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.cached_phantom import embedded_initial_body, embedded_study
+from cxr_study.phantom.demo_data import embedded_initial_body, embedded_study
 from cxr_study.runs.finished_run import write_facts
 from cxr_study.runs.run_check import RunFolderError, check
 from cxr_study.runs.run_request import StudyRun

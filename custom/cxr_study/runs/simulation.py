@@ -20,7 +20,7 @@ from cxr_study.runs.job_failure import JobFailedError
 from cxr_study.runs.run_events import read_events
 from cxr_study.runs.simulator_folders import checkpoint_folder, server_folder
 from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
-from surgical_aggregation.site.training.tensorflow_setup import SIMULATED_JOB
+from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"
 

@@ -10,19 +10,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
-from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.head import columns
-from surgical_aggregation.aggregation.strategy import HEAD_LAYER, check_start
+from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 
-if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
     import tensorflow as tf
 
+    from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
+
+BEST_FILE = "best.npz"
+LAST_FILE = "last.npz"
+ROUNDS_FILE = "rounds.jsonl"
 
 
 class SoloTrainingError(ValueError):
@@ -89,7 +90,7 @@ def train_alone(
             measured = time.monotonic()
             manifest = _manifest(initial, training.classes, list(splits), round_)
             manifest |= {**facts, "best": best} if best else facts
-            model = Checkpoint(_variables(training), manifest)
+            model = Checkpoint(training.labelled_variables(), manifest)
             if best.get("round") == round_:
                 save(model, out / BEST_FILE)
             save(model, out / LAST_FILE)
@@ -134,12 +135,6 @@ def _losses(training: LocalTraining, splits: Mapping[str, tf.data.Dataset]) -> d
         name: training.model.evaluate(data, training.classes) for name, data in splits.items()
     }
     return {name: values.get("bce", math.nan) for name, values in measured.items()}
-
-
-def _variables(training: LocalTraining) -> dict[str, Array]:
-    variables = training.variables().items()
-    body = {path: value for path, value in variables if not path.startswith(f"{HEAD_LAYER}/")}
-    return wire.join(body, columns(training.head()))
 
 
 def _manifest(

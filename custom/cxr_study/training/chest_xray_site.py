@@ -15,8 +15,8 @@ from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.data.sites.site_data import SiteImages, SiteLabels, load_images, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.cached_phantom import embedded_study
-from cxr_study.training.augmentation_ranges import amplitudes
+from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.training.augmentation import amplitudes
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set

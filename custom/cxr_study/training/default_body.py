@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cxr_study.phantom.cached_phantom import embedded_initial_body
-from surgical_aggregation.server.models.initial_body import InitialBody
+from cxr_study.phantom.demo_data import embedded_initial_body
+from surgical_aggregation.server.models.model_files import InitialBody
 
 
 class ChestXrayInitialBody(InitialBody):

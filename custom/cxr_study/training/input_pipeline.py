@@ -7,9 +7,8 @@ from itertools import count
 import numpy as np
 import tensorflow as tf
 
-from cxr_study.data.images.image_rows import ImageRows
-from cxr_study.training.augmentation import augment
-from cxr_study.training.augmentation_ranges import Amplitudes, amplitudes
+from cxr_study.data.images.labelled_images import ImageRows
+from cxr_study.training.augmentation import Amplitudes, amplitudes, augment
 
 _MEAN = (0.485, 0.456, 0.406)  # of ImageNet, red green blue
 _SD = (0.229, 0.224, 0.225)

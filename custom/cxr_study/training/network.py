@@ -1,11 +1,22 @@
-"""The network: a DenseNet body and the dense head, one sigmoid unit per class."""
+"""The network: a DenseNet body and the dense head, one sigmoid unit per class.
+
+Whoever needs the names of the backbones alone imports this module without Keras.
+"""
 
 from __future__ import annotations
 
-import keras
-from keras import layers
+from typing import TYPE_CHECKING
 
-from cxr_study.training.backbones import BACKBONES
+if TYPE_CHECKING:
+    import keras
+
+_SIZES = {
+    "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
+    "tiny_densenet": {"stem": 8, "growth": 8, "depth": 1, "blocks": 1},
+}
+
+BACKBONES = ("densenet121", *_SIZES)
+"""Names of the networks' bodies; see `build`."""
 
 
 class ModelError(ValueError):
@@ -40,6 +51,9 @@ def build(
     Raises:
         ModelError: The backbone is unknown, or the weights cannot be had.
     """
+    import keras
+    from keras import layers
+
     if backbone not in BACKBONES:
         raise ModelError(f"backbone must be one of {BACKBONES}; got {backbone!r}.")
     shape = (image_size, image_size, 3)
@@ -67,16 +81,13 @@ def build(
     return keras.Model(body.inputs, head(features), name=backbone)
 
 
-_SIZES = {
-    "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
-    "tiny_densenet": {"stem": 8, "growth": 8, "depth": 1, "blocks": 1},
-}
-
-
 def _small_densenet(
     shape: tuple[int, int, int], *, stem: int, growth: int, depth: int, blocks: int
 ) -> keras.Model:
     """DenseNet's wiring (Huang et al., CVPR 2017) without bottlenecks, small enough for a CPU."""
+    import keras
+    from keras import layers
+
     inputs = keras.Input(shape)
     x = layers.Conv2D(stem, 5, strides=2, padding="same", use_bias=False, name="stem_conv")(inputs)
     x = layers.BatchNormalization(name="stem_bn")(x)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from cxr_study.cli import main as cli
 from cxr_study.cli.report import make_report
 from cxr_study.reports.run import console as summary_console
-from cxr_study.reports.run import finished_report
+from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import downloaded_run, write_facts
 from cxr_study.runs.results import ResultsError
 from tiny_job import JOBS
@@ -41,7 +41,7 @@ def full(monkeypatch):
         runs.append((run, folder))
         return "summary", folder / "report.html"
 
-    monkeypatch.setattr(finished_report, "report", report)
+    monkeypatch.setattr(evaluate_run, "report", report)
     monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print(summary))
     return runs
 

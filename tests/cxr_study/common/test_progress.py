@@ -1,31 +1,78 @@
-from cxr_study.common import progress
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from cxr_study.common.progress import RoundProgress, Steps, bar, round_bars
+
+BEST = {"value": 0.25}
 
 
-def test_where_nobody_watches_there_is_a_line_per_quarter(capsys):
-    with progress.bar("decoding") as report:
-        for done in range(101):
-            report(done, 100)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines() == [f"decoding: {done}/100" for done in (25, 50, 75, 100)]
+@pytest.fixture
+def console():
+    return Console(file=StringIO(), width=100)
 
 
-def test_quarters_that_are_jumped_over_give_one_line(capsys):
-    with progress.bar("decoding") as report:
-        report(9, 10)
-        report(10, 10)
-    assert capsys.readouterr().err == "decoding: 9/10\ndecoding: 10/10\n"
+class TestBar:
+    @pytest.mark.parametrize(
+        ("done", "of", "told"),
+        [(range(101), 100, (25, 50, 75, 100)), ((9, 10), 10, (9, 10)), ((0,), 0, ())],
+    )
+    def test_where_nobody_watches_there_is_a_line_per_quarter(self, capsys, done, of, told):
+        with bar("decoding") as report:
+            for each in done:
+                report(each, of)
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.splitlines() == [f"decoding: {each}/{of}" for each in told]
+
+    def test_on_a_terminal_there_is_a_bar(self, capsys, monkeypatch):
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        with bar("decoding") as report:
+            report(2, 4)
+        said = capsys.readouterr().err
+        assert "decoding" in said and "2/4" in said and "━" in said
 
 
-def test_nothing_to_do_says_nothing(capsys):
-    with progress.bar("decoding") as report:
-        report(0, 0)
-    assert capsys.readouterr().err == ""
+class TestRoundProgress:
+    @pytest.mark.parametrize(
+        ("total", "made", "progress", "told"),
+        [
+            (
+                2,
+                0,
+                [(0, None, False), (1, None, False), (1, BEST, False), (2, BEST, True)],
+                ["0/2", "1/2", "2/2, best validation BCE 0.2500, stopped early"],
+            ),
+            (9, 5, [(4, None, False)], []),  # rounds made before are not told again
+            (9, 5, [(5, None, False), (6, None, False)], ["5/9", "6/9"]),
+            (0, 0, [(0, None, False)], []),
+            (0, 0, [(0, None, False), (1, None, False)], ["1"]),  # of a number not known
+        ],
+    )
+    def test_without_a_terminal_every_round_is_a_line(self, console, total, made, progress, told):
+        with round_bars(console) as bars:
+            shown = RoundProgress(bars, "training", total, made)
+            for now in progress:
+                shown.show(*now)
+        assert console.file.getvalue().splitlines() == [f"training: round {now}" for now in told]
+
+    def test_on_a_terminal_a_bar_is_drawn(self):
+        console = Console(file=StringIO(), width=100, force_terminal=True)
+        with round_bars(console) as bars:
+            RoundProgress(bars, "training", 2).show(1, BEST, False)
+        assert "round 1/2, best validation BCE 0.2500" in console.file.getvalue()
 
 
-def test_on_a_terminal_there_is_a_bar(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress.bar("decoding") as report:
-        report(2, 4)
-    said = capsys.readouterr().err
-    assert "decoding" in said and "2/4" in said and "━" in said
+class TestSteps:
+    def test_a_step_is_told_with_its_seconds_when_it_is_over(self, console):
+        with Steps(console).step("start", "two sites") as said:
+            assert console.file.getvalue() == ""
+            said.append("port 1")
+        (line,) = console.file.getvalue().splitlines()
+        assert line.startswith("start     two sites, port 1 ") and line.endswith(" 0.0 s")
+
+    def test_a_step_that_fails_is_not_told(self, console):
+        with pytest.raises(OSError), Steps(console).step("start"):
+            raise OSError
+        assert console.file.getvalue() == ""

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 import tiny_job
-from cxr_study.common.steps import Steps
+from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run, job_watch
 from cxr_study.deployment.deployed_run import (
     DeployedRun,

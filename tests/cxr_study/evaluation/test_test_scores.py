@@ -12,9 +12,7 @@ from cxr_study.evaluation.test_scores import (
     predict,
     score,
 )
-from surgical_aggregation.aggregation.head import LabelledHead
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
-from surgical_aggregation.site.site_state import save_site_model
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.wire import variables as wire
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
@@ -192,9 +190,8 @@ def test_predictions_are_the_networks_in_the_checkpoints_class_order(own, tmp_pa
     pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 32)).astype(np.uint8)
     network = Network("small_densenet", 32, hidden=0)
     if own:
-        kernel, bias = (np.stack(parts, axis=-1) for parts in zip(*columns.values(), strict=True))
-        head = LabelledHead(tuple(columns), kernel, bias[0])
-        save_site_model(body, head, {"site": "nih", "round": 3}, tmp_path / "site_best.npz")
+        manifest = {"head_features": features, "site": "nih", "round": 3}
+        save(Checkpoint(wire.join(body, columns), manifest), tmp_path / "site_best.npz")
         checkpoint = load(tmp_path / "site_best.npz")
     else:
         checkpoint = Checkpoint(wire.join(body, columns))

@@ -7,10 +7,10 @@ import pytest
 
 from cxr_study.runs import run_faults
 from flare import Engine, context, result
-from surgical_aggregation.server.access.check_result import CheckResult
-from surgical_aggregation.server.access.refusal import REFUSAL
+from surgical_aggregation.server.access.class_filters import CheckResult
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART
+from surgical_aggregation.wire.headers import REFUSAL
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    work()\n'
 FULL = (

@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
 
-from cxr_study.training.augmentation import augment
-from cxr_study.training.augmentation_ranges import AUGMENTATIONS, Amplitudes
+from cxr_study.training.augmentation import (
+    AUGMENTATIONS,
+    Amplitudes,
+    AugmentationError,
+    amplitudes,
+    augment,
+)
 
 SIDE = 33  # odd, so that the middle is a pixel
 IMAGES = 400
@@ -92,3 +97,16 @@ def test_radiology_keeps_the_heart_on_its_side_and_is_slight():
     x, y = places(changed(AUGMENTATIONS["radiology"], dot(8, 0)) > 100)
     # Shift 1.65, zoom 0.4 and rotation 1.0 cannot move the disc further.
     assert np.all(abs(x - 8) < 2.2) and np.all(abs(y) < 2.8)
+
+
+def test_paper_has_the_amplitudes_of_the_papers_code():
+    factor = 0.2  # of a whole turn
+    assert AUGMENTATIONS["paper"] == Amplitudes(
+        rotation=factor * 360, zoom=0.5, contrast=0.75, flip=0.5
+    )
+
+
+def test_an_unknown_name_is_refused_with_those_there_are():
+    message = r"augmentation must be one of \('none', 'radiology', 'paper'\); got 'papers'"
+    with pytest.raises(AugmentationError, match=message):
+        amplitudes("papers")

@@ -116,20 +116,21 @@ class TestBestModel:
         assert same(written.best.variables, train(rounds=2, out="two").last.variables)
         assert not same(written.best.variables, written.last.variables)
 
-    def test_the_final_model_may_be_it(self, train, losses):
-        losses(9, 3, 1)
-        written = train(rounds=2)
-        assert written.best.manifest["best"]["round"] == 2
-        assert same(written.best.variables, written.last.variables)
-
-    def test_of_equally_good_models_it_is_the_first(self, train, losses):
-        losses(9, 2, 2)
-        assert train(rounds=2).best.manifest["best"]["round"] == 1
-
-    def test_a_warmed_up_model_of_round_0_is_none(self, train, losses):
-        for held in ((), ("Mass",)):
-            losses(1, 3, 2)
-            assert train(held=held).best.manifest["best"]["round"] == 2
+    @pytest.mark.parametrize(
+        ("values", "held", "best"),
+        [
+            ((9, 3, 1), (), 2),  # the final model may be it
+            ((9, 2, 2), (), 1),  # of equally good ones the first
+            ((1, 3, 2), (), 2),  # none of round 0 that was warmed up
+            ((1, 3, 2), ("Mass",), 2),
+            ((9, math.nan, 5), (), 2),  # none without a loss
+        ],
+    )
+    def test_it_has_the_smallest_loss(self, train, losses, values, held, best):
+        losses(*values)
+        written = train(held=held)
+        assert written.best.manifest["best"]["round"] == best
+        assert same(written.best.variables, written.last.variables) == (best == 2)
 
     def test_a_model_of_round_0_that_needed_no_warm_up_may_be_it(self, train, losses):
         losses(1, 3, 2)
@@ -139,12 +140,10 @@ class TestBestModel:
         np.testing.assert_array_equal(best.variables["head/Mass/kernel"], COLUMN[0])
         assert best.manifest["classes"] == {"Edema": taught["Edema"]}
 
-    def test_a_model_without_a_loss_is_none(self, train, losses):
+    def test_a_loss_that_is_not_defined_is_written_as_none(self, train, losses):
         losses(9, math.nan, 5)
-        written = train(rounds=2)
-        assert written.best.manifest["best"]["round"] == 2
-        assert written.rounds[1]["mean_validation_bce"] is None
-        assert written.rounds[1]["sites"] == {"north": None}
+        line = train().rounds[1]
+        assert (line["mean_validation_bce"], line["sites"]) == (None, {"north": None})
 
     def test_that_there_is_none_is_told(self, train):
         with pytest.raises(SoloTrainingError, match=r"no model of 3 rounds .* 1e\+38 too high"):
@@ -160,27 +159,22 @@ class TestPatience:
         assert written.rounds[3]["train_seconds"] is not None
         assert written.rounds[4]["train_seconds"] is None
 
-    def test_the_model_of_the_last_round_may_still_be_the_best(self, train, losses):
-        losses(9, 2, 3, 1, 5)
-        written = train(rounds=6, patience=1)
-        assert len(written.rounds) == 4
-        assert written.best.manifest["best"]["round"] == 3
-
-    def test_a_better_model_begins_the_count_anew(self, train, losses):
-        losses(9, 5, 6, 4, 6, 6, 6)
-        assert len(train(rounds=6, patience=2).rounds) == 7
-
-    def test_nothing_is_counted_while_there_is_no_best_model(self, train, losses):
-        losses(1, math.nan, math.nan, 5)
-        assert len(train(rounds=3, patience=1).rounds) == 4
-
-    def test_rounds_that_are_needed_in_any_case_are_made(self, train, losses):
-        losses(9, 2, 3, 3, 3, 3, 3)
-        assert len(train(rounds=6, patience=1, at_least=4).rounds) == 6
-
-    def test_0_never_stops(self, train, losses):
-        losses(9, 1, 2, 3, 4)
-        assert len(train(rounds=4, patience=0).rounds) == 5
+    @pytest.mark.parametrize(
+        ("values", "settings", "made"),
+        [
+            ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
+            ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
+            ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
+            ((9, 2, 3, 3, 3, 3, 3), {"patience": 1, "at_least": 4}, 6),
+            ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
+        ],
+    )
+    def test_rounds_without_a_better_model_are_counted(self, train, losses, values, settings, made):
+        losses(*values)
+        written = train(**{"rounds": 6, **settings})
+        assert len(written.rounds) == made
+        defined = [value for value in values[1:made] if not math.isnan(value)]
+        assert written.best.manifest["best"]["value"] == min(defined)
 
 
 class TestCheckpoints:

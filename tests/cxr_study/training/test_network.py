@@ -3,8 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from cxr_study.training.backbones import BACKBONES
-from cxr_study.training.network import ModelError, build
+from cxr_study.training.network import BACKBONES, ModelError, build
 from surgical_aggregation.aggregation.variable_kinds import kinds_of
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.architecture import initial_body

@@ -1,9 +1,12 @@
+"""Exactness of the mean, against FLARE's stock aggregator and a naive loop."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
 
-from surgical_aggregation.aggregation.averaging import mean, mean_by_name, mean_of_rows
+from surgical_aggregation.aggregation.averaging import mean, mean_by_name
 
 
 class TestMean:
@@ -38,38 +41,63 @@ class TestMean:
         assert array[0] == 1
 
 
-class TestMeanOfRows:
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 9))
-    def test_is_the_mean_of_every_row_bit_for_bit(self, dtype, seed, sites, rows):
-        rng = np.random.default_rng(seed)
-        arrays = [rng.normal(size=(rows, 3)).astype(dtype) for _ in range(sites)]
-        weights = rng.random((rows, sites)) + 1e-3
-        means = mean_of_rows(arrays, np.asfortranarray(weights))
-        for row in range(rows):
-            alone = mean([array[row] for array in arrays], weights[row].tolist())
-            assert means[row].tobytes() == alone.tobytes() and means.dtype == alone.dtype
+@st.composite
+def contributions(draw):
+    """K in 1..10 sites with random variables in random order, and weights of each."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    union = [f"head/class/{i} é/kernel" for i in range(draw(st.integers(1, 14)))]
+    sent, weights = [], []
+    for _ in range(draw(st.integers(1, 10))):
+        held = rng.permutation(union)[: rng.integers(1, len(union) + 1)].tolist()
+        sent.append({name: rng.normal(size=3).astype(np.float32) for name in held})
+        weights.append({name: float(rng.integers(1, 1000)) for name in held})
+    return sent, weights
 
 
 class TestMeanByName:
-    def test_denominator_belongs_to_the_variable(self):
-        contributions = [{"a": np.float32([2]), "b": np.float32([5])}, {"a": np.float32([4])}]
-        merged = mean_by_name(contributions, [{"a": 1, "b": 1}, {"a": 1}])
-        assert {name: value.item() for name, value in merged.items()} == {"a": 3, "b": 5}
-
-    def test_weights_may_differ_between_variables(self):
-        contributions = [{"a": np.float32([0]), "b": np.float32([0])}] * 1 + [
-            {"a": np.float32([4]), "b": np.float32([4])}
+    def test_each_variable_has_its_own_denominator_and_weights(self):
+        sent = [
+            {"b": np.float32([0]), "a": np.float32([0]), "c": np.float32([5])},
+            {"a": np.float32([4]), "b": np.float32([4])},
         ]
-        merged = mean_by_name(contributions, [{"a": 1, "b": 3}, {"a": 3, "b": 1}])
-        assert {name: value.item() for name, value in merged.items()} == {"a": 3, "b": 1}
-
-    def test_names_are_sorted(self):
-        assert list(mean_by_name([{"b": np.ones(1), "a": np.ones(1)}], [{"a": 1, "b": 1}])) == [
-            "a",
-            "b",
-        ]
+        merged = mean_by_name(sent, [{"a": 1, "b": 3, "c": 2}, {"a": 3, "b": 1}])
+        values = [(name, value.item()) for name, value in merged.items()]
+        assert values == [("a", 3), ("b", 1), ("c", 5)]
 
     def test_missing_weight_is_an_error_not_a_zero(self):
         with pytest.raises(KeyError):
             mean_by_name([{"a": np.ones(1)}], [{}])
+
+    @given(contributions())
+    def test_equals_a_naive_loop_and_passes_a_lone_sites_variable_bit_for_bit(self, drawn):
+        sent, weights = drawn
+        merged = mean_by_name(sent, weights)
+        assert merged.keys() == {name for one in sent for name in one}
+        for name, value in merged.items():
+            held = [
+                (one[name], w[name]) for one, w in zip(sent, weights, strict=True) if name in one
+            ]
+            total = sum(weight for _, weight in held)
+            naive = [sum(float(x[i]) * w for x, w in held) / total for i in range(3)]
+            np.testing.assert_allclose(value, naive, rtol=1e-6, atol=1e-7)
+            if len(held) == 1:
+                assert value.tobytes() == held[0][0].tobytes()
+
+    @given(contributions())
+    def test_equals_flares_stock_aggregation_of_the_same_variables(self, drawn):
+        sent, _ = drawn
+        stock = WeightedAggregationHelper()
+        for number, variables in enumerate(sent):
+            stock.add(variables, 3.0, f"site-{number}", 0)
+        merged = mean_by_name(sent, [dict.fromkeys(variables, 3.0) for variables in sent])
+        expected = stock.get_result()
+        assert merged.keys() == expected.keys()
+        for name, value in merged.items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-6)
+
+    @given(contributions())
+    def test_the_order_of_sites_does_not_matter_beyond_rounding(self, drawn):
+        sent, weights = drawn
+        merged, turned = mean_by_name(sent, weights), mean_by_name(sent[::-1], weights[::-1])
+        for name, value in merged.items():
+            np.testing.assert_allclose(value, turned[name], rtol=1e-5, atol=1e-6)

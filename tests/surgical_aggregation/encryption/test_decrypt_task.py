@@ -11,9 +11,9 @@ from flare import context
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.encryption.ciphertext import CiphertextError, pack
 from surgical_aggregation.encryption.decrypt_task import DecryptTask
-from surgical_aggregation.server.models.global_model import INITIAL_BODY
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import INITIAL_BODY
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 

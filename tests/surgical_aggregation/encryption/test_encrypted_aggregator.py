@@ -19,9 +19,8 @@ from flare import Engine, context, global_model, result
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
-from surgical_aggregation.server.access.refusal import REFUSAL
-from surgical_aggregation.server.models.global_model import HOLDERS
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import HOLDERS, REFUSAL
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 

@@ -11,8 +11,7 @@ import encrypted
 from flare import context, result
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.encryption.ciphertext import decrypted, is_packed
-from surgical_aggregation.server.access.check_result import CheckResult
-from surgical_aggregation.server.access.select_head import SelectHead
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
@@ -59,7 +58,7 @@ def run(aggregator, encrypt, decrypt):
     """Two rounds; the global model and what each site received, by round."""
     start = {**body(np.random.default_rng(1)), **dict.fromkeys(BATCH_NORM, np.ones(4, np.float32))}
     generator, select, check = MergeIntoGlobalModel(), SelectHead(), CheckResult()
-    older = GlobalModel(start, {}, {"head_features": FEATURES})  # which does not say what is what
+    older = GlobalModel(start, {"head_features": FEATURES})  # which does not say what is what
     model = to_learnable(older)
     received = []
     for round_, sites in enumerate((SITES, ("north", "south"))):

@@ -3,7 +3,8 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_context import M, make_mask
 
 from flare import Engine, context
-from surgical_aggregation.site.declaration import CLASSES, PROCESS, DeclareClasses
+from surgical_aggregation.site.declaration import DeclareClasses
+from surgical_aggregation.wire.headers import CLASSES, PROCESS
 from tiny_site import TinySite
 
 

@@ -9,6 +9,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from flare import Engine, context
 from surgical_aggregation.site.result_gate import PolicyGate
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import POSITIVES
 from tiny_site import TinySite
 
 BODY = {"dense/kernel": np.zeros((3, 4), np.float32)}
@@ -108,7 +109,7 @@ class TestModel:
 
     def test_goes_without_counts_where_the_policy_keeps_them(self, gate):
         meta = {
-            wire.POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS,
+            POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS,
             MetaKey.NUM_STEPS_CURRENT_ROUND: 20,
         }  # fmt: skip
         kept = from_shareable(gate(model(dense(2), **meta), WITHHOLDS_MASS)).meta
@@ -120,7 +121,7 @@ class TestModel:
         }  # fmt: skip
 
     def test_goes_with_counts_where_the_policy_lets_them(self, gate):
-        meta = {wire.POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS}
+        meta = {POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS}
         assert from_shareable(gate(model(dense(3), **meta), {"report_counts": True})).meta == meta
 
 

@@ -3,18 +3,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.head import LabelledHead
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.site_state import (
     PREVIOUS_FILE,
     STATE_FILE,
     SiteState,
     load_state,
-    save_site_model,
     save_state,
     set_aside,
 )
-from surgical_aggregation.wire import variables as wire
 
 
 def test_a_state_comes_back_as_it_was(tmp_path):
@@ -86,17 +83,6 @@ class TestDamage:
         save_state(SiteState({"passes": np.array(3)}, 3, ("Mass",)), folder)
         assert load_state(folder)[0].round == 3
         assert load_state(folder, 2)[0].round == 1
-
-
-def test_a_sites_model_has_the_form_of_a_global_one(tmp_path):
-    head = LabelledHead(("Mass", "Edema"), np.float32([[1, 2]]), np.float32([3, 4]))
-    save_site_model({"conv/kernel": np.zeros(1)}, head, {"round": 5}, tmp_path / "model.npz")
-    model = load(tmp_path / "model.npz")
-    body, columns = wire.split(model.variables)
-    assert list(body) == ["conv/kernel"]
-    assert columns["Edema"] == (np.float32([2]), np.float32([4]))
-    assert model.manifest["head_features"] == 1
-    assert model.manifest["round"] == 5
 
 
 def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):

@@ -8,7 +8,7 @@ from nvflare.apis.signal import Signal
 
 from numpy_model import Batches
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import POSITIVES
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, carried_out, column, task, weights
 
@@ -61,13 +61,13 @@ class TestTrain:
     def test_says_how_many_images_it_trained_on_and_no_label_counts(self, start, body):
         dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), epochs=3))
         assert dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND) == 60
-        assert dxo.get_meta_prop(wire.POSITIVES) is None
+        assert dxo.get_meta_prop(POSITIVES) is None
 
     def test_reports_counts_only_when_told_to(self, start, site, body):
         dxo = from_shareable(carried_out(start, "train", task(body, COLUMNS), report_counts=True))
         labels = np.concatenate([y for _, y in site.data("train").as_numpy_iterator()])
         counts = labels.sum(axis=0).astype(int).tolist()
-        assert dxo.get_meta_prop(wire.POSITIVES) == dict(
+        assert dxo.get_meta_prop(POSITIVES) == dict(
             zip(["Edema", "Nodule/Mass"], counts, strict=True)
         )
 

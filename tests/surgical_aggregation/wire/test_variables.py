@@ -47,6 +47,43 @@ class TestSplit:
             wire.split({"head/Edema/kernel": COLUMN[0]})
 
 
+DENSE = {
+    "conv/kernel": np.float32([7]),
+    "head/kernel": np.float32([[1, 2], [3, 4], [5, 6]]),
+    "head/bias": np.float32([8, 9]),
+}
+
+
+class TestLabel:
+    def test_the_head_becomes_a_column_per_class(self):
+        labelled = wire.label(DENSE, ("Nodule/Mass", "Edema"))
+        assert {name: value.tolist() for name, value in labelled.items()} == {
+            "conv/kernel": [7],
+            "head/Nodule/Mass/kernel": [1, 3, 5],
+            "head/Nodule/Mass/bias": [8],
+            "head/Edema/kernel": [2, 4, 6],
+            "head/Edema/bias": [9],
+        }
+
+    def test_columns_are_copies(self):
+        labelled = wire.label(DENSE, ("Mass", "Edema"))
+        assert all(value.base is None for name, value in labelled.items() if wire.class_of(name))
+
+    @pytest.mark.parametrize(
+        ("variables", "classes", "reason"),
+        [
+            ({"conv/kernel": np.ones(1)}, "A", "head/kernel and head/bias; got"),
+            (DENSE, "ABC", r"a head of 3 classes needs a kernel \(features, 3\).*got \(3, 2\)"),
+            ({**DENSE, "head/bias": np.ones(3)}, "AB", r"got \(3, 2\) and \(3,\)"),
+            ({**DENSE, "head/kernel": np.ones(2)}, "AB", r"got \(2,\)"),
+            (DENSE, "AA", "a class twice"),
+        ],
+    )
+    def test_what_is_no_head_of_these_classes_is_refused(self, variables, classes, reason):
+        with pytest.raises(wire.WireError, match=reason):
+            wire.label(variables, tuple(classes))
+
+
 def shareable(kind):
     return DXO(kind, data={"conv/kernel": COLUMN[0]}).to_shareable()
 

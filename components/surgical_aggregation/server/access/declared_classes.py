@@ -1,17 +1,27 @@
-"""Which classes a site holds in a run: what it declared first, under its own name."""
+"""Which classes a site holds in a run: what it declared first, as far as the server permits it.
+
+What the server decides for itself, whatever a job asks for, its operator writes into FLARE's
+`local/privacy.json` there, as a site its own (see `site_policy`):
+
+    {"scopes": [{"name": "cxr", "properties": {"permitted": {"nih": ["Edema", "Mass"]}}}],
+     "default_scope": "cxr"}
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.server.access.server_policy import Table, tables
 from surgical_aggregation.server.access.site_identity import claimed_site, site_of
-from surgical_aggregation.site.declaration import CLASSES, PROCESS
+from surgical_aggregation.wire.headers import CLASSES, PROCESS
+from surgical_aggregation.wire.policy_scope import PolicyError, is_class_names, scope_properties
+
+Table = Mapping[str, Sequence[str]]
+"""Site -> classes that it may hold; a site that is not in it may hold none."""
 
 _DECLARATIONS = "surgical.declarations"
 
@@ -97,6 +107,28 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
         allowed = set(table.get(site_of(fl_ctx), ()))
         names = tuple(name for name in names if name in allowed)
     return names
+
+
+def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
+    """All tables that hold for the running job, each of which must allow a class.
+
+    Args:
+        fl_ctx: Any context of the job, on the server.
+        permitted: The job's own table; None: it has none.
+
+    Raises:
+        PolicyError: A table is not what it must be.
+    """
+    properties = scope_properties(fl_ctx, ["permitted"]) or {}
+    own = [] if permitted is None else [("the job's configuration", permitted)]
+    if "permitted" in properties:
+        own.append(("the server's local/privacy.json", properties["permitted"]))
+    for where, table in own:
+        if not isinstance(table, Mapping) or not all(map(is_class_names, table.values())):
+            raise PolicyError(
+                f"{where}: 'permitted' needs a list of class names for each site; got {table!r}."
+            )
+    return tuple(table for _, table in own)
 
 
 def _declarations(fl_ctx: FLContext) -> Mapping[str, Declaration]:

@@ -7,20 +7,14 @@ from dataclasses import asdict, dataclass
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.one_line import one_line
-
-CONTRIBUTION_REFUSED = "surgical.contribution_refused"
-"""Event fired on the server, with the refusal under `REFUSAL` in the context."""
-
-SITE_SILENT = "surgical.site_silent"
-"""Event fired on the server for a site whose result never came, likewise."""
-
-REFUSAL = "surgical.refusal"
-
-ROUND_DROPPED = "surgical.round_dropped"
-"""Event fired on the server, with {"round", "reason"} under `DROP` in the context."""
-
-DROP = "surgical.drop"
+from surgical_aggregation.wire.headers import (
+    CONTRIBUTION_REFUSED,
+    DROP,
+    REFUSAL,
+    ROUND_DROPPED,
+    SITE_SILENT,
+)
+from surgical_aggregation.wire.untrusted import one_line
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_constant import FLContextKey
@@ -17,9 +16,9 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
-from surgical_aggregation.aggregation.averaging import Array, Variables, mean_by_name
+from surgical_aggregation.aggregation.averaging import Array, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY, column_similarity
+from surgical_aggregation.aggregation.column_similarity import column_similarity
 from surgical_aggregation.aggregation.contribution import (
     Contribution,
     Expected,
@@ -27,19 +26,17 @@ from surgical_aggregation.aggregation.contribution import (
     fault,
     oversize,
 )
-from surgical_aggregation.aggregation.head import merge_columns
 from surgical_aggregation.aggregation.limits import limits as limits_by_name
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
 from surgical_aggregation.server.access.refusal import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import (
-    ACCEPTED,
-    HOLDERS,
     GlobalModel,
     current_global_model,
     from_learnable,
 )
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, HOLDERS, POSITIVES
 
 
 class SurgicalAggregator(Aggregator):
@@ -151,8 +148,7 @@ class SurgicalAggregator(Aggregator):
         reason = oversize(contribution, expected.limits) or self._fault(contribution, expected)
         if reason is None:
             try:
-                body_weights(self.body_weighting, contribution)
-                head_weights(self.head_weighting, contribution)
+                self._weigh(contribution)
             except WeightingError as error:
                 return str(error).rstrip(".")
             self._accepted[site] = contribution
@@ -161,16 +157,20 @@ class SurgicalAggregator(Aggregator):
 
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         dxo = wire.result(shareable)
-        contribution = labelled(dxo)
         if dxo.data_kind == DataKind.WEIGHT_DIFF:
-            return added(contribution, model.body, model.columns)
-        return contribution
+            dxo.data = added(dxo.data, model.variables)
+        return labelled(dxo)
+
+    def _weigh(self, contribution: Contribution) -> dict[str, float]:
+        """Weight of each variable, by its name on the wire."""
+        body = body_weights(self.body_weighting, contribution)
+        head = head_weights(self.head_weighting, contribution)
+        return wire.join(body, {name: (weight, weight) for name, weight in head.items()})
 
     def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
         return fault(contribution, expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
-        model = replace(model, body=self._forms(model.body))
         return Expected(
             model.body,
             model.features,
@@ -180,9 +180,6 @@ class SurgicalAggregator(Aggregator):
             Spellings(model.columns),
             limits_by_name(self.limits),
         )
-
-    def _forms(self, body: Variables) -> dict[str, Array]:
-        return dict(body)
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
         """Average what was accepted.
@@ -214,16 +211,8 @@ class SurgicalAggregator(Aggregator):
         return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
 
     def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
-        contributions = list(accepted.values())
-        body = mean_by_name(
-            [c.body for c in contributions],
-            [body_weights(self.body_weighting, c) for c in contributions],
-        )
-        columns = merge_columns(
-            [c.columns for c in contributions],
-            [head_weights(self.head_weighting, c) for c in contributions],
-        )
-        return wire.join(body, columns)
+        sent = [wire.join(c.body, c.columns) for c in accepted.values()]
+        return mean_by_name(sent, [self._weigh(c) for c in accepted.values()])
 
     def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
         return column_similarity([contribution.columns for contribution in accepted.values()])
@@ -248,5 +237,5 @@ def labelled(dxo: DXO) -> Contribution:
         body,
         columns,
         samples=dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND),
-        positives=dxo.get_meta_prop(wire.POSITIVES),
+        positives=dxo.get_meta_prop(POSITIVES),
     )

@@ -16,22 +16,9 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.aggregation.model_selection import Measured, ModelSelection
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import BEST_ROUND, current_global_model
-from surgical_aggregation.server.workflows.heartbeat import GONE
-from surgical_aggregation.wire.one_line import one_line
-
-BEST = "surgical.best"
-"""Context property beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric",
-"value": mean loss over the sites that measured it, "sites": site -> loss, "classes": site -> the
-classes that it declared, "columns": the classes that the model has a column for}.
-
-A better model's value may be larger: others measured it. Beside INITIAL_MODEL_LOADED: the record
-that a continued run takes over; one of an earlier version has no "columns"."""
-
-BEST_DROPPED = "surgical.best_dropped"
-"""Event: the best model of the run that is continued is none of this run's; why is `DROPPED`."""
-
-DROPPED = "surgical.dropped"
+from surgical_aggregation.server.models.global_model import current_global_model
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
+from surgical_aggregation.wire.untrusted import one_line
 
 
 class BestModelSelector(FLComponent):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,27 +27,7 @@ from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.access.refusal import drop_round
 from surgical_aggregation.wire import variables as wire
-
-HOLDERS = "surgical.holders"
-"""DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
-
-ACCEPTED = "surgical.accepted"
-"""Context property while a round is averaged and merged: site -> the `Contribution` in it."""
-
-INITIAL_BODY = "surgical.initial_body_sha256"
-"""Header of the first round's task: digest of the body that every site must start from."""
-
-CONTINUES = "surgical.continues"
-"""Header of a continued run's tasks with a model: {"jobs", "round"}; see `continued`."""
-
-BEST_ROUND = "surgical.best_round"
-"""Header of every task with a model: the round of the best model so far; absent while none is.
-
-On the server a private sticky property of the same name, which the best model's selector sets.
-"""
-
-MODEL_ROUND = "surgical.model_round"
-"""Header of every evaluation task: how many rounds the model has been through."""
+from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, HOLDERS, INITIAL_BODY
 
 _MOMENTS = "surgical.moments"
 
@@ -56,16 +37,28 @@ class GlobalModel:
     """The server's model: body, columns of every class it has ever been taught, and its manifest.
 
     Attributes:
-        body: Body variables by path.
-        columns: Class -> (kernel, bias).
+        variables: Every variable under its name on the wire.
         manifest: See `checkpoint.Checkpoint.manifest`. Never leaves the server.
         moments: See `server_optimizer.step`. Never leave the server.
     """
 
-    body: dict[str, Array]
-    columns: wire.Columns
+    variables: dict[str, Array]
     manifest: dict[str, Any] = field(default_factory=dict)
     moments: dict[str, Array] = field(default_factory=dict)
+
+    @cached_property
+    def _parts(self) -> tuple[dict[str, Array], wire.Columns]:
+        return wire.split(self.variables)
+
+    @property
+    def body(self) -> dict[str, Array]:
+        """Body variables by path."""
+        return self._parts[0]
+
+    @property
+    def columns(self) -> wire.Columns:
+        """Class -> (kernel, bias)."""
+        return self._parts[1]
 
     @property
     def features(self) -> int:
@@ -80,15 +73,13 @@ class GlobalModel:
 
 def from_learnable(learnable: ModelLearnable) -> GlobalModel:
     """The model in FLARE's container."""
-    body, columns = wire.split(learnable[ModelLearnableKey.WEIGHTS])
-    return GlobalModel(
-        body, columns, learnable[ModelLearnableKey.META], learnable.get(_MOMENTS, {})
-    )
+    weights, manifest = learnable[ModelLearnableKey.WEIGHTS], learnable[ModelLearnableKey.META]
+    return GlobalModel(weights, manifest, learnable.get(_MOMENTS, {}))
 
 
 def to_learnable(model: GlobalModel) -> ModelLearnable:
     """The model in FLARE's container."""
-    learnable = make_model_learnable(wire.join(model.body, model.columns), model.manifest)
+    learnable = make_model_learnable(model.variables, model.manifest)
     learnable[_MOMENTS] = model.moments
     return learnable
 
@@ -141,7 +132,7 @@ class MergeIntoGlobalModel(ShareableGenerator):
         dxo = wire.weights(shareable)
         stepped, moments = server_optimizer.step(
             self.optimizer,
-            wire.join(last.body, last.columns),
+            last.variables,
             dxo.data,
             last.moments,
             statistics=last.kinds.statistics,
@@ -152,7 +143,6 @@ class MergeIntoGlobalModel(ShareableGenerator):
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
             return to_learnable(replace(last, manifest={**last.manifest, "round": round_ + 1}))
-        body, columns = wire.split(stepped)
         holders = dxo.get_meta_prop(HOLDERS, {})
         manifest = {
             **last.manifest,
@@ -160,9 +150,9 @@ class MergeIntoGlobalModel(ShareableGenerator):
             "classes": _taught(last.manifest.get("classes", {}), holders, round_),
         }
         if retired := manifest.get("retired"):  # until it is taught again
-            manifest["retired"] = {c: facts for c, facts in retired.items() if c not in columns}
-        merged = {**last.columns, **columns}
-        return to_learnable(GlobalModel({**last.body, **body}, merged, manifest, moments))
+            taught = wire.classes_of(stepped)
+            manifest["retired"] = {c: facts for c, facts in retired.items() if c not in taught}
+        return to_learnable(GlobalModel({**last.variables, **stepped}, manifest, moments))
 
 
 def _taught(

@@ -20,30 +20,20 @@ from surgical_aggregation.checkpoints.checkpoint import (
     load,
     save,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
-from surgical_aggregation.server.models.earlier_job import checkpoint_of, jobs_folder
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.server.models.initial_body import InitialBody
+from surgical_aggregation.server.models.model_files import (
+    BEST_FILE,
+    LAST_FILE,
+    InitialBody,
+    checkpoint_folders,
+    checkpoint_of,
+)
 from surgical_aggregation.wire import variables as wire
-
-LAST_FILE = "last.npz"
-BEST_FILE = "best.npz"
-
-
-def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
-    """Folders that hold a job's checkpoints on the server.
-
-    Returns:
-        `models/` in the job's own workspace, which is downloaded with the job, and
-        `checkpoints/<job id>/` in the server's, which outlives the job's.
-    """
-    workspace = fl_ctx.get_engine().get_workspace()
-    job = fl_ctx.get_job_id()
-    return Path(workspace.get_run_dir(job)) / "models", jobs_folder(fl_ctx) / job
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED
 
 
 class CheckpointPersistor(ModelPersistor):
@@ -57,9 +47,8 @@ class CheckpointPersistor(ModelPersistor):
 
     From a checkpoint of an earlier job the run goes on: round, classes and history (see
     `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
-    checkpoint
-    and is the one on its record; it is copied, and is this run's best until a better one comes or
-    `BestModelSelector` finds that it cannot be compared.
+    checkpoint and is the one on its record; it is copied, and is this run's best until a better one
+    comes or `BestModelSelector` finds that it cannot be compared.
 
     Args:
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
@@ -103,7 +92,7 @@ class CheckpointPersistor(ModelPersistor):
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
                 "the other out with `surgagg retire`",
             )
-        return to_learnable(GlobalModel(body, columns, manifest, checkpoint.moments))
+        return to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
         """Make the earlier run's best model this run's, where it is there."""
@@ -129,22 +118,19 @@ class CheckpointPersistor(ModelPersistor):
     def _start(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint to start from."""
         if not self.continues:
-            return self._initial_body(fl_ctx).path()
+            component = fl_ctx.get_engine().get_component(self.initial_body_id)
+            if not isinstance(component, InitialBody):
+                raise CheckpointError(
+                    f"the server's configuration needs an InitialBody component with id "
+                    f"{self.initial_body_id!r}; got {type(component).__name__}."
+                )
+            return component.path()
         self.log_info(
             fl_ctx,
             f"this job goes on from the last model of job {self.continues}; the configured initial "
             "body is not read",
         )
         return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
-
-    def _initial_body(self, fl_ctx: FLContext) -> InitialBody:
-        component = fl_ctx.get_engine().get_component(self.initial_body_id)
-        if not isinstance(component, InitialBody):
-            raise CheckpointError(
-                f"the server's configuration needs an InitialBody component with id "
-                f"{self.initial_body_id!r}; got {type(component).__name__}."
-            )
-        return component
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
         """Write the last model.

@@ -18,18 +18,29 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
-from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
-from surgical_aggregation.server.access.refusal import (
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
+    COLUMN_SIMILARITY,
     CONTRIBUTION_REFUSED,
     DROP,
+    DROPPED,
     REFUSAL,
     ROUND_DROPPED,
     SITE_SILENT,
+    STOPPED,
+    TRAINING_STOPPED,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED, DROPPED
-from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
 
 RECORD_FILE = "run_record.jsonl"
+
+_EVENTS = {
+    SITE_SILENT: ("silent", REFUSAL),
+    ROUND_DROPPED: ("dropped", DROP),
+    AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", BEST),
+    TRAINING_STOPPED: ("stopped", STOPPED),
+}
+"""Event -> the line that it gets, and the property with the line's facts."""
 
 TOLD = 10
 """How many refusals of a site's results to one task are told one by one."""
@@ -83,18 +94,13 @@ class RunRecord(FLComponent):
             self._write("started", version=__version__, code=folder)
         elif event_type == CONTRIBUTION_REFUSED:
             self._refused(fl_ctx.get_prop(REFUSAL))
-        elif event_type == SITE_SILENT:
-            self._write("silent", **fl_ctx.get_prop(REFUSAL))
-        elif event_type == ROUND_DROPPED:
-            self._write("dropped", **fl_ctx.get_prop(DROP))
-        elif event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
-            self._write("best", **fl_ctx.get_prop(BEST))
+        elif event_type in _EVENTS:
+            event, facts = _EVENTS[event_type]
+            self._write(event, **fl_ctx.get_prop(facts))
         elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):
             self._write("best", **fl_ctx.get_prop(BEST))
         elif event_type == BEST_DROPPED:
             self._write("best_dropped", reason=fl_ctx.get_prop(DROPPED))
-        elif event_type == TRAINING_STOPPED:
-            self._write("stopped", **fl_ctx.get_prop(STOPPED))
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:

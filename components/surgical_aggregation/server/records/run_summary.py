@@ -13,16 +13,18 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.aggregation.metrics import IMAGES
-from surgical_aggregation.server.access.refusal import (
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.model_files import checkpoint_folders
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
     CONTRIBUTION_REFUSED,
     REFUSAL,
     ROUND_DROPPED,
     SITE_SILENT,
+    STOPPED,
+    TRAINING_STOPPED,
 )
-from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
-from surgical_aggregation.server.models.persistor import checkpoint_folders
-from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
 
 
 class RunSummary(FLComponent):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 from nvflare.apis.analytix import AnalyticsData, AnalyticsDataType
 from nvflare.apis.dxo import from_shareable
 from nvflare.apis.fl_context import FLContext
@@ -21,13 +18,6 @@ class TensorBoardReceiver(TBAnalyticsReceiver):
 
     def __init__(self) -> None:
         super().__init__()
-
-    def initialize(self, fl_ctx: FLContext) -> None:
-        """Make the folder."""
-        # Without this module TensorBoard imports all of TensorFlow, where it is installed, for its
-        # file functions: 5 seconds and 600 MB.
-        sys.modules.setdefault("tensorboard.compat.notf", ModuleType("notf"))
-        super().initialize(fl_ctx)
 
     def save(self, fl_ctx: FLContext, shareable: Shareable, record_origin: str) -> None:
         """Write what a site has sent."""

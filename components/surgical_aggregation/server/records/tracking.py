@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 from nvflare.apis.analytix import AnalyticsDataType
@@ -21,14 +22,8 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import MODEL_ROUND
-from surgical_aggregation.server.records.trackers import (
-    NONE,
-    TRACKERS,
-    TrackingError,
-    check,
-    check_installed,
-)
+from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.headers import MODEL_ROUND, NONE, TRACKERS
 
 TRACKED = ("bce", "auroc", "train_loss")
 """What a metric's name begins with, up to a slash, if it is tracked."""
@@ -73,7 +68,10 @@ class Tracking(FLComponent):
         if self._receiver is None:
             return
         if event_type == EventType.END_RUN:
-            self._receiver.handle_event(event_type, fl_ctx)
+            try:
+                self._receiver.finalize(fl_ctx)
+            except Exception as error:
+                self.log_error(fl_ctx, f"the last metrics may not be kept: {error}")
         elif event_type in (AppEventType.ROUND_STARTED, EventType.START_WORKFLOW):
             self._sites = {}
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
@@ -88,23 +86,27 @@ class Tracking(FLComponent):
             self._keep_means(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
-        try:
-            check(self.tracking)
-            check_installed(self.tracking)
-        except TrackingError as error:
-            self.system_panic(str(error), fl_ctx)
-            return
-        self._receiver = _RECEIVERS[self.tracking]()
-        if self._receiver is None:
-            return
-        self._receiver.handle_event(EventType.START_RUN, fl_ctx)
-        # A receiver that cannot start logs why, and would drop whatever comes.
-        if not self._receiver._initialized:
-            self.system_panic(
-                f"tracking = {self.tracking!r} cannot start; the server's log says why, above. "
-                f"Mend that, or set tracking to another of {', '.join((*TRACKERS, NONE))}.",
-                fl_ctx,
+        others = f"set tracking to another of {', '.join((*TRACKERS, NONE))}"
+        problem = ""
+        if self.tracking not in _RECEIVERS:
+            problem = (
+                f"tracking must be one of {', '.join((*TRACKERS, NONE))}; got {self.tracking!r}."
             )
+        elif self.tracking != NONE and find_spec(self.tracking) is None:
+            problem = (
+                f"tracking = {self.tracking!r} needs the package {self.tracking} at the server, "
+                f"which is not there. Install it (pip install {self.tracking}), or {others}."
+            )
+        elif receiver := _RECEIVERS[self.tracking]():
+            try:
+                receiver.initialize(fl_ctx)
+                self._receiver = receiver
+            except Exception as error:  # of FLARE's receiver, or of what it writes to
+                problem = (
+                    f"tracking = {self.tracking!r} cannot start: {error}. Mend that, or {others}."
+                )
+        if problem:
+            self.system_panic(problem, fl_ctx)
 
     def _measured(self, result: Shareable, step: int, fl_ctx: FLContext) -> None:
         values, site = tracked(result), site_of(fl_ctx)
@@ -149,9 +151,9 @@ def tracked(result: Shareable) -> dict[str, float]:
 
 
 def _tensorboard() -> AnalyticsReceiver:
-    return import_module(
-        "surgical_aggregation.server.records.tensorboard_receiver"
-    ).TensorBoardReceiver()
+    flare_internals.tensorboard_without_tensorflow()
+    module = import_module("surgical_aggregation.server.records.tensorboard_receiver")
+    return module.TensorBoardReceiver()
 
 
 def _mlflow() -> AnalyticsReceiver:
@@ -160,4 +162,8 @@ def _mlflow() -> AnalyticsReceiver:
     return receiver(tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"), kw_args=names)
 
 
-_RECEIVERS = {"tensorboard": _tensorboard, "mlflow": _mlflow, NONE: lambda: None}
+_RECEIVERS: dict[str, Callable[[], AnalyticsReceiver | None]] = {
+    "tensorboard": _tensorboard,
+    "mlflow": _mlflow,
+    NONE: lambda: None,
+}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from nvflare.apis.client import Client
 from nvflare.apis.controller_spec import ClientTask, Task, TaskCompletionStatus
-from nvflare.apis.fl_constant import FLContextKey, ReturnCode
+from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
@@ -20,16 +19,11 @@ from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
 )
-from surgical_aggregation.server.access.refusal import (
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    Refusal,
-    announce,
-    announce_silence,
-)
+from surgical_aggregation.server.access.refusal import Refusal, announce, announce_silence
 from surgical_aggregation.server.access.site_identity import set_site
-from surgical_aggregation.server.workflows.heartbeat import GONE
-from surgical_aggregation.server.workflows.tally import Tally
+from surgical_aggregation.server.workflows.collection import Collection
+from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL
 
 UNKNOWN_TASK = "unknown"
 """Task of a refusal whose result answers none that is out, whatever the result says."""
@@ -48,23 +42,6 @@ _MEANING = {
 Callback = Callable[[ClientTask, FLContext], None]
 
 
-@dataclass
-class _Collection:
-    """What is known of the task that is out.
-
-    Attributes:
-        task: Its name.
-        tally: Who has answered.
-        reasons: Site -> why its result was refused, or never came; the first reason.
-        answered: Set whenever a site has answered.
-    """
-
-    task: str
-    tally: Tally
-    reasons: dict[str, str] = field(default_factory=dict)
-    answered: threading.Event = field(default_factory=threading.Event)
-
-
 class CollectingController(Controller):
     """A workflow that waits for accepted results, and takes nobody for somebody else.
 
@@ -81,12 +58,11 @@ class CollectingController(Controller):
     Filters learn from it which site a task is sent to, see `site_identity`.
     """
 
-    _collection: _Collection | None = None
+    _collection: Collection | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Keep FLARE from ending the job for what one site answers."""
-        if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
-            runner.ABORT_RETURN_CODES = []
+        flare_internals.end_for_no_return_code(fl_ctx)
         super().start_controller(fl_ctx)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
@@ -129,10 +105,11 @@ class CollectingController(Controller):
             wait_time_after_min_received: Seconds to wait for the others then.
             abort_signal: Ends the wait.
         """
-        sites = [getattr(site, "name", site) for site in targets or self._engine.get_clients()]
-        tally = Tally(sites, min_responses, wait_time_after_min_received)
-        collection = _Collection(task.name, tally)
-        self._collection = collection
+        asked = targets or fl_ctx.get_engine().get_clients()
+        sites = [getattr(site, "name", site) for site in asked]
+        round_, wait = self.current_round(fl_ctx), wait_time_after_min_received
+        collection = Collection(task.name, round_, sites, min_responses, wait)
+        self._collection, self._answered = collection, threading.Event()
         task.before_task_sent_cb = self._sending(task.before_task_sent_cb, collection)
         task.result_received_cb = self._receiving(task.result_received_cb, collection)
         super().broadcast(task, fl_ctx, targets, min_responses=0)  # FLARE's 0: all of them
@@ -141,14 +118,15 @@ class CollectingController(Controller):
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
                 return
             with task.cb_lock:  # FLARE has it while a result is taken
-                if tally.verdict(time.monotonic(), self._gone(tally, fl_ctx)) != "open":
+                gone = self._gone(collection, fl_ctx)
+                if collection.verdict(time.monotonic(), gone) != "open":
                     self.cancel_task(task, TaskCompletionStatus.OK)
                     break
-            collection.answered.wait(_LOOK)
-            collection.answered.clear()
+            self._answered.wait(_LOOK)
+            self._answered.clear()
         self._conclude(task, collection, fl_ctx)
 
-    def _sending(self, callback: Callback | None, collection: _Collection) -> Callback:
+    def _sending(self, callback: Callback | None, collection: Collection) -> Callback:
         def send(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
             set_site(site, fl_ctx)
@@ -161,7 +139,7 @@ class CollectingController(Controller):
 
         return send
 
-    def _receiving(self, callback: Callback | None, collection: _Collection) -> Callback:
+    def _receiving(self, callback: Callback | None, collection: Collection) -> Callback:
         def receive(client_task: ClientTask, fl_ctx: FLContext) -> None:
             site = client_task.client.name
             set_site(site, fl_ctx)
@@ -174,13 +152,13 @@ class CollectingController(Controller):
             except Exception as error:  # whatever a site sends: FLARE would end the round for all
                 reason = f"it could not be read ({type(error).__name__}: {error})"
             if reason is None:
-                collection.tally.accept(site, time.monotonic())
+                collection.accept(site, time.monotonic())
             else:
-                collection.tally.fail(site)
+                collection.fail(site)
                 client_task.result = None
                 if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
                     self._refuse(client_task, reason, fl_ctx)
-            collection.answered.set()
+            self._answered.set()
 
         return receive
 
@@ -220,38 +198,23 @@ class CollectingController(Controller):
             if refusal["task"] == self._collection.task:
                 self._collection.reasons.setdefault(refusal["site"], refusal["reason"])
 
-    def _gone(self, tally: Tally, fl_ctx: FLContext) -> dict[str, str]:
+    def _gone(self, collection: Collection, fl_ctx: FLContext) -> dict[str, str]:
         """Site -> why its result will not come any more."""
         gone = dict(fl_ctx.get_prop(GONE, {}))
-        for site in tally.outstanding():
+        for site in collection.outstanding():
             if self.get_client_disconnect_time(site):
                 gone[site] = "its job process has ended"
         return gone
 
-    def _conclude(self, task: Task, collection: _Collection, fl_ctx: FLContext) -> None:
+    def _conclude(self, task: Task, collection: Collection, fl_ctx: FLContext) -> None:
         """Say who was silent, and end the run where too few results were accepted."""
-        tally, round_ = collection.tally, self.current_round(fl_ctx)
-        gone = self._gone(tally, fl_ctx)
+        gone = self._gone(collection, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
-        for site in sorted(tally.outstanding()):
+        for site in sorted(collection.outstanding()):
             late = "it has not answered in time" if site in sent else "it has not asked for it"
-            silence = Refusal(site, task.name, round_, gone.get(site, late))
+            silence = Refusal(site, task.name, collection.round, gone.get(site, late))
             collection.reasons.setdefault(site, silence.reason)
             announce_silence(self, silence, fl_ctx)
-        if len(tally.accepted) < tally.needed:
-            reasons = [
-                f"{site}: {reason}"
-                for site, reason in sorted(dict(collection.reasons).items())
-                if site not in tally.accepted
-            ]
-            if exception := getattr(task, "exception", None):
-                reasons.append(f"the server: {exception}")
-            of_round = "" if round_ is None else f" of round {round_}"
-            accepted = ", ".join(sorted(tally.accepted)) or "none"
-            self.system_panic(
-                f"task {task.name!r}{of_round} needs accepted results of {tally.needed} of the "
-                f"{len(tally.sites)} sites; got {len(tally.accepted)} (accepted: {accepted}; "
-                f"refused or silent: {'; '.join(reasons) or 'none'}). Mend the sites, or lower "
-                "min_clients.",
-                fl_ctx,
-            )
+        exception = getattr(task, "exception", None)
+        if shortage := collection.shortage([f"the server: {exception}"] if exception else []):
+            self.system_panic(shortage, fl_ctx)

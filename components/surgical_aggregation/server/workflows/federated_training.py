@@ -16,18 +16,10 @@ from nvflare.fuel.utils.validation_utils import check_non_negative_int
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.server.access.declared_classes import declared_classes
-from surgical_aggregation.server.models.global_model import (
-    BEST_ROUND,
-    current_global_model,
-    from_learnable,
-)
+from surgical_aggregation.server.models.global_model import current_global_model, from_learnable
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-
-TRAINING_STOPPED = "surgical.training_stopped"
-"""Event: training stops before its last round; the facts are `STOPPED`."""
-
-STOPPED = "surgical.stopped"
-"""Context property: {"round" that was the last, "best_round", "patience"}."""
+from surgical_aggregation.wire import flare_internals
+from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOPPED
 
 
 class FederatedTraining(CollectingController, ScatterAndGather):
@@ -61,9 +53,6 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         Early stopping on the mean over sites of the validation loss: Kulkarni et al., "From
         Isolation to Collaboration", ML4H 2024.
     """
-
-    _num_rounds: int
-    _start_round: int
 
     def __init__(
         self,
@@ -117,30 +106,25 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     def start_controller(self, fl_ctx: FLContext) -> None:
         """Load the model, and begin with its round."""
         super().start_controller(fl_ctx)
-        model = self._global_weights
+        model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if not isinstance(model, ModelLearnable) or model.is_empty():
             return  # FLARE has ended the run, with the reason
         manifest = from_learnable(model).manifest
-        self._start_round = manifest.get("round", 0)
-        fl_ctx.set_prop(AppConstants.START_ROUND, self._start_round, private=True, sticky=True)
-        if self.num_rounds == 0:
-            self._make_up(model, fl_ctx)
-        manifest["planned_rounds"] = self._start_round + self._num_rounds
-
-    def _make_up(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
-        """Plan the rounds that are missing; a model that lacks none is this job's as it is."""
-        manifest = from_learnable(model).manifest
-        if "planned_rounds" not in manifest:
+        first, number = manifest.get("round", 0), self.num_rounds
+        if number == 0 and "planned_rounds" not in manifest:
             self.system_panic(
                 "num_rounds needs a number above 0, or a run that is continued and whose missing "
                 "rounds are made; got 0, and no earlier job's model to start from that says how "
                 "many were planned. Give num_rounds.",
                 fl_ctx,
             )
-            return
-        self._num_rounds = continuation.missing_rounds(manifest)
-        if not self._num_rounds:
-            self.persistor.save(model, fl_ctx)
+        elif number == 0:
+            number = continuation.missing_rounds(manifest)
+            if number == 0:  # the model is this job's as it is
+                self.persistor.save(model, fl_ctx)
+        flare_internals.plan_rounds(self, first, number)
+        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=True)
+        manifest["planned_rounds"] = first + number
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Decide, when a round's model is made and not yet written, whether it is the last."""
@@ -151,14 +135,14 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     def _consider_stopping(self, fl_ctx: FLContext) -> None:
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         best = fl_ctx.get_prop(BEST_ROUND)
-        is_last = round_ + 1 >= self._start_round + self._num_rounds
-        if best is None or is_last:
-            return
         manifest = current_global_model(fl_ctx).manifest
+        if best is None or round_ + 1 >= manifest["planned_rounds"]:
+            return
         worse = round_ - best - manifest.get("not_compared", 0)
         if worse < self.patience:
             return
-        self._num_rounds = round_ + 1 - self._start_round  # ends FLARE's loop after this round
+        first = fl_ctx.get_prop(AppConstants.START_ROUND)
+        flare_internals.plan_rounds(self, first, round_ + 1 - first)  # this one is the last
         manifest["planned_rounds"] = round_ + 1
         self.log_info(
             fl_ctx,

@@ -12,10 +12,7 @@ from nvflare.apis.fl_constant import ReservedTopic, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
-from surgical_aggregation.site.training.tensorflow_setup import SIMULATED_JOB
-
-GONE = "surgical.gone"
-"""Private sticky property on the server: site -> why it will not answer any more."""
+from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
 _LOOKS = 8
 """Looks per time of silence: one that is lost must not end a run."""

@@ -13,8 +13,8 @@ from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_po
 
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.server.access.declared_classes import permitted_classes
-from surgical_aggregation.server.models.locator import MODEL_HAS_HEAD
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.wire.headers import MODEL_HAS_HEAD
 
 
 class ModelEvaluation(CollectingController, GlobalModelEval):

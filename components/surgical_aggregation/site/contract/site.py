@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 from nvflare.apis.fl_component import FLComponent
-from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
 if TYPE_CHECKING:  # the server imports this module's neighbours, and has no TensorFlow
     import keras
@@ -73,33 +72,3 @@ class Site(FLComponent, ABC):
         """
         batches = self.data("train").as_numpy_iterator()
         return np.concatenate([labels for _, labels in batches])
-
-
-def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
-    """The site component of the running job, as the site's policy lets it out.
-
-    The only way to get it in a job, so that all who speak for the site see the same classes.
-
-    Args:
-        site_id: Id of the component.
-        fl_ctx: Context of the job, at the site.
-        head_stays: The head never leaves the site, so it may have the withheld classes as well. Who
-            asks so must name only the classes of `find_site` without it in what does leave.
-
-    Raises:
-        SiteError: The job has no `Site` under this id, or the policy keeps it from taking part.
-        PolicyError: The policy is malformed.
-    """
-    from surgical_aggregation.site.contract.restricted_site import (
-        permitted,  # which is a Site itself
-    )
-
-    site = fl_ctx.get_engine().get_component(site_id)
-    if not isinstance(site, Site):
-        raise SiteError(
-            f"the client's configuration needs a Site component with id {site_id!r}; "
-            f"got {type(site).__name__}. Check `components` in config_fed_client.conf."
-        )
-    site.policy = site_policy(fl_ctx)
-    cut_down = permitted(site)
-    return site if head_stays else cut_down

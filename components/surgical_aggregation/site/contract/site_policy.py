@@ -4,22 +4,22 @@ A site writes it into FLARE's `local/privacy.json`, as the properties of a scope
 
     {"scopes": [{"name": "cxr", "properties": {"share": ["Edema"], "min_positives": 20}}],
      "default_scope": "cxr"}
-
-FLARE puts the properties of a job's scope into every context of the job's process at that place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from surgical_aggregation.wire.policy_scope import (
+    PolicyError,
+    is_class_names,
+    scope_properties,
+)
+
 if TYPE_CHECKING:
     from nvflare.apis.fl_context import FLContext
-
-
-class PolicyError(ValueError):
-    """A place's policy does not say what it may say."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +65,6 @@ def site_policy(fl_ctx: FLContext) -> SitePolicy:
     if "share" in given:
         given["share"] = tuple(given["share"])
     return SitePolicy(**given)
-
-
-def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any] | None:
-    """Properties of the scope of the running job; None where the place has no policy.
-
-    Args:
-        fl_ctx: Any context of the job.
-        known: Keys that there may be.
-
-    Raises:
-        PolicyError: There is another key.
-    """
-    from nvflare.apis.fl_constant import FLContextKey  # those who write a policy need no FLARE
-
-    properties = fl_ctx.get_prop(FLContextKey.SCOPE_PROPERTIES)
-    if properties is None:
-        return None
-    if not isinstance(properties, Mapping) or (strange := sorted(properties.keys() - set(known))):
-        got = strange if isinstance(properties, Mapping) else properties
-        raise PolicyError(
-            f"local/privacy.json: a scope's 'properties' may have the keys {', '.join(known)}; "
-            f"got {got!r}. Check the spelling."
-        )
-    return dict(properties)
-
-
-def is_class_names(value: object) -> bool:
-    """Whether a value of a policy is a list of class names."""
-    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
 
 
 def _is_count(value: object) -> bool:

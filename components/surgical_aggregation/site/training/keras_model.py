@@ -12,7 +12,6 @@ from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.head import LabelledHead
 from surgical_aggregation.site.contract.architecture import (
     batch_norm_layers,
     body_variables,
@@ -117,16 +116,14 @@ class LocalModel:
         foreign = sorted(set(columns) - set(self.classes))
         if foreign:
             raise SiteError(f"columns of {foreign} came, which are not among this site's classes.")
-        for name, (column, scalar) in columns.items():
+        for name, (column, _) in columns.items():
             if column.shape != kernel.shape[:1]:
                 raise SiteError(
                     f"the column of {name!r} weighs {column.shape} features; this site's head "
                     f"{kernel.shape[:1]}. Do all sites use the same backbone?"
                 )
-            kernel[:, self.classes.index(name)] = column
-            bias[self.classes.index(name)] = scalar[0]
-        self._head.kernel.assign(kernel)
-        self._head.bias.assign(bias)
+        self._fill(kernel, bias, columns)
+        self._head.set_weights([kernel, bias])
 
     def variables(self) -> dict[str, Array]:
         """Copies of all variables by path, the head's among them."""
@@ -142,14 +139,13 @@ class LocalModel:
     def dense_head(self, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
         """Kernel and bias by path of a head with these columns, and zeros for other classes."""
         kernel, bias = (np.zeros_like(value.numpy()) for value in self._head.weights)
+        self._fill(kernel, bias, columns)
+        return {self._head.kernel.path: kernel, self._head.bias.path: bias}
+
+    def _fill(self, kernel: Array, bias: Array, columns: Mapping[str, tuple[Array, Array]]) -> None:
         for name, (column, scalar) in columns.items():
             kernel[:, self.classes.index(name)] = column
             bias[self.classes.index(name)] = scalar[0]
-        return {self._head.kernel.path: kernel, self._head.bias.path: bias}
-
-    def labelled_head(self) -> LabelledHead:
-        """A copy of the head, its columns known by class."""
-        return LabelledHead(self.classes, self._head.kernel.numpy(), self._head.bias.numpy())
 
     def training_state(self) -> dict[str, Array]:
         """What training needs beside the variables: the optimizer's and the generators' state."""

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 
+from surgical_aggregation.wire.headers import SIMULATED_JOB
+
 OPTIONAL = ("matplotlib", "pandas", "scipy", "sklearn")
 """What TensorFlow and Keras import where it is there, though neither depends on it."""
-
-SIMULATED_JOB = "simulate_job"  # the job id that FLARE's simulator gives every job
 
 
 def cores() -> int:

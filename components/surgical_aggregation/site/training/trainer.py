@@ -10,12 +10,12 @@ import numpy as np
 
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.head import LabelledHead
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 from surgical_aggregation.site.training.keras_model import LocalModel
 from surgical_aggregation.site.training.loss import balanced_weights
 from surgical_aggregation.site.training.stopping import Stop, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.variables import Columns
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ class LocalTraining:
         # asarray, for the difference of two arrays of no dimension is a scalar
         return {path: np.asarray(value - start[path]) for path, value in trained}
 
-    def head(self) -> LabelledHead:
-        """A copy of the head."""
-        return self.model.labelled_head()
+    def labelled_variables(self) -> dict[str, Array]:
+        """Copies of all variables as they travel: the head's as one column per class."""
+        return wire.label(self.variables(), self.classes)
 
     def state(self) -> dict[str, Array]:
         """All that the next round needs beside the model that it receives."""

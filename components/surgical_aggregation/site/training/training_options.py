@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from surgical_aggregation.aggregation import strategy as strategies
 
@@ -21,7 +23,7 @@ class TrainingOptions:
     """What the papers call the recipe, with theirs or "off" as defaults.
 
     Attributes:
-        strategy: What becomes of batch normalisation; see `strategy`.
+        strategy: What becomes of batch normalisation; see `strategy`. The same as the server's.
         personal_head: The head stays at the site, which trains its own.
         epochs: Passes over the training split per round, E.
         learning_rate: Of Adam; the papers, for DenseNet121.
@@ -68,3 +70,17 @@ class TrainingOptions:
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
+
+
+def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
+    """Options by name; those that are not given have their defaults.
+
+    Raises:
+        TrainingOptionsError: There is no such option, or its value is not usable.
+    """
+    known = [field.name for field in fields(TrainingOptions)]
+    if unknown := sorted(set(given or {}) - set(known)):
+        raise TrainingOptionsError(
+            f"options of the training are {', '.join(known)}; got {unknown}. Check the spelling."
+        )
+    return TrainingOptions(**(given or {}))

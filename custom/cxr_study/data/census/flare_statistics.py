@@ -9,11 +9,11 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 
 from cxr_study.data.census.flare_counts import DATASET, to_counts
+from cxr_study.data.census.take import take
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.cached_phantom import embedded_study
-from cxr_study.reports.audit.write import take_shared
+from cxr_study.phantom.demo_data import embedded_study
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
@@ -91,4 +91,5 @@ class CensusStatistics(Statistics):
         train = table.loc[table["split"] == "train", held]
         stay = withheld(policy, held, lambda: train.to_numpy(np.float32))
         labels = replace(labels, table=table.drop(columns=list(stay)))
-        return to_counts(take_shared(labels, self.image_size, max(self.min_count, LEAST_MIN_COUNT)))
+        least = max(self.min_count, LEAST_MIN_COUNT)
+        return to_counts(take(labels, self.image_size, least).shared)

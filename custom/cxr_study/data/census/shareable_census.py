@@ -6,14 +6,18 @@ the same labels could be compared with the first. Not shared are which classes o
 splits, names of images, and pictures.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
+from cxr_study.common.yaml_files import NeedError, said
 from cxr_study.data.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
-from cxr_study.data.census.pixels import SIDE, Moments
+from cxr_study.data.census.pixels import BINS, SIDE, Moments
 from cxr_study.data.census.suppression import Cells, suppress
 
 FORMAT = 1
@@ -23,6 +27,40 @@ _STATE_SINKS = ("negative", "blank", "not labelled", "uncertain", "positive")
 
 class CensusError(ValueError):
     """A shared census cannot be made, or a file does not hold one."""
+
+
+def _cells(*names: str) -> AfterValidator:
+    def check(cells: Cells) -> Cells:
+        if set(cells) != set(names):
+            raise NeedError(f"the cells {', '.join(names)}")
+        return {name: cells[name] for name in names}
+
+    return AfterValidator(check)
+
+
+def _bins(counts: Sequence[int]) -> Sequence[int]:
+    if len(counts) != BINS:
+        raise NeedError(f"{BINS} numbers", len(counts))
+    return counts
+
+
+def _moments(values: Any) -> Moments:
+    try:
+        images, mean, covariance = (values[key] for key in ("images", "mean", "covariance"))
+        mean, covariance = np.array(mean, float), np.array(covariance, float)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"needs 'images', 'mean' and 'covariance': {error}.") from None
+    shapes = mean.shape, covariance.shape
+    pixels = SIDE * SIDE
+    if shapes != ((pixels,), (pixels, pixels)):
+        raise NeedError(f"shapes ({pixels},) and ({pixels}, {pixels})", shapes)
+    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+        raise ValueError("needs finite numbers.")
+    return Moments(TypeAdapter(_Count).validate_python(images), mean, covariance)
+
+
+_Count = Annotated[int, Field(ge=0, strict=True)]
+_Counts = dict[str, _Count | None]
 
 
 @dataclass(frozen=True)
@@ -35,7 +73,7 @@ class SharedClass:
     """
 
     uncertain: str
-    read: Cells
+    read: Annotated[_Counts, _cells(*STATES)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +95,19 @@ class SharedCensus:
     """
 
     site: str
-    min_count: int
-    images: int
-    patients: int | None
+    min_count: _Count
+    images: _Count
+    patients: _Count | None
     blank: str | None
-    views: Cells
-    sex: Cells
-    age: Cells
-    classes: Mapping[str, SharedClass]
-    intensity: Sequence[int] | None
-    features: Moments | None
+    views: Annotated[_Counts, _cells(*VIEW_NAMES)]
+    sex: Annotated[_Counts, _cells(*SEXES)]
+    age: Annotated[_Counts, _cells(*AGES)]
+    classes: dict[str, SharedClass]
+    intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
+    features: Annotated[Moments, PlainValidator(_moments)] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The census as plain JSON values; `shared_file.from_json` reads them."""
+        """The census as plain JSON values; `from_json` reads them."""
         values = asdict(self) | {"format": FORMAT}
         if self.features is not None:
             values["features"] = {
@@ -121,6 +159,38 @@ def share(
         intensity=None if intensity is None else intensity.tolist(),
         features=features if enough else None,
     )
+
+
+def read_shared(path: Path) -> SharedCensus:
+    """Read what a site shared: a file that `write_audit` puts into its folder `shared`.
+
+    Raises:
+        CensusError: The file does not hold a shared census; names file and place.
+    """
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CensusError(f"{path} cannot be read as a shared census: {error}.") from error
+    try:
+        return from_json(values)
+    except CensusError as error:
+        raise CensusError(f"{path}: {error}") from None
+
+
+def from_json(values: Any) -> SharedCensus:
+    """Read plain JSON values; see `SharedCensus.to_json`.
+
+    Raises:
+        CensusError: They do not have the documented form.
+    """
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise CensusError(
+            f"needs a shared census, with 'format': {FORMAT}; this is something else."
+        )
+    try:
+        return TypeAdapter(SharedCensus).validate_python(values)
+    except ValidationError as problem:
+        raise CensusError(said(problem, values)) from None
 
 
 def outcomes(census: SharedCensus, class_name: str) -> Cells:

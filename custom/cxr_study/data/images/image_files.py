@@ -1,9 +1,11 @@
-"""Find the files of images below a folder, however the data set was unpacked."""
+"""Files of images: found below a folder, however the data set was unpacked, and as they are now."""
 # ruff: noqa: PTH100, PTH113, PTH116, PTH118, PTH121, PTH206
 # pathlib takes several times as long over 400,000 files.
 
 import os
+import re
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 _SUFFIXES = ("png", "jpg", "jpeg", "dcm", "dicom")
@@ -50,6 +52,82 @@ def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Pa
         found = _search(os.path.abspath(folder), set(tails.values()), identifying)
         files = [file or found.get(tails[image]) for image, file in zip(images, files, strict=True)]
     return [None if file is None else Path(file) for file in files]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An image and its file.
+
+    Attributes:
+        image: Name of the image.
+        path: Absolute path of the file, "" where there is none.
+        file: The path relative to the images folder.
+        stamp: Length and time of change (ns); None where there is no file to look at.
+    """
+
+    image: str
+    path: str
+    file: str
+    stamp: tuple[int, int] | None
+
+
+def file_stamp(path: str) -> tuple[int, int]:
+    """Return length and time of change (ns) of a file.
+
+    Raises:
+        OSError: There is no file, or it cannot be looked at.
+    """
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+def look_at(
+    folder: Path, images: Iterable[str], files: Iterable[str]
+) -> tuple[list[Source], dict[str, str]]:
+    """Find out how the files of images are now.
+
+    Args:
+        folder: The images folder, absolute.
+        images: Names of the images.
+        files: Path of each image's file, "" where there is none.
+
+    Returns:
+        One source per image, and why some files cannot be looked at, by `Source.file`.
+    """
+    inside = f"{folder}{os.sep}"
+    sources, failures = [], {}
+    for image, path in zip(images, files, strict=True):
+        file = path[len(inside) :] if path.startswith(inside) else path
+        stamp = None
+        try:
+            stamp = file_stamp(path) if path else None
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            failures[file] = str(error.strerror)
+        sources.append(Source(image, path, file, stamp))
+    return sources, failures
+
+
+def allowed(limit: int | str, total: int) -> int:
+    """Say how many images of a total may be unusable.
+
+    Args:
+        limit: A number of images such as 3, or a share such as "1%".
+        total: Number of images.
+
+    Returns:
+        The number; a share is rounded down.
+
+    Raises:
+        ValueError: The limit is neither.
+    """
+    text = str(limit).strip()
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    if re.fullmatch(r"\d+(\.\d+)?\s*%", text) and (share := float(text[:-1])) <= 100:
+        return int(share * total / 100)
+    raise ValueError(f"needs a number of images, or a share such as 1%; got {limit!r}.")
 
 
 def _tail(components: list[str], identifying: int) -> str:

@@ -18,10 +18,8 @@ import pandas as pd
 from filelock import FileLock
 
 from cxr_study.common import cache
-from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.images.image_files import ImageError, Source, allowed, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
-from cxr_study.data.images.image_limit import allowed
-from cxr_study.data.images.image_sources import Source, look_at, undecoded
 
 RECIPE = 1  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
@@ -90,12 +88,12 @@ def prepare(
     try:
         store.mkdir(parents=True, exist_ok=True)
         known = journal.read()
-        if undecoded(known, sources):  # else nothing that decodes needs to be imported
-            from cxr_study.data.images.decode_files import decode_files
+        if _undecoded(known, sources):  # else nothing that decodes needs to be imported
+            from cxr_study.data.images.decoding import decode_files
 
             with FileLock(store / "lock"):
                 journal.repair()
-                todo = undecoded(journal.read(), sources)  # others decoded while this one waited
+                todo = _undecoded(journal.read(), sources)  # others decoded while this one waited
                 decoded = len(todo)
                 failures |= decode_files(todo, journal, progress)
                 known = journal.read()
@@ -148,6 +146,17 @@ def _store(folder: Path, size: int, cache_dir: Path) -> Path:
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
     return cache_dir / "images" / f"{name}-{size}-{key.hexdigest()[:12]}"
+
+
+def _undecoded(known: Mapping[str, Known], sources: Iterable[Source]) -> list[Source]:
+    """Choose the files that were never decoded as they are now, each once."""
+    todo = {
+        source.file: source
+        for source in sources
+        if source.stamp is not None
+        and (source.file not in known or known[source.file].stamp != source.stamp)
+    }
+    return list(todo.values())
 
 
 def _index(

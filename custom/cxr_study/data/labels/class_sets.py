@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import yaml
+from pydantic import AfterValidator, Field
 
 from cxr_study.common.spelling import nearest
+from cxr_study.common.yaml_files import Lines, NeedError, read_model
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 
 ClassSets = tuple[tuple[str, ...], ...]
@@ -16,6 +16,22 @@ ClassSets = tuple[tuple[str, ...], ...]
 
 class ClassSetError(ValueError):
     """There are no such class sets."""
+
+
+def _sorted(held: tuple[str, ...]) -> tuple[str, ...]:
+    if not held or len(set(held)) < len(held):
+        raise NeedError("classes, each once")
+    return tuple(sorted(held))
+
+
+_Held = Annotated[tuple[str, ...], AfterValidator(_sorted)]
+
+
+class _ClassSetFile(Lines):
+    """A file of class sets: number of sites, or of shared classes -> classes of each site."""
+
+    clients: dict[int, tuple[_Held, ...]] = Field(default_factory=dict)
+    shared_classes: dict[int, tuple[_Held, ...]] = Field(default_factory=dict)
 
 
 def published(sites: int, shared: int | None = None) -> ClassSets:
@@ -40,7 +56,7 @@ def published(sites: int, shared: int | None = None) -> ClassSets:
 
 def published_sites() -> tuple[int, ...]:
     """Numbers of sites with published class sets of the ablation over that number."""
-    return tuple(_published()["clients"])
+    return tuple(_published().clients)
 
 
 def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassSets:
@@ -55,15 +71,8 @@ def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassS
         ClassSetError: The file cannot be read, lacks them, or has a site without classes or with
             one twice; names the file and the place.
     """
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ClassSetError(
-            f"class sets: {path} does not exist; published and drawn need no file."
-        ) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ClassSetError(f"{path} cannot be read as YAML: {error}") from error
-    return _choose(content, str(path), sites, shared)
+    kind = "file of class sets (published and drawn ones need none)"
+    return _choose(read_model(_ClassSetFile, path, kind, ClassSetError), str(path), sites, shared)
 
 
 def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> ClassSets:
@@ -125,29 +134,23 @@ def class_sets_of(
 
 
 @cache
-def _published() -> Any:
-    source = resources.files(__package__).joinpath("ml4h2024_class_sets.yaml")
-    return yaml.safe_load(source.read_text(encoding="utf-8"))
+def _published() -> _ClassSetFile:
+    path = Path(__file__).with_name("ml4h2024_class_sets.yaml")
+    return read_model(_ClassSetFile, path, "file of class sets", ClassSetError)
 
 
-def _choose(content: Any, source: str, sites: int, shared: int | None) -> ClassSets:
+def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) -> ClassSets:
     key, number = ("clients", sites) if shared is None else ("shared_classes", shared)
-    known = content.get(key) if isinstance(content, dict) else None
-    if not isinstance(known, dict) or number not in known:
-        has = ", ".join(map(str, known)) if isinstance(known, dict) else "no such key"
+    known: dict[int, ClassSets] = getattr(file, key)
+    if number not in known:
+        has = ", ".join(map(str, known)) or "none"
         raise ClassSetError(f"{source}, key '{key}': needs {number}; has {has}.")
-    sets = known[number]
-    where = f"{source}, key '{key}', {number}"
-    if not isinstance(sets, list) or len(sets) != sites:
-        got = len(sets) if isinstance(sets, list) else repr(sets)
+    if len(known[number]) != sites:
         raise ClassSetError(
-            f"{where}: needs a list of classes for each of {sites} sites; got {got}."
+            f"{source}, key '{key}', {number}: needs a list of classes for each of {sites} sites; "
+            f"got {len(known[number])}."
         )
-    for place, held in enumerate(sets, start=1):
-        names = held if isinstance(held, list) else []
-        if not names or len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
-            raise ClassSetError(f"{where}, site {place}: needs classes, each once; got {held!r}.")
-    return tuple(tuple(sorted(held)) for held in sets)
+    return known[number]
 
 
 def check_known(sets: ClassSets, classes: Sequence[str]) -> None:

@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 Uncertain = Literal["zeros", "ones", "ignore", "smooth-zeros", "smooth-ones"]
 Blank = Literal["negative", "not labelled"]
 
-UNCERTAIN_POLICIES: tuple[Uncertain, ...] = (
-    "zeros",
-    "ones",
-    "ignore",
-    "smooth-zeros",
-    "smooth-ones",
-)
-BLANK_POLICIES: tuple[Blank, ...] = ("negative", "not labelled")
 _SMOOTHED = {"smooth-zeros": (0.0, 0.3), "smooth-ones": (0.55, 0.85)}
 _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
 

@@ -22,6 +22,7 @@ After `label_policy.apply` it is a number in [0, 1], or NaN for not labelled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -38,22 +39,31 @@ POSITIVE, NEGATIVE, UNCERTAIN, BLANK = 1.0, 0.0, -1.0, -2.0
 
 
 def assemble(
-    descriptors: Mapping[str, np.ndarray], labels: Mapping[str, np.ndarray]
+    labels: Mapping[str, np.ndarray],
+    *,
+    image: np.ndarray,
+    patient: np.ndarray,
+    view: np.ndarray | str,
+    sex: np.ndarray | str = "",
+    age: np.ndarray | float = math.nan,
 ) -> pd.DataFrame:
     """Build a label table from its columns.
 
     Args:
-        descriptors: One array of shape (n,) for each of `DESCRIPTORS`.
         labels: One array of shape (n,) per class; its key is the name of the class.
+        image: Shape (n,), like the others; or one value for all images.
+        patient: Of each image.
+        view: Of each image.
+        sex: Of each image; unknown when omitted.
+        age: Of each image; unknown when omitted.
 
     Returns:
         The label table, with a RangeIndex.
     """
-    import numpy as np  # those who only need the names of the columns need no NumPy
-    import pandas as pd
+    import pandas as pd  # those who only need the names of the columns need none
 
-    columns = {name: descriptors[name] for name in DESCRIPTORS} | dict(labels)
-    return pd.DataFrame({name: np.asarray(column) for name, column in columns.items()})
+    descriptors = {"image": image, "patient": patient, "view": view, "sex": sex, "age": age}
+    return pd.DataFrame(descriptors | dict(labels))
 
 
 def classes(table: pd.DataFrame) -> list[str]:

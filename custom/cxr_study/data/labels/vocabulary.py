@@ -57,6 +57,16 @@ _CHEXPERT_ONLY = (
 NIH_CLASSES = tuple(sorted(SHARED + _NIH_ONLY))
 CHEXPERT_CLASSES = tuple(sorted(SHARED + _CHEXPERT_ONLY))
 UNION_CLASSES = tuple(sorted(SHARED + _NIH_ONLY + _CHEXPERT_ONLY))
+PADCHEST_CLASSES = tuple(name for name in NIH_CLASSES if name != "Hernia")
+"""The classes of the study that PadChest names itself; the rest would have to be merged."""
+VINDR_NAMES = (
+    *("Aortic enlargement", "Atelectasis", "Calcification", "Cardiomegaly", "Clavicle fracture"),
+    *("Consolidation", "Edema", "Emphysema", "Enlarged PA", "ILD", "Infiltration", "Lung Opacity"),
+    *("Lung cavity", "Lung cyst", "Mediastinal shift", "Nodule/Mass", "Pleural effusion"),
+    *("Pleural thickening", "Pneumothorax", "Pulmonary fibrosis", "Rib fracture", "Other lesion"),
+    *("COPD", "Lung tumor", "Pneumonia", "Tuberculosis", "Other diseases"),
+)
+"""VinDr's own names of its 27 classes, in the order of its csv."""
 
 Relation = Literal["exact", "narrower", "broader", "never"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")

@@ -12,8 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
-from cxr_study.data.readers.own_class_names import PADCHEST, VINDR
+from cxr_study.data.labels.vocabulary import (
+    CHEXPERT_CLASSES,
+    NIH_CLASSES,
+    PADCHEST_CLASSES,
+    VINDR_NAMES,
+    class_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,12 +75,12 @@ DATASETS = {
     ),
     "vindr": Dataset(
         "",
-        classes=VINDR,
+        classes=tuple(class_name(name, "vindr") for name in VINDR_NAMES),
         labels_names=("image_labels_train.csv", "annotations/image_labels_train.csv"),
     ),
     "padchest": Dataset(
         "padchest",
-        default_classes=PADCHEST,
+        default_classes=PADCHEST_CLASSES,
         labels_names=("PADCHEST_chest_x_ray_images_labels_160K*.csv",),
     ),
     "table": Dataset("table", identifying=0),

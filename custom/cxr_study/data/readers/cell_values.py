@@ -1,16 +1,20 @@
-"""What the cells of a csv mean, as far as data sets agree.
+"""What the columns of a csv and their cells mean, as far as data sets agree.
 
-Every function takes the text of a cell, without surrounding blanks, and raises a ValueError that
-says what it needs; `CsvColumns.decode` adds file, line and column.
+The meaning of a cell takes its text, without surrounding blanks, and raises a ValueError that says
+what it needs; `CsvColumns.decode` adds file, line and column.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from cxr_study.common.spelling import key
+from cxr_study.data.labels.csv_columns import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.vocabulary import class_name
 
 Value = TypeVar("Value")
 
@@ -18,6 +22,7 @@ OLDEST = 120.0
 """Years; an age above it is a mistake, and taken as unknown."""
 
 _CERTAIN = {"1": POSITIVE, "1.0": POSITIVE, "0": NEGATIVE, "0.0": NEGATIVE}
+_NO_CLASS = {"no finding", "normal"}
 _LABEL = _CERTAIN | {"-1": UNCERTAIN, "-1.0": UNCERTAIN, "": BLANK}
 
 
@@ -48,19 +53,75 @@ def filled(text: str) -> str:
     return text
 
 
+def matching(pattern: str, text: str, need: str) -> re.Match[str]:
+    """A text that a regular expression matches as a whole; `need` says what it is then."""
+    found = re.fullmatch(pattern, text)
+    if found is None:
+        raise ValueError(f"needs {need}; got '{text}'.")
+    return found
+
+
 def number(text: str) -> str:
     """The number of a patient, a study or a folder, which stays text: digits and nothing else."""
-    if re.fullmatch("[0-9]+", text) is None:
-        raise ValueError(
-            f"needs a number, digits only; got '{text}'. Did a spreadsheet change the file?"
-        )
-    return text
+    need = "a number, digits only (did a spreadsheet change the file?)"
+    return matching("[0-9]+", text, need)[0]
 
 
 def age(text: str) -> float:
     """Years; NaN for a blank and for a number above `OLDEST`."""
     if not text:
         return np.nan
-    if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text) is None:
-        raise ValueError(f"needs a number of years; got '{text}'.")
-    return years if (years := float(text)) <= OLDEST else np.nan
+    return plausible(float(matching(r"[0-9]+(\.[0-9]*)?", text, "a number of years")[0]))
+
+
+def plausible(years: float) -> float:
+    """An age; NaN above `OLDEST`."""
+    return years if years <= OLDEST else np.nan
+
+
+def sex(text: str) -> str:
+    """F or M; blank for everything else."""
+    return text if text in ("F", "M") else ""
+
+
+def class_columns(
+    csv: Path, header: Sequence[str], descriptors: Collection[str], dataset: str
+) -> dict[str, str]:
+    """Tell the classes of a csv from its other columns.
+
+    Args:
+        csv: For the errors.
+        header: Names of all columns.
+        descriptors: Names that are no classes.
+        dataset: Whose names count, see `vocabulary.class_name`.
+
+    Returns:
+        Name of the column -> name of the class: canonical where the catalogue knows it, else as it
+        stands. "No Finding" and "Normal" are no class.
+
+    Raises:
+        TableError: A column has no name, is named like a descriptor in another case, or two are
+            the same class; names them.
+    """
+    reserved = {key(name): name for name in descriptors}
+    column_of: dict[str, str] = {}  # folded name of the class -> column
+    names: dict[str, str] = {}
+    for position, column in enumerate(header, start=1):
+        if column in descriptors or key(column) in _NO_CLASS:
+            continue
+        if not column:
+            raise TableError(f"{csv}, line 1: column {position} has no name; name or remove it.")
+        if key(column) in reserved:
+            raise TableError(
+                f"{csv}, line 1, column '{column}': no class can have the name of what describes "
+                f"an image; write '{reserved[key(column)]}', or another name if it is a class."
+            )
+        name = class_name(column, dataset)
+        if key(name) in column_of:
+            raise TableError(
+                f"{csv}, line 1: columns '{column_of[key(name)]}' and '{column}' are both the "
+                f"class '{name}'; keep one, or name the other differently."
+            )
+        column_of[key(name)] = column
+        names[column] = name
+    return names

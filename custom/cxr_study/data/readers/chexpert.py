@@ -15,7 +15,7 @@ from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
 
-_IMAGE = re.compile(r"(?:.*/)?(patient[0-9]+)/study[0-9]+/view[0-9]+_(frontal|lateral)\.\w+")
+_IMAGE = r"(?:.*/)?(patient[0-9]+)/study[0-9]+/view[0-9]+_(frontal|lateral)\.\w+"
 _DESCRIPTORS = ("Sex", "Age", "Frontal/Lateral", "AP/PA")
 _FRONTAL = {"Frontal": "frontal", "Lateral": "lateral"}
 _PROJECTION = {"AP": "AP", "PA": "PA", "LL": "", "RL": "", "": ""}  # 17 frontals say LL or RL
@@ -46,16 +46,16 @@ def read(csv: Path) -> pd.DataFrame:
             "which images they are of; use the csv that has a line for every image."
         )
     described = any(name in header for name in _DESCRIPTORS)
-    wanted = ["Path", *(_DESCRIPTORS if described else ()), *CHEXPERT_CLASSES]
-    columns = read_columns(csv, wanted)
+    columns = read_columns(csv, ["Path", *(_DESCRIPTORS if described else ()), *CHEXPERT_CLASSES])
     columns.require_unique("Path", lambda path: "/".join(path.split("/")[-3:]))
-    path = {
-        "image": columns.cells["Path"].to_numpy(),
-        "patient": columns.decode("Path", lambda path: _image(path)[1]),
-    }
-    rest = _described(columns) if described else _from_path(columns)
-    labels = {name: columns.decode(name, cell_values.label) for name in CHEXPERT_CLASSES}
-    return assemble(path | rest, labels)
+    return assemble(
+        {name: columns.decode(name, cell_values.label) for name in CHEXPERT_CLASSES},
+        image=columns.cells["Path"].to_numpy(),
+        patient=columns.decode("Path", lambda path: _image(path)[1]),
+        **_described(columns)
+        if described
+        else {"view": columns.decode("Path", lambda path: _image(path)[2])},
+    )
 
 
 def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
@@ -71,18 +71,6 @@ def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
     }
 
 
-def _from_path(columns: CsvColumns) -> dict[str, np.ndarray]:
-    return {
-        "view": columns.decode("Path", lambda path: _image(path)[2]),
-        "sex": np.full(len(columns.cells), "", dtype=object),
-        "age": np.full(len(columns.cells), np.nan),
-    }
-
-
 def _image(path: str) -> re.Match[str]:
-    image = _IMAGE.fullmatch(path)
-    if image is None:
-        raise ValueError(
-            f"needs a path that ends like patient00001/study1/view1_frontal.jpg; got '{path}'."
-        )
-    return image
+    need = "a path that ends like patient00001/study1/view1_frontal.jpg"
+    return cell_values.matching(_IMAGE, path, need)

@@ -8,13 +8,11 @@ describe the image is a label. "No Finding", since 2024 "Normal", is left out.
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.csv_columns import TableError, read_columns, read_header
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.readers import cell_values, mimic
-from cxr_study.data.readers.class_columns import class_columns
 
 _PATH = ("path", "fpath")
 _DESCRIPTORS = (
@@ -26,7 +24,7 @@ _DESCRIPTORS = (
     "ViewCodeSequence_CodeMeaning",
     "split",
 )
-_IMAGE = re.compile(r"(?:.*/)?p[0-9]{2}/p([0-9]+)/s[0-9]+/([^/]+)\.\w+")
+_IMAGE = r"(?:.*/)?p[0-9]{2}/p([0-9]+)/s[0-9]+/([^/]+)\.\w+"
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -45,7 +43,7 @@ def read(csv: Path) -> pd.DataFrame:
         TableError: A column is missing, no column is a label, an image stands twice, the path is
             another patient's, or a label is neither 1 nor 0; names file, line and column.
     """
-    names = class_columns(csv, read_header(csv), _DESCRIPTORS, "cxr-lt")
+    names = cell_values.class_columns(csv, read_header(csv), _DESCRIPTORS, "cxr-lt")
     if not names:
         raise TableError(
             f"{csv}, line 1: needs columns with labels; has only {', '.join(_DESCRIPTORS)}. Is "
@@ -53,25 +51,8 @@ def read(csv: Path) -> pd.DataFrame:
         )
     columns = read_columns(csv, [_PATH, "subject_id", "ViewPosition", *names])
     columns.require_unique("path", lambda path: _image(path)[2])
-    columns.decode("subject_id", cell_values.number)
-    _require_patient(columns)
-    descriptors = {
-        "image": columns.cells["path"].to_numpy(),
-        "patient": columns.cells["subject_id"].to_numpy(),
-        "view": columns.decode("ViewPosition", mimic.view),
-        "sex": np.full(len(columns.cells), "", dtype=object),
-        "age": np.full(len(columns.cells), np.nan),
-    }
-    labels = {
-        class_name: columns.decode(name, cell_values.certain_label)
-        for name, class_name in names.items()
-    }
-    return assemble(descriptors, labels)
-
-
-def _require_patient(columns: CsvColumns) -> None:
+    got = columns.decode("subject_id", cell_values.number)
     patient = columns.decode("path", lambda path: _image(path)[1])
-    got = columns.cells["subject_id"].to_numpy()
     columns.refuse(
         got != patient,
         "subject_id",
@@ -80,12 +61,14 @@ def _require_patient(columns: CsvColumns) -> None:
             "or moved by itself?"
         ),
     )
+    return assemble(
+        {names[name]: columns.decode(name, cell_values.certain_label) for name in names},
+        image=columns.cells["path"].to_numpy(),
+        patient=patient,
+        view=columns.decode("ViewPosition", mimic.view),
+    )
 
 
 def _image(path: str) -> re.Match[str]:
-    image = _IMAGE.fullmatch(path)
-    if image is None:
-        raise ValueError(
-            f"needs a path that ends like p10/p10000032/s50414267/<dicom_id>.jpg; got '{path}'."
-        )
-    return image
+    need = "a path that ends like p10/p10000032/s50414267/<dicom_id>.jpg"
+    return cell_values.matching(_IMAGE, path, need)

@@ -47,16 +47,12 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
     study = pd.Index(studies.cells["study_id"]).get_indexer(pd.Index(images.cells["study_id"]))
     table = assemble(
         {
-            "image": _paths(images.cells),
-            "patient": images.cells["subject_id"].to_numpy(),
-            "view": images.decode("ViewPosition", view),
-            "sex": np.full(len(study), "", dtype=object),
-            "age": np.full(len(study), np.nan),
-        },
-        {
             name: np.where(study < 0, np.nan, studies.decode(name, cell_values.label)[study])
             for name in CHEXPERT_CLASSES
         },
+        image=_paths(images.cells),
+        patient=images.cells["subject_id"].to_numpy(),
+        view=images.decode("ViewPosition", view),
     )
     return table[study >= 0].reset_index(drop=True) if by_hand else table
 
@@ -147,6 +143,4 @@ def _paths(images: pd.DataFrame) -> np.ndarray:
 
 
 def _dicom(text: str) -> str:
-    if not text or "/" in text:
-        raise ValueError(f"needs the name of an image; got '{text}'.")
-    return text
+    return cell_values.matching("[^/]+", text, "the name of an image")[0]

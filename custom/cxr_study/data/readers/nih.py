@@ -6,7 +6,6 @@ comma and some copies of it say `Patient Sex`; in both, the commas within the br
 as 00000013, others as 13; leading zeros are left out.
 """
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data.labels.csv_columns import TableError, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, VocabularyError, canonical
-from cxr_study.data.readers.cell_values import OLDEST, filled, number
+from cxr_study.data.readers import cell_values
 
 _UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 
@@ -36,29 +35,22 @@ def read(csv: Path) -> pd.DataFrame:
         TableError: A column is missing, a finding is none of the 14, an image stands twice, an
             image is blank, or a patient or an age is not a number; names file, line and column.
     """
-    columns = read_columns(
-        csv,
-        [
-            "Image Index",
-            "Finding Labels",
-            "Patient ID",
-            "Patient Age",
-            ("Patient Gender", "Patient Sex"),
-            "View Position",
-        ],
-    )
-    columns.require_unique("Image Index", filled)
+    names = ["Image Index", "Finding Labels", "Patient ID", "Patient Age", "View Position"]
+    columns = read_columns(csv, [*names, ("Patient Gender", "Patient Sex")])
+    columns.require_unique("Image Index", cell_values.filled)
     labels = columns.decode("Finding Labels", _labels)
-    descriptors = {
-        "image": columns.cells["Image Index"].to_numpy(),
-        "patient": columns.decode("Patient ID", lambda text: number(text).lstrip("0") or "0"),
-        "view": columns.decode(
+    return assemble(
+        dict(zip(NIH_CLASSES, labels.T, strict=True)),
+        image=columns.cells["Image Index"].to_numpy(),
+        patient=columns.decode(
+            "Patient ID", lambda text: cell_values.number(text).lstrip("0") or "0"
+        ),
+        view=columns.decode(
             "View Position", lambda text: text if text in ("PA", "AP") else "frontal"
         ),
-        "sex": columns.decode("Patient Gender", lambda text: text if text in ("F", "M") else ""),
-        "age": columns.decode("Patient Age", _age),
-    }
-    return assemble(descriptors, dict(zip(NIH_CLASSES, labels.T, strict=True)))
+        sex=columns.decode("Patient Gender", cell_values.sex),
+        age=columns.decode("Patient Age", _age),
+    )
 
 
 def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
@@ -126,8 +118,6 @@ def _class(finding: str) -> str:
 def _age(text: str) -> float:
     if not text:
         return np.nan
-    amount = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text)
-    if amount is None:
-        raise ValueError(f"'{text}' is not an age; needs a number of years, e.g. 58 or 058Y.")
-    years = float(amount[1]) / _UNITS_PER_YEAR[amount[2]]
-    return years if years <= OLDEST else np.nan
+    need = "a number of years, e.g. 58 or 058Y"
+    amount = cell_values.matching(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text, need)
+    return cell_values.plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])

@@ -5,7 +5,6 @@ made by radiologists and by a network (`MethodLabel`) are not told apart.
 """
 
 import ast
-import re
 from pathlib import Path
 
 import numpy as np
@@ -36,33 +35,22 @@ def read(csv: Path) -> pd.DataFrame:
         TableError: A column is missing, an image stands twice or is blank, a list cannot be read,
             or a folder, a date or a year is none; names file, line and column.
     """
-    columns = read_columns(
-        csv,
-        [
-            "ImageID",
-            "ImageDir",
-            "StudyDate_DICOM",
-            "PatientID",
-            "PatientBirth",
-            "PatientSex_DICOM",
-            "Projection",
-            "Labels",
-        ],
-    )
+    names = ["ImageID", "ImageDir", "StudyDate_DICOM", "PatientID", "PatientBirth"]
+    columns = read_columns(csv, [*names, "PatientSex_DICOM", "Projection", "Labels"])
     columns.require_unique("ImageID", cell_values.filled)
     folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.cells.index)
     age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
-    descriptors = {
-        "image": (folder + "/" + columns.cells["ImageID"]).to_numpy(),
-        "patient": columns.decode("PatientID", cell_values.filled),
-        "view": columns.decode("Projection", lambda text: _VIEWS.get(text, "other")),
-        "sex": columns.decode("PatientSex_DICOM", lambda text: text if text in ("F", "M") else ""),
-        "age": np.where((age >= 0) & (age <= cell_values.OLDEST), age, np.nan),
-    }
     findings = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
-    names = sorted(frozenset().union(*findings))
-    labels = columns.decode("Labels", lambda text: _labels(_findings(text), names))
-    return assemble(descriptors, dict(zip(names, labels.T, strict=True)))
+    occurring = sorted(frozenset().union(*findings))
+    labels = columns.decode("Labels", lambda text: _labels(_findings(text), occurring))
+    return assemble(
+        dict(zip(occurring, labels.T, strict=True)),
+        image=(folder + "/" + columns.cells["ImageID"]).to_numpy(),
+        patient=columns.decode("PatientID", cell_values.filled),
+        view=columns.decode("Projection", lambda text: _VIEWS.get(text, "other")),
+        sex=columns.decode("PatientSex_DICOM", cell_values.sex),
+        age=np.where((age >= 0) & (age <= cell_values.OLDEST), age, np.nan),
+    )
 
 
 def _findings(text: str) -> frozenset[str] | None:
@@ -93,14 +81,10 @@ def _labels(findings: frozenset[str] | None, names: list[str]) -> np.ndarray:
 
 
 def _year(text: str) -> float:
-    if not text:
-        return np.nan
-    if re.fullmatch(r"[12][0-9]{3}(\.0)?", text) is None:
-        raise ValueError(f"needs a year, e.g. 1950; got '{text}'.")
-    return float(text)
+    need = "a year, e.g. 1950"
+    return float(cell_values.matching(r"([12][0-9]{3}(\.0)?)?", text, need)[0] or "nan")
 
 
 def _study_year(text: str) -> float:
-    if text and re.fullmatch("[12][0-9]{7}", text) is None:
-        raise ValueError(f"needs a date, e.g. 20140731; got '{text}'.")
-    return float(text[:4] or "nan")
+    need = "a date, e.g. 20140731"
+    return float(cell_values.matching("([12][0-9]{7})?", text, need)[0][:4] or "nan")

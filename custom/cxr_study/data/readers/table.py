@@ -9,20 +9,23 @@ column is a class.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cxr_study.common.spelling import key
-from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.csv_columns import TableError, read_columns, read_header
 from cxr_study.data.labels.label_table import DESCRIPTORS, LOADED, VIEWS, assemble
 from cxr_study.data.readers import cell_values
-from cxr_study.data.readers.class_columns import class_columns
 
 _IMAGE = ("image", "path")
-_OPTIONAL = ("view", "sex", "age")
-_SEX = {"F": "F", "M": "M", "": ""}
+_OPTIONAL: dict[str, Callable[[str], Any]] = {
+    "view": cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", {v: v for v in VIEWS}),
+    "sex": cell_values.one_of("F, M or a blank", {"F": "F", "M": "M", "": ""}),
+    "age": cell_values.age,
+}
 
 
 def read(csv: Path) -> pd.DataFrame:
@@ -50,7 +53,7 @@ def read(csv: Path) -> pd.DataFrame:
             raise TableError(
                 f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
             )
-    names = class_columns(csv, header, (*_IMAGE, *DESCRIPTORS), "table")
+    names = cell_values.class_columns(csv, header, (*_IMAGE, *DESCRIPTORS), "table")
     if not names:
         raise TableError(
             f"{csv}, line 1: needs a column for every class; has only {', '.join(header)}."
@@ -58,28 +61,13 @@ def read(csv: Path) -> pd.DataFrame:
     optional = [name for name in _OPTIONAL if name in header]
     columns = read_columns(csv, [_IMAGE, "patient", *optional, *names])
     columns.require_unique("image", _image)
-    descriptors = {
-        "image": columns.decode("image", _image),
-        "patient": columns.decode("patient", cell_values.filled),
-        **_described(columns),
-    }
-    labels = {
-        class_name: columns.decode(name, cell_values.label) for name, class_name in names.items()
-    }
-    return assemble(descriptors, labels)
-
-
-def _described(columns: CsvColumns) -> dict[str, np.ndarray]:
-    count, has = len(columns.cells), set(columns.cells)
-    view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", {name: name for name in VIEWS})
-    sex = cell_values.one_of("F, M or a blank", _SEX)
-    return {
-        "view": columns.decode("view", view)
-        if "view" in has
-        else np.full(count, "frontal", dtype=object),
-        "sex": columns.decode("sex", sex) if "sex" in has else np.full(count, "", dtype=object),
-        "age": columns.decode("age", cell_values.age) if "age" in has else np.full(count, np.nan),
-    }
+    described: dict[str, Any] = {name: columns.decode(name, _OPTIONAL[name]) for name in optional}
+    return assemble(
+        {names[name]: columns.decode(name, cell_values.label) for name in names},
+        image=columns.decode("image", _image),
+        patient=columns.decode("patient", cell_values.filled),
+        **{"view": "frontal"} | described,
+    )
 
 
 def _image(text: str) -> str:

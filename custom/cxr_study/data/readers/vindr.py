@@ -12,8 +12,8 @@ import pandas as pd
 
 from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
+from cxr_study.data.labels.vocabulary import VINDR_NAMES, class_name
 from cxr_study.data.readers import cell_values
-from cxr_study.data.readers.own_class_names import VINDR, VINDR_COLUMNS
 
 _READERS = 3  # of a training image
 
@@ -40,24 +40,21 @@ def read(csv: Path) -> pd.DataFrame:
             "boxes of Kaggle's competition; use PhysioNet's image_labels_train.csv."
         )
     votes = "rad_id" in header
-    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *VINDR_COLUMNS])
+    wanted = [(name, "Other disease") if name == "Other diseases" else name for name in VINDR_NAMES]
+    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *wanted])
     columns.decode("image_id", cell_values.filled)
     labels = np.stack(
-        [columns.decode(names[0], cell_values.certain_label) for names in VINDR_COLUMNS], axis=1
+        [columns.decode(name, cell_values.certain_label) for name in VINDR_NAMES], axis=1
     )
     images = columns.cells["image_id"].to_numpy()
     if votes:
         images, labels = _majority(columns, labels)
     else:
         columns.require_unique("image_id")
-    descriptors = {
-        "image": images,
-        "patient": images,
-        "view": np.full(len(images), "PA", dtype=object),
-        "sex": np.full(len(images), "", dtype=object),
-        "age": np.full(len(images), np.nan),
-    }
-    return assemble(descriptors, dict(zip(VINDR, labels.T, strict=True)))
+    names = [class_name(name, "vindr") for name in VINDR_NAMES]
+    return assemble(
+        dict(zip(names, labels.T, strict=True)), image=images, patient=images, view="PA"
+    )
 
 
 def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,45 +20,96 @@ A YAML file that stays at the site; its name is the site's, and paths are relati
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo
 
-from cxr_study.common.yaml_files import read_keys
-from cxr_study.data.images.image_limit import allowed
-from cxr_study.data.labels.label_policy import BLANK_POLICIES, UNCERTAIN_POLICIES, LabelPolicy
+from cxr_study.common.yaml_files import (
+    ExistingFile,
+    ExistingFolder,
+    Lines,
+    NeedError,
+    Target,
+    read_model,
+)
+from cxr_study.data.images.image_files import allowed
+from cxr_study.data.labels.label_policy import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
-
-VIEW_CHOICES = ("frontal", "all")
-_REQUIRED = ("dataset", "labels", "images", "split")
-_KEYS = (
-    *_REQUIRED,
-    "metadata",
-    "classes",
-    "views",
-    "merges",
-    "distinct",
-    "uncertain",
-    "blank",
-    "bad_images",
-    "truth",
-)
 
 
 class SiteFileError(ValueError):
     """A site file does not say what it should."""
 
 
-@dataclass(frozen=True)
-class SiteFile:
+def _dataset(value: object) -> str:
+    *names, last = DATASETS
+    if not isinstance(value, str) or value not in DATASETS:
+        raise NeedError(f"{', '.join(names)} or {last}")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        raise NeedError("one entry or a list of them")
+    return value
+
+
+def _texts(value: object) -> list[str]:
+    return list(map(str, _list(value)))
+
+
+def _names(spellings: Iterable[object], info: ValidationInfo) -> tuple[str, ...]:
+    """Names of classes in their canonical spelling, each once."""
+    names: dict[str, None] = {}
+    for spelling in spellings:
+        name = class_name(str(spelling), info.data.get("dataset"))
+        if name in names:
+            raise NeedError("each class once", spelling)
+        names[name] = None
+    return tuple(names)
+
+
+def _classes(value: object, info: ValidationInfo) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise NeedError("a list of at least one class")
+    return _names(value, info)
+
+
+def _merges(value: object, info: ValidationInfo) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise NeedError("lines 'class: [names it is made of]'")
+    sources = [tuple(_texts(names)) for names in value.values()]
+    if () in sources:
+        raise NeedError("one name or more for each class")
+    return dict(zip(_names(value, info), sources, strict=True))
+
+
+def _policies(value: object) -> object:
+    return value if isinstance(value, dict) else {"default": value}
+
+
+def _limit(value: Any) -> int | str:
+    try:
+        allowed(value, 1)
+    except ValueError:
+        raise NeedError("a number of images, or a share such as 1%") from None
+    return value
+
+
+_Merges = Annotated[dict[str, tuple[str, ...]], PlainValidator(_merges)]
+_Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
+
+
+class SiteFile(Lines):
     """What a site file says, with absolute paths.
 
     Attributes:
-        path: The site file.
         dataset: A key of `cxr_study.data.readers.DATASETS`.
         labels: The dataset's csv files.
         metadata: MIMIC's metadata csv; None for the others.
@@ -69,29 +120,51 @@ class SiteFile:
         views: "frontal" or "all".
         merges: Class -> columns of the dataset that make it up.
         distinct: Names that resemble another class and are none.
-        policy: What uncertain and blank labels count as.
+        uncertain: Class, or "default" -> what uncertain labels count as; see `policy`.
+        blank: What blank labels count as; None where the file does not say; see `policy`.
         bad_images: Unusable images to go on without: a number, or a share such as "1%".
         truth: Csv with the column `image` and one column per class, for evaluation only; or None.
     """
 
-    path: Path
-    dataset: str
-    labels: tuple[Path, ...]
-    metadata: Path | None
-    images: Path
-    split: Path
-    classes: tuple[str, ...] | None
-    views: str
-    merges: Mapping[str, tuple[str, ...]]
-    distinct: tuple[str, ...]
-    policy: LabelPolicy
-    bad_images: int | str
-    truth: Path | None
+    dataset: Annotated[str, PlainValidator(_dataset)]
+    labels: Annotated[tuple[ExistingFile, ...], BeforeValidator(_list), Field(min_length=1)]
+    metadata: ExistingFile | None = None
+    images: ExistingFolder
+    split: Target
+    classes: Annotated[tuple[str, ...], PlainValidator(_classes)] | None = None
+    views: Literal["frontal", "all"] = "frontal"
+    merges: _Merges = Field(default_factory=dict)
+    distinct: Annotated[tuple[str, ...], BeforeValidator(_texts)] = ()
+    uncertain: _Uncertain = Field(default_factory=dict)
+    blank: Blank | None = None
+    bad_images: Annotated[int | str, PlainValidator(_limit)] = 0
+    truth: ExistingFile | None = None
+    _path: Path
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep the path of the file, and check what two keys say together."""
+        self._path = context
+        if DATASETS[self.dataset].metadata != (self.metadata is not None):
+            need = "needs" if DATASETS[self.dataset].metadata else "has no use for"
+            raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
+
+    @property
+    def path(self) -> Path:
+        """The site file."""
+        return self._path
 
     @property
     def site(self) -> str:
         """Name of the site."""
         return self.path.stem
+
+    @property
+    def policy(self) -> LabelPolicy:
+        """What uncertain and blank labels count as."""
+        policies = {class_name(name, self.dataset): p for name, p in self.uncertain.items()}
+        # What a blank cell of a hospital's own table means, only the hospital knows.
+        blank = self.blank or (None if self.dataset == "table" else "negative")
+        return LabelPolicy(policies.pop("default", "zeros"), policies, blank)
 
 
 def read_site_file(path: Path) -> SiteFile:
@@ -102,28 +175,7 @@ def read_site_file(path: Path) -> SiteFile:
             what it should be, a path does not exist, or a class is unknown or listed twice; names
             the file and the key.
     """
-    lines = read_keys(path, "site file", SiteFileError)
-    lines.check(_KEYS, _REQUIRED)
-    path, keys = lines.path, lines.values
-    dataset = _choice(path, "dataset", keys["dataset"], tuple(DATASETS))
-    if DATASETS[dataset].metadata != ("metadata" in keys):
-        need = "needs" if DATASETS[dataset].metadata else "has no use for"
-        raise SiteFileError(f"{path}: dataset '{dataset}' {need} the key 'metadata'.")
-    return SiteFile(
-        path=path,
-        dataset=dataset,
-        labels=tuple(_file(path, "labels", csv) for csv in _list(path, "labels", keys["labels"])),
-        metadata=_file(path, "metadata", keys["metadata"]) if "metadata" in keys else None,
-        images=_folder(path, "images", keys["images"]),
-        split=_target(path, "split", keys["split"]),
-        classes=_classes(path, dataset, keys["classes"]) if "classes" in keys else None,
-        views=_choice(path, "views", keys.get("views", "frontal"), VIEW_CHOICES),
-        merges=_merges(path, dataset, keys.get("merges", {})),
-        distinct=tuple(map(str, _list(path, "distinct", keys.get("distinct", [])))),
-        policy=_policy(path, dataset, keys.get("uncertain", "zeros"), keys.get("blank")),
-        bad_images=_bad_images(path, keys.get("bad_images", 0)),
-        truth=_file(path, "truth", keys["truth"]) if "truth" in keys else None,
-    )
+    return read_model(SiteFile, path, "site file", SiteFileError)
 
 
 def write_site_file(
@@ -151,104 +203,20 @@ def write_site_file(
         decisions: The other keys, such as `classes`, as they are to stand in the file; None to
             leave a key out.
     """
+    folder = Path(path).parent
 
-    def relative(target: Path) -> str:
-        return Path(os.path.relpath(target, Path(path).parent)).as_posix()
+    def relative(target: Path | None) -> str | None:
+        return None if target is None else Path(os.path.relpath(target, folder)).as_posix()
 
     several = [labels] if isinstance(labels, Path) else list(labels)
-    keys: dict[str, object] = {
+    keys = {
         "dataset": dataset,
         "labels": relative(several[0]) if len(several) == 1 else list(map(relative, several)),
+        "metadata": relative(metadata),
+        "images": relative(images),
+        "split": relative(split),
+        **decisions,
+        "truth": relative(truth),
     }
-    for key, target in {"metadata": metadata, "images": images, "split": split}.items():
-        if target is not None:
-            keys[key] = relative(target)
-    keys |= {key: value for key, value in decisions.items() if value is not None}
-    if truth is not None:
-        keys["truth"] = relative(truth)
-    Path(path).write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
-
-
-def _need(path: Path, key: str, need: str, got: object) -> SiteFileError:
-    return SiteFileError(f"{path}: key '{key}' needs {need}; got {got!r}.")
-
-
-def _choice(path: Path, key: str, value: object, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise _need(path, key, f"{', '.join(choices[:-1])} or {choices[-1]}", value)
-    return str(value)
-
-
-def _list(path: Path, key: str, value: object) -> list[Any]:
-    if isinstance(value, str):
-        return [value]
-    if not isinstance(value, list) or (not value and key != "distinct"):
-        raise _need(path, key, "one entry or a list of them", value)
-    return value
-
-
-def _file(path: Path, key: str, value: object) -> Path:
-    target = _target(path, key, value)
-    if not target.is_file():
-        raise _need(path, key, f"a file that exists (looked for {target})", value)
-    return target
-
-
-def _folder(path: Path, key: str, value: object) -> Path:
-    target = _target(path, key, value)
-    if not target.is_dir():
-        raise _need(path, key, f"a folder that exists (looked for {target})", value)
-    return target
-
-
-def _target(path: Path, key: str, value: object) -> Path:
-    if not isinstance(value, str):
-        raise _need(path, key, "a path", value)
-    return Path(os.path.normpath(path.parent / Path(value).expanduser()))
-
-
-def _classes(path: Path, dataset: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise _need(path, "classes", "a list of at least one class", value)
-    names = [class_name(str(spelling), dataset) for spelling in value]
-    twice = [spelling for i, spelling in enumerate(value) if names[i] in names[:i]]
-    if twice:
-        raise _need(path, "classes", "each class once", twice[0])
-    return tuple(names)
-
-
-def _merges(path: Path, dataset: str, value: object) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, dict):
-        raise _need(path, "merges", "lines 'class: [names it is made of]'", value)
-    merges: dict[str, tuple[str, ...]] = {}
-    for target, sources in value.items():
-        name = class_name(str(target), dataset)
-        if name in merges:
-            raise _need(path, "merges", "each class once", target)
-        merges[name] = tuple(map(str, _list(path, "merges", sources)))
-    return merges
-
-
-def _policy(path: Path, dataset: str, uncertain: Any, blank: Any) -> LabelPolicy:
-    by_class = dict(uncertain) if isinstance(uncertain, dict) else {"default": uncertain}
-    for policy in by_class.values():
-        _choice(path, "uncertain", policy, UNCERTAIN_POLICIES)
-    if blank is not None:
-        _choice(path, "blank", blank, BLANK_POLICIES)
-    elif dataset != "table":
-        blank = "negative"  # of a hospital's own table only the hospital knows
-    return LabelPolicy(
-        uncertain=by_class.pop("default", "zeros"),
-        by_class={class_name(str(name), dataset): policy for name, policy in by_class.items()},
-        blank=blank,
-    )
-
-
-def _bad_images(path: Path, value: Any) -> int | str:
-    try:
-        allowed(value, 1)
-    except ValueError:
-        raise _need(
-            path, "bad_images", "a number of images, or a share such as 1%", value
-        ) from None
-    return value
+    given = {key: value for key, value in keys.items() if value is not None}
+    Path(path).write_text(yaml.safe_dump(given, sort_keys=False), encoding="utf-8")

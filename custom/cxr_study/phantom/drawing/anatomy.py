@@ -1,4 +1,4 @@
-"""The build of a patient's chest: shape parameters."""
+"""The build of a patient's chest, shape parameters, and the findings that show in it."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -57,6 +57,21 @@ class Anatomy:
             changed[name] = getattr(self, name).copy()
             changed[name][rows] = value
         return replace(self, **changed)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One finding in n chests.
+
+    Attributes:
+        rows: Indices of the chests that have it.
+        visibility: How plainly it shows in these, from 0 to 1.
+        rng: Its source of randomness.
+    """
+
+    rows: np.ndarray
+    visibility: np.ndarray
+    rng: np.random.Generator
 
 
 def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:

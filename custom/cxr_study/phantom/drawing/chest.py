@@ -5,7 +5,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from cxr_study.phantom.drawing.anatomy import Anatomy
-from cxr_study.phantom.drawing.canvas import axes, bump, edge, per_picture, smooth_noise
+from cxr_study.phantom.drawing.canvas import (
+    axes,
+    bump,
+    edge,
+    per_picture,
+    pick,
+    smooth_noise,
+    trace,
+    uniform,
+)
 
 LUNG_DENSITY, HEART_DENSITY, ABDOMEN_DENSITY = 0.42, 1.5, 1.75  # of air: 0
 INNER = 0.1  # distance of the medial lung border from the midline
@@ -17,6 +26,7 @@ class Chest:
 
     Attributes:
         anatomy: What was drawn.
+        rng: Source of randomness of whoever paints on them.
         x: Distance from the midline, positive towards the patient's left; (n, size, size).
         y: Distance downwards; (n, size, 1).
         a: Absolute value of x.
@@ -29,6 +39,7 @@ class Chest:
     """
 
     anatomy: Anatomy
+    rng: np.random.Generator
     x: np.ndarray
     y: np.ndarray
     a: np.ndarray
@@ -47,14 +58,72 @@ class Chest:
         """Pixels along an edge."""
         return self.density.shape[-1]
 
-    def take(self, rows: np.ndarray) -> "Chest":
-        """Copies of the chests at the given indices."""
+    def take(self, rows: np.ndarray, rng: np.random.Generator) -> "Chest":
+        """Copies of the chests at the given indices, with another source of randomness."""
         arrays = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)
-            if field.name != "anatomy"
+            if field.name not in ("anatomy", "rng")
         }
-        return Chest(anatomy=self.anatomy.take(rows), **arrays)
+        return Chest(anatomy=self.anatomy.take(rows), rng=rng, **arrays)
+
+    def uniform(self, low: float, high: float) -> np.ndarray:
+        """One number per chest between low and high: shape (n, 1, 1)."""
+        return uniform(self.rng, len(self), low, high)
+
+    def pick(self, probability: float = 0.5) -> np.ndarray:
+        """One boolean per chest, true with the given probability: shape (n, 1, 1)."""
+        return pick(self.rng, len(self), probability)
+
+    def noise(self, cells: int) -> np.ndarray:
+        """See `canvas.smooth_noise`."""
+        return smooth_noise(self.rng, len(self), self.size, cells)
+
+    def sides(self, both: float = 0.0) -> np.ndarray:
+        """1 on a random side of each chest, with probability `both` on both; (n, size, size)."""
+        return ((self.left == self.pick()) | self.pick(both)).astype(np.float32)
+
+    def spot(
+        self, top: float, bottom: float, side: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A random place in the open part of a lung, between two fractions of the lung's height.
+
+        Returns:
+            x and y in chest coordinates, each of shape (n, 1, 1).
+        """
+        if side is None:
+            side = np.where(self.pick(), 1, -1)
+        apex, base = per_picture(self.anatomy.apex), per_picture(self.anatomy.right_base)
+        height = self.uniform(top, bottom)
+        y = apex + height * (base - apex)
+        medial = 0.22 + 0.16 * ((side > 0) & (height > 0.45))
+        x = medial + (0.9 * lung_border(self.anatomy, y) - medial) * self.uniform(0.1, 0.95)
+        return (side * x).astype(np.float32), y.astype(np.float32)
+
+    def distance_from(
+        self, x: np.ndarray, y: np.ndarray, aspect: float | np.ndarray = 1.0
+    ) -> np.ndarray:
+        """Distance of each pixel from (x, y), with x stretched by `aspect`."""
+        return np.sqrt(np.square((self.x - x) / aspect) + np.square(self.y - y))
+
+    def draw_lines(self, points: np.ndarray, width: float) -> np.ndarray:
+        """Trace point sequences (n, samples, 2) given in chest coordinates."""
+        anatomy = self.anatomy
+        x, y = points[..., 0], points[..., 1]
+        centre, tilt, scale = (
+            value[:, None] for value in (anatomy.centre, anatomy.tilt, anatomy.magnification)
+        )
+        on_picture = np.stack([(x + tilt * y) * scale + centre, (y - 0.02) * scale], axis=-1)
+        return trace(on_picture, self.size, width)
+
+    def shrunken_lung(self, drop: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """Lateral border of a lung whose apex is `drop` lower and whose side is `gap` inward."""
+        smaller = self.anatomy.change(
+            np.arange(len(self)),
+            apex=self.anatomy.apex + drop[:, 0, 0],
+            lung_width=self.anatomy.lung_width - gap[:, 0, 0],
+        )
+        return lung_border(smaller, self.y)
 
 
 def lung_border(anatomy: Anatomy, y: np.ndarray) -> np.ndarray:
@@ -181,6 +250,7 @@ def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
     lung = thorax * (1 - centre)
     return Chest(
         anatomy=anatomy,
+        rng=rng,
         x=x,
         y=y,
         a=a,

@@ -1,7 +1,6 @@
-"""The findings that are painted on a chest, one painter each.
+"""What findings do to a chest: some change its shape, most are painted on it, by one painter each.
 
-`deformation` has changed the shape of the chest before, where a finding does that. Side, place and
-size are random; weak examples are hard to see, as they are in the clinic.
+Side, place and size are random; weak examples are hard to see, as they are in the clinic.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,11 +8,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cxr_study.phantom.drawing import lung_findings, other_findings
+from cxr_study.phantom.drawing.anatomy import Anatomy, Shown
 from cxr_study.phantom.drawing.canvas import per_picture
 from cxr_study.phantom.drawing.chest import Chest
-from cxr_study.phantom.drawing.support_devices import support_devices
 
-Painter = Callable[[Chest, np.random.Generator], np.ndarray]
+Painter = Callable[[Chest], np.ndarray]
 
 _FAINTEST, _PLAINEST = 0.7, 1.4  # density of a finding, as a multiple of what its painter gives
 _REPLACING = ("Hernia", "Pleural Effusion")  # hide what lies beneath, which they can do only once
@@ -36,28 +35,84 @@ PAINTERS: Mapping[str, Painter] = {
     "Pleural Other": other_findings.pleural_other,
     "Hernia": other_findings.hernia,
     "Fracture": other_findings.fracture,
-    "Support Devices": support_devices,
+    "Support Devices": other_findings.support_devices,
 }
 
 
-def paint(
-    chest: Chest,
-    present: Mapping[str, np.ndarray],
-    visibility: Mapping[str, np.ndarray],
-    rngs: Mapping[str, np.random.Generator],
-) -> None:
+def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
+    """Change the shape of chests: a wide heart, a flat diaphragm, a lost volume.
+
+    Args:
+        anatomy: Chests without findings.
+        shown: Every finding in these chests.
+
+    Returns:
+        The changed anatomy.
+    """
+
+    def between(name: str, low: float, high: float) -> np.ndarray:
+        return low + (high - low) * shown[name].visibility
+
+    rows = shown["Cardiomegaly"].rows
+    growth = between("Cardiomegaly", 1.2, 1.55)
+    anatomy = anatomy.change(
+        rows,
+        heart_width=anatomy.heart_width[rows] * growth,
+        heart_height=anatomy.heart_height[rows] * (0.6 + 0.4 * growth),
+    )
+    rows = shown["Enlarged Cardiomediastinum"].rows
+    growth = between("Enlarged Cardiomediastinum", 1.25, 1.8)
+    anatomy = anatomy.change(
+        rows,
+        mediastinum_width=anatomy.mediastinum_width[rows] * growth,
+        knob=anatomy.knob[rows] * np.sqrt(growth),
+    )
+    rows = shown["Emphysema"].rows
+    trapped = between("Emphysema", 0.3, 0.9)
+    anatomy = anatomy.change(
+        rows,
+        right_base=anatomy.right_base[rows] + 0.16 * trapped,
+        left_base=anatomy.left_base[rows] + 0.16 * trapped,
+        dome=anatomy.dome[rows] * (1 - 0.85 * trapped),
+        aeration=anatomy.aeration[rows] + 0.14 * trapped,
+        heart_width=anatomy.heart_width[rows] * (1 - 0.2 * trapped),
+        lung_width=anatomy.lung_width[rows] + 0.03 * trapped,
+        vessels=anatomy.vessels[rows] * (1 - 0.6 * trapped),
+    )
+    rows = shown["Fibrosis"].rows
+    loss = between("Fibrosis", 0.02, 0.1)
+    anatomy = anatomy.change(
+        rows,
+        right_base=anatomy.right_base[rows] - loss,
+        left_base=anatomy.left_base[rows] - loss,
+    )
+    rows = shown["Edema"].rows
+    congestion = between("Edema", 1.1, 1.5)
+    anatomy = anatomy.change(rows, vessels=anatomy.vessels[rows] * congestion)
+    rows = shown["Atelectasis"].rows
+    side = shown["Atelectasis"].rng.choice([-1, 1], len(rows))
+    anatomy = anatomy.change(rows, collapse=side * between("Atelectasis", 0.04, 0.14))
+    rows = shown["Fracture"].rows
+    side = shown["Fracture"].rng.choice([-1, 1], len(rows))
+    return anatomy.change(
+        rows,
+        break_at=side * shown["Fracture"].rng.uniform(0.3, 0.52, len(rows)),
+        break_height=shown["Fracture"].rng.uniform(-0.4, 0.25, len(rows)),
+        break_step=between("Fracture", 0.3, 0.5),
+    )
+
+
+def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
     """Add every finding to `chest.density`, in place.
 
     Args:
         chest: Drawn chests, already deformed.
-        present: For each finding the indices of the chests that have it.
-        visibility: For each finding how plainly it shows in these, from 0 to 1.
-        rngs: One source of randomness per finding.
+        shown: Every finding in these chests.
     """
     for name, painter in PAINTERS.items():
-        rows = present[name]
-        if len(rows):
-            strength = _FAINTEST + (_PLAINEST - _FAINTEST) * per_picture(visibility[name])
+        finding = shown[name]
+        if len(finding.rows):
+            strength = _FAINTEST + (_PLAINEST - _FAINTEST) * per_picture(finding.visibility)
             if name in _REPLACING:
                 strength = np.minimum(strength, 1)
-            chest.density[rows] += strength * painter(chest.take(rows), rngs[name])
+            chest.density[finding.rows] += strength * painter(chest.take(finding.rows, finding.rng))

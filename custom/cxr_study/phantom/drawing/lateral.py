@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cxr_study.phantom.drawing.anatomy import Anatomy
+from cxr_study.phantom.drawing.anatomy import Anatomy, Shown
 from cxr_study.phantom.drawing.canvas import axes, bump, edge, per_picture, smooth_noise, uniform
 from cxr_study.phantom.drawing.chest import ABDOMEN_DENSITY, HEART_DENSITY, LUNG_DENSITY
 
@@ -113,33 +113,26 @@ def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Later
     )
 
 
-def paint_lateral(
-    chest: LateralChest,
-    present: Mapping[str, np.ndarray],
-    visibility: Mapping[str, np.ndarray],
-    rngs: Mapping[str, np.random.Generator],
-) -> None:
+def paint_lateral(chest: LateralChest, shown: Mapping[str, Shown]) -> None:
     """Add the findings that show from the side to `chest.density`, in place.
 
     Args:
         chest: Drawn chests, already deformed.
-        present: For each finding the indices of the chests that have it.
-        visibility: For each finding how plainly it shows in these, from 0 to 1.
-        rngs: One source of randomness per finding.
+        shown: Every finding in these chests.
     """
     for name, (smallest, largest, density) in _BLOTS.items():
-        rows, rng = present[name], rngs[name]
+        rows, rng = shown[name].rows, shown[name].rng
         n = len(rows)
         x, y = uniform(rng, n, -0.35, 0.4), uniform(rng, n, -0.35, 0.3)
         distance = np.hypot(chest.x[rows] - x, chest.y[rows] - y)
         blot = edge(1 - distance / uniform(rng, n, smallest, largest), 0.6) * chest.lung[rows]
-        chest.density[rows] += density * (0.6 + 0.6 * per_picture(visibility[name])) * blot
-    rows = present["Pleural Effusion"]
-    depth = 0.05 + 0.35 * per_picture(visibility["Pleural Effusion"])
+        chest.density[rows] += density * (0.6 + 0.6 * per_picture(shown[name].visibility)) * blot
+    rows = shown["Pleural Effusion"].rows
+    depth = 0.05 + 0.35 * per_picture(shown["Pleural Effusion"].visibility)
     surface = chest.diaphragm[rows].max(axis=(1, 2), keepdims=True) - 0.25 - depth
     fluid = edge(chest.y[rows] - surface - 0.3 * (0.3 - chest.x[rows]), 0.06) * chest.lung[rows]
     chest.density[rows] += fluid * np.maximum(ABDOMEN_DENSITY - chest.density[rows], 0)
-    rows = present["Support Devices"]
-    n, rng = len(rows), rngs["Support Devices"]
+    rows, rng = shown["Support Devices"].rows, shown["Support Devices"].rng
+    n = len(rows)
     line = bump(chest.x[rows] - uniform(rng, n, -0.1, 0.1) + 0.3 * chest.y[rows], 0.02)
     chest.density[rows] += 0.9 * line * edge(uniform(rng, n, -0.1, 0.4) - chest.y[rows], 0.05)

@@ -4,10 +4,9 @@ import numpy as np
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.phantom.drawing.acquisition import choose_devices, devices_of, expose, project
-from cxr_study.phantom.drawing.anatomy import Anatomy, sample_anatomy
+from cxr_study.phantom.drawing.anatomy import Anatomy, Shown, sample_anatomy
 from cxr_study.phantom.drawing.chest import draw_chest
-from cxr_study.phantom.drawing.deformation import deform
-from cxr_study.phantom.drawing.findings import paint
+from cxr_study.phantom.drawing.findings import deform, paint
 from cxr_study.phantom.drawing.lateral import draw_lateral, paint_lateral
 
 _BATCH = 32  # pictures drawn at once: at 64 x 64 their arrays stay in a core's cache
@@ -91,14 +90,15 @@ def _draw(
 ) -> np.ndarray:
     """Draw the density of pictures of one projection; see `render`."""
     texture, *streams = rng.spawn(1 + len(UNION_CLASSES))
-    rngs = dict(zip(UNION_CLASSES, streams, strict=True))
-    present = {name: np.flatnonzero(labels[:, k]) for k, name in enumerate(UNION_CLASSES)}
-    shown = {name: visibility[present[name], k] for k, name in enumerate(UNION_CLASSES)}
-    anatomy = deform(anatomy, present, shown, rngs)
+    shown = {}
+    for k, (name, stream) in enumerate(zip(UNION_CLASSES, streams, strict=True)):
+        rows = np.flatnonzero(labels[:, k])
+        shown[name] = Shown(rows, visibility[rows, k], stream)
+    anatomy = deform(anatomy, shown)
     if from_side:
         lateral_chest = draw_lateral(anatomy, size, texture)
-        paint_lateral(lateral_chest, present, shown, rngs)
+        paint_lateral(lateral_chest, shown)
         return lateral_chest.density
     chest = draw_chest(anatomy, size, texture)
-    paint(chest, present, shown, rngs)
+    paint(chest, shown)
     return chest.density

@@ -1,16 +1,17 @@
-"""Patients, their studies, the pictures of these, and which findings they show."""
+"""Patients, their studies and pictures, the findings these show, and what is reported of them."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, UNION_CLASSES
 from cxr_study.phantom.drawing.acquisition import SITES, choose_devices
-from cxr_study.phantom.patients.co_occurrence import correlations
-from cxr_study.phantom.patients.real_counts import (
+from cxr_study.phantom.patients.real_statistics import (
     FRONTALS_PER_PATIENT,
     LATERALS_PER_FRONTAL,
+    correlations,
     label_shares,
 )
 
@@ -91,6 +92,49 @@ def sample_cohort(
     return Cohort(images, present[study].astype(int), visibility[study])
 
 
+def read_reports(
+    cohort: Cohort, site: str, rare_at_least: float, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Draw what CheXpert's labeller makes of the reports, one label for all images of a study.
+
+    Shares of uncertain and stated labels are CheXpert's. A finding that hardly shows is called
+    uncertain more often than one that is plain to see; what is absent and neither uncertain nor
+    stated is blank.
+
+    Args:
+        cohort: The images.
+        site: The cohort's.
+        rare_at_least: The cohort's.
+        rng: Source of randomness.
+
+    Returns:
+        For each of CheXpert's 14 observations the labels as read (see `label_table`), shape (n,).
+        "No Finding" is positive where nothing but support devices is positive or uncertain, else
+        blank.
+    """
+    shares = label_shares(site, rare_at_least)
+    study = cohort.images["study"].to_numpy()
+    labels: dict[str, np.ndarray] = {}
+    for name in CHEXPERT_CLASSES:
+        column = UNION_CLASSES.index(name)
+        share = shares.loc[name]
+        chance = rng.random(study[-1] + 1)[study]
+        doubted = chance < _doubt(share["uncertain_if_present"], cohort.visibility[:, column])
+        absent = np.select(
+            [
+                chance < share["uncertain_if_absent"],
+                chance < share["uncertain_if_absent"] + share["stated_if_absent"],
+            ],
+            [UNCERTAIN, NEGATIVE],
+            BLANK,
+        )
+        present = np.where(doubted, UNCERTAIN, POSITIVE)
+        labels[name] = np.where(cohort.present[:, column] == 1, present, absent)
+    disease = [labels[name] for name in CHEXPERT_CLASSES if name != "Support Devices"]
+    found = np.isin(disease, (POSITIVE, UNCERTAIN)).any(axis=0)
+    return labels | {"No Finding": np.where(found, BLANK, POSITIVE)}
+
+
 def _persons(mean: float, studies: int, rng: np.random.Generator) -> np.ndarray:
     """Person of each study; studies per person are geometric with the given mean."""
     counts = rng.geometric(1 / mean, size=studies)
@@ -124,3 +168,10 @@ def _people(
     burden = np.bincount(person, findings) / np.bincount(person)
     age = np.clip(44 + 3 * burden + 15 * rng.standard_normal(people), 18, 94).astype(int)
     return age, np.where(rng.random(people) < 0.46, "F", "M")
+
+
+def _doubt(share: float, visibility: np.ndarray) -> np.ndarray:
+    """Probability of an uncertain label: falls with the visibility, and is `share` on average."""
+    if share <= 0.5:
+        return 2 * share * (1 - visibility)
+    return 1 - 2 * (1 - share) * visibility

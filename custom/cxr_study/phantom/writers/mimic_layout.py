@@ -14,9 +14,8 @@ import pandas as pd
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.phantom.patients.cohort import Cohort
-from cxr_study.phantom.patients.real_counts import WITHOUT_VIEW
-from cxr_study.phantom.writers.chexpert_layout import cells
-from cxr_study.phantom.writers.layout import Layout, write_csv
+from cxr_study.phantom.patients.real_statistics import WITHOUT_VIEW
+from cxr_study.phantom.writers.layouts import Layout, cells, write_csv
 
 NEVER_PRESENT = (
     "Calcification of the Aorta",
@@ -35,7 +34,7 @@ _MEANING = {"PA": "postero-anterior", "AP": "antero-posterior", "LATERAL": "late
 _PATIENTS_OF = {"validate": 0.0076, "test": 0.0045}  # 500 and 293 of 65,379
 
 
-def write_labels(
+def write_mimic(
     folder: Path,
     cohort: Cohort,
     reports: dict[str, np.ndarray],

@@ -1,6 +1,6 @@
 """Write the phantom to disk: sites in the official layouts of the data sets they imitate.
 
-<root>/nih/, chexpert/, mimic/              labels and pictures; see the <site>_layout modules
+<root>/nih/, chexpert/, mimic/              labels and pictures; see `layouts` and `mimic_layout`
 <root>/truth/<site>.csv                     labels of all 20 findings, for evaluation only
 <root>/truth/<site>_corrupt.csv             which files are damaged, where that was asked for
 <root>/sites/<site>.yaml, <site>_split.csv  what a site needs to train
@@ -20,12 +20,10 @@ from cxr_study.data.sites.patient_split import split_patients
 from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.phantom.drawing.acquisition import SITES
-from cxr_study.phantom.patients.cohort import Cohort, sample_cohort
-from cxr_study.phantom.writers import chexpert_layout, mimic_layout, nih_layout
-from cxr_study.phantom.writers.corruption import damage
-from cxr_study.phantom.writers.layout import Layout, write_csv
-from cxr_study.phantom.writers.pictures import write_pictures
-from cxr_study.phantom.writers.reports import read_reports
+from cxr_study.phantom.patients.cohort import Cohort, read_reports, sample_cohort
+from cxr_study.phantom.writers.layouts import Layout, write_chexpert, write_csv, write_nih
+from cxr_study.phantom.writers.mimic_layout import write_mimic
+from cxr_study.phantom.writers.pictures import damage, write_pictures
 
 
 class PhantomError(ValueError):
@@ -58,7 +56,7 @@ def write_phantom(
         rare_at_least: Share of a site's images that show even the rarest finding, 0 for the real
             shares. Default 10%, so that a test split of 400 images has about 40 of each.
         corrupt: Number of frontal images per site whose files are damaged in the end, the kinds of
-            `corruption.KINDS` in turn.
+            `pictures.KINDS` in turn.
         progress: Called with the number of images written so far and their total.
 
     Raises:
@@ -129,10 +127,10 @@ def _write_labels(
 ) -> Layout:
     folder.mkdir(parents=True)
     if site == "nih":
-        return nih_layout.write_labels(folder, cohort, size)
+        return write_nih(folder, cohort, size)
     if site == "chexpert":
-        return chexpert_layout.write_labels(folder, cohort, reports)
-    return mimic_layout.write_labels(folder, cohort, reports, size, rng)
+        return write_chexpert(folder, cohort, reports)
+    return write_mimic(folder, cohort, reports, size, rng)
 
 
 def _damage(

@@ -6,7 +6,8 @@ from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shorte
 from cxr_study.data.census.census import Census
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.sites.patient_split import SPLITS
-from cxr_study.reports.audit.view import share, union
+from cxr_study.reports.audit.view import union
+from cxr_study.reports.page.numbers import share
 
 
 def of_site(census: Census) -> list[Notice]:

@@ -1,7 +1,6 @@
 """What an audit says: headlines and rows, in words and numbers, without HTML."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from cxr_study.common.wording import FEW_IMAGES, counted
 from cxr_study.data.census.across_sites import Across
@@ -9,23 +8,12 @@ from cxr_study.data.census.census import OUTCOMES, STATES, Census
 from cxr_study.data.census.pixels import Moments, Rectangle
 from cxr_study.data.census.shareable_census import SharedCensus
 from cxr_study.data.census.suppression import Cells
-
-WITHHELD = "withheld"
-
-
-def number(value: int | None) -> str:
-    """Write a count: `1,234`, or `withheld`."""
-    return WITHHELD if value is None else f"{value:,}"
-
-
-def share(value: float | None, digits: int = 1) -> str:
-    """Write a share as a percentage: `12.3 %`, or `withheld`."""
-    return WITHHELD if value is None else f"{100 * value:.{digits}f} %"
+from cxr_study.reports.page.numbers import UNDEFINED, share
 
 
 def ratio(part: int, whole: int) -> str:
     """Write a part of a whole as a percentage, or a dash where there is no whole."""
-    return share(part / whole) if whole else "\N{EN DASH}"
+    return share(part / whole) if whole else UNDEFINED
 
 
 def positive_share(census: Census, class_name: str) -> float | None:
@@ -83,16 +71,18 @@ def policy(census: Census) -> str:
 
 def states_in_use(census: Census) -> list[str]:
     """Kinds of labels as read that some class has, besides positive and negative."""
-    entries = census.classes.values()
-    used = [s for s in STATES if any(entry.read[s].images for entry in entries)]
-    return [s for s in STATES if s in used or s in ("positive", "negative")]
+    read = [{s: tally.images for s, tally in e.read.items()} for e in census.classes.values()]
+    return _in_use(STATES, read)
 
 
 def outcomes_in_use(census: Census) -> list[str]:
     """Kinds of labels after the policy that some class has, besides positive and negative."""
-    entries = census.classes.values()
-    used = [o for o in OUTCOMES if any(entry.labels[o] for entry in entries)]
-    return [o for o in OUTCOMES if o in used or o in ("positive", "negative")]
+    return _in_use(OUTCOMES, [entry.labels for entry in census.classes.values()])
+
+
+def _in_use(kinds: Iterable[str], counts: Sequence[Mapping[str, int]]) -> list[str]:
+    used = {"positive", "negative"} | {kind for each in counts for kind in kinds if each[kind]}
+    return [kind for kind in kinds if kind in used]
 
 
 def is_few(split: str, positives: int) -> bool:
@@ -102,8 +92,7 @@ def is_few(split: str, positives: int) -> bool:
 
 def local_ages(census: Census) -> dict[str, tuple[Cells, int]]:
     """Images of a site by age, and all of them."""
-    cells: Cells = {age: tally.images for age, tally in census.age.items()}
-    return {census.site: (cells, census.total.images)}
+    return {census.site: ({a: t.images for a, t in census.age.items()}, census.total.images)}
 
 
 def shared_ages(sites: Sequence[SharedCensus]) -> dict[str, tuple[Cells, int]]:
@@ -122,8 +111,3 @@ def places(across: Across) -> dict[str, tuple[Moments, Sequence[Rectangle]]]:
 def without_features(across: Across) -> list[str]:
     """Names of the sites that share no moments."""
     return [site.site for site in across.sites if site.site not in across.features]
-
-
-def paired(names: Sequence[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
-    """Names with the value of each."""
-    return list(zip(names, values, strict=True))

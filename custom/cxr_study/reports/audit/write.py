@@ -1,23 +1,22 @@
-"""Takes the census of sites and writes it: a page for people, and the numbers as JSON."""
+"""Writes the audit of sites: a page for people that needs nothing else, and the numbers as JSON."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from cxr_study.common.files import replace
+from cxr_study.common.progress import Report
 from cxr_study.common.wording import Notice
-from cxr_study.data.census import pixels
-from cxr_study.data.census.across_sites import compare
-from cxr_study.data.census.census import take
-from cxr_study.data.census.samples import choose
-from cxr_study.data.census.shareable_census import SharedCensus, share
+from cxr_study.data.census import census as cells
+from cxr_study.data.census.across_sites import Across, compare
+from cxr_study.data.census.shareable_census import SharedCensus
+from cxr_study.data.census.take import SiteCensus, take
 from cxr_study.data.sites.patient_split import SplitError
-from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels, prepare
+from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.reports.audit.render import SitePage, render
-
-Report = Callable[[int, int], None]
+from cxr_study.reports.audit import figures, label_figures, notices, view
+from cxr_study.reports.page.html import picture, template
 
 
 def write_audit(
@@ -39,7 +38,7 @@ def write_audit(
         folder: Made when it does not exist.
         size: Side of the images that are looked at, pixels.
         min_count: Smallest number of patients behind a count that is shared, at least 2.
-        progress: Called as progress(done, total), first with images decoded, then looked at.
+        progress: See `take`.
 
     Returns:
         Path of the HTML file.
@@ -49,23 +48,19 @@ def write_audit(
         ValueError: A site's files are not as they should be; see `site_data.load_labels`.
     """
     loaded = [load_labels(read_site_file(path)) for path in site_files]
-    pages, thumbnails = [], {}
-    for labels in loaded:
-        page, thumbnails[labels.site.site] = _site(labels, size, min_count, progress)
-        pages.append(page)
-    across = compare([page.shared for page in pages], thumbnails)
-    values = {
-        "sites": {
-            page.census.site: {"local": asdict(page.census), "shared": page.shared.to_json()}
-            for page in pages
-        },
-        "across": across.to_json(),
-    }
+    sites = [take(labels, size, min_count, progress) for labels in loaded]
+    across = compare(
+        [site.shared for site in sites], {site.census.site: site.thumbnails for site in sites}
+    )
     (folder / "shared").mkdir(parents=True, exist_ok=True)
-    for page in pages:
-        _write_json(folder / "shared" / f"{page.census.site}.json", page.shared.to_json())
-    _write_json(folder / "audit.json", values)
-    replace(folder / "audit.html", render(across, pages, _shared_patients(loaded)))
+    for site in sites:
+        _write_json(folder / "shared" / f"{site.census.site}.json", site.shared.to_json())
+    values = {
+        site.census.site: {"local": asdict(site.census), "shared": site.shared.to_json()}
+        for site in sites
+    }
+    _write_json(folder / "audit.json", {"sites": values, "across": across.to_json()})
+    replace(folder / "audit.html", page(across, sites, _shared_patients(loaded)))
     return folder / "audit.html"
 
 
@@ -84,44 +79,31 @@ def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
     """
     across = compare(shared, {})
     folder.mkdir(parents=True, exist_ok=True)
-    values = {
-        "sites": {site.site: {"shared": site.to_json()} for site in shared},
-        "across": across.to_json(),
-    }
-    _write_json(folder / "cross_site.json", values)
-    replace(folder / "cross_site.html", render(across, [], []))
+    values = {site.site: {"shared": site.to_json()} for site in shared}
+    _write_json(folder / "cross_site.json", {"sites": values, "across": across.to_json()})
+    replace(folder / "cross_site.html", page(across, [], []))
     return folder / "cross_site.html"
 
 
-def take_shared(
-    labels: SiteLabels, size: int, min_count: int, progress: Report | None = None
-) -> SharedCensus:
-    """Take a site's census and make the part of it that may leave the site.
+def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -> str:
+    """Make the HTML page.
 
     Args:
-        labels: What `site_data.load_labels` returns.
-        size: Side of the images that are looked at, pixels.
-        min_count: Smallest number of patients behind a count, at least 2.
-        progress: As for `write_audit`.
-
-    Raises:
-        CensusError: The site has fewer patients than that.
+        across: All sites, compared.
+        sites: Those at hand; may be empty.
+        known: Notices to stand before all others.
     """
-    return _site(labels, size, min_count, progress)[0].shared
-
-
-def _site(
-    labels: SiteLabels, size: int, min_count: int, progress: Report | None
-) -> tuple[SitePage, pixels.Thumbnails]:
-    table, prepared = prepare(labels, size, progress)
-    census = take(labels, table, prepared.index)
-    usable = (prepared.index["status"] == "ok").to_numpy()
-    table, rows = table[usable], prepared.index["row"].to_numpy()[usable]
-    intensity, values = pixels.measure(prepared.pixels, rows, progress)
-    features = pixels.moments(values) if len(rows) else None
-    shared = share(census, min_count, intensity, features)
-    page = SitePage(census, shared, intensity, choose(table, prepared.pixels, rows))
-    return page, pixels.Thumbnails(values, table["patient"].tolist())
+    return template(__package__).render(
+        across=across,
+        sites=sites,
+        known=known,
+        cells=cells,
+        figures=figures,
+        label_figures=label_figures,
+        noticed=notices,
+        picture=picture,
+        view=view,
+    )
 
 
 def _shared_patients(loaded: Sequence[SiteLabels]) -> list[Notice]:

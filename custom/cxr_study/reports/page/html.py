@@ -5,10 +5,11 @@ import io
 from importlib import resources
 
 import numpy as np
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from PIL import Image
 
 from cxr_study.common import wording
+from cxr_study.reports.page import numbers
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -18,21 +19,28 @@ LARGEST_PIXELS = 256
 
 
 def template(package: str, **filters: object) -> Template:
-    """Read the `template.html.j2` of a package.
+    """Read the `template.html.j2` of a package, which may extend and import those of this one.
 
     What is put into it is escaped, and a value that it lacks is an error. Besides its filters it
-    finds `counted` and `listed`, see `wording`; `style`, see `style`; and `crisp`, `CRISP_PIXELS`.
+    finds `counted` and `listed`, see `wording`; `number`, `share` and `duration`, see `numbers`;
+    `style`, see `style`; and `crisp`, `CRISP_PIXELS`.
 
     Args:
         package: Name of the package, such as `cxr_study.reports.run`.
         filters: Name in the template -> function.
     """
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
     )
-    environment.filters |= {"counted": wording.counted, "listed": wording.listed} | filters
-    source = resources.files(package).joinpath("template.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(source, globals={"crisp": CRISP_PIXELS, "style": style()})
+    words = {"counted": wording.counted, "listed": wording.listed}
+    numbers_ = {"number": numbers.count, "share": numbers.share, "duration": numbers.duration}
+    environment.filters |= words | numbers_ | filters
+    environment.globals |= {"crisp": CRISP_PIXELS, "style": style()}
+    return environment.get_template("template.html.j2")
 
 
 def style() -> str:

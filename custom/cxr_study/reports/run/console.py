@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study.evaluation.summary import Group, Model, Summary
+from cxr_study.reports.page.numbers import duration
 from cxr_study.reports.run import view
 
 COLUMNS: tuple[tuple[str, Model, Group], ...] = (
@@ -61,4 +62,4 @@ def _facts(summary: Summary) -> str:
     best = f"best round {summary.best.round}"
     loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
     stopped = "stopped early, " if summary.stopped_early else ""
-    return f"{summary.job}, {stopped}{best}, {loss}, {view.duration(summary.wall_seconds)}."
+    return f"{summary.job}, {stopped}{best}, {loss}, {duration(summary.wall_seconds)}."

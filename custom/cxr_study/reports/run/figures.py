@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from cxr_study.evaluation.summary import ClassAuroc, Summary
+from cxr_study.reports.page.axes import STRIPES, axes_at, beside, name_rows
 from cxr_study.reports.page.svg import (
     FULL_WIDTH,
     GLOBAL,
@@ -32,53 +33,40 @@ FEWEST_BARS = 7
 """Rounds that a time axis has room for at least, so that few bars are not walls."""
 
 
+@mpl.rc_context(STYLE)
 def validation_bce(summary: Summary) -> str:
     """Draw mean and per-site validation BCE over rounds, with the best round marked."""
-    lines = _lines(summary, "validation_bce")
     mean = [_or_nan(entry.mean_validation_bce) for entry in summary.rounds]
-    with mpl.rc_context(STYLE):
-        figure, axes = _curves(summary, lines, mean)
-        axes.set_ylabel("validation BCE (lower is better)")
-        best = summary.best
-        axes.axvline(best.round, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-        axes.plot(
-            [best.round],
-            [best.mean_validation_bce],
-            "o",
-            markersize=10,
-            markerfacecolor="none",
-            markeredgecolor=INK,
-            markeredgewidth=1.4,
-        )
-        rounds = [entry.round for entry in summary.rounds]
-        late = bool(rounds) and best.round > (rounds[0] + rounds[-1]) / 2
-        axes.annotate(
-            f"best: round {best.round}, {best.mean_validation_bce:.3f}",
-            (best.round, 1.0),
-            (-4 if late else 4, 3),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="right" if late else "left",
-            va="bottom",
-            fontweight="bold",
-            annotation_clip=False,
-        )
-        return svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
+    figure, axes = _curves(summary, _lines(summary, "validation_bce"), mean)
+    axes.set_ylabel("validation BCE (lower is better)")
+    best = summary.best
+    axes.plot(
+        [best.round], [best.mean_validation_bce], "o", markersize=10, markerfacecolor="none",
+        markeredgecolor=INK, markeredgewidth=1.4,
+    )  # fmt: skip
+    rounds = [entry.round for entry in summary.rounds]
+    late = bool(rounds) and best.round > (rounds[0] + rounds[-1]) / 2
+    axes.annotate(
+        f"best: round {best.round}, {best.mean_validation_bce:.3f}", (best.round, 1.0),
+        (-4 if late else 4, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
+        ha="right" if late else "left", va="bottom", fontweight="bold", annotation_clip=False,
+    )  # fmt: skip
+    return svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
 
 
+@mpl.rc_context(STYLE)
 def validation_auroc(summary: Summary) -> str:
     """Draw mean and per-site validation AUROC over rounds."""
     lines = _lines(summary, "validation_auroc")
     columns = zip(*lines.values(), strict=True)
     defined = [[value for value in column if not math.isnan(value)] for column in columns]
     mean = [sum(values) / len(values) if values else math.nan for values in defined]
-    with mpl.rc_context(STYLE):
-        figure, axes = _curves(summary, lines, mean)
-        axes.set_ylabel("validation AUROC (higher is better)")
-        axes.axvline(summary.best.round, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
-        return svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
+    figure, axes = _curves(summary, lines, mean)
+    axes.set_ylabel("validation AUROC (higher is better)")
+    return svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
 
 
+@mpl.rc_context(STYLE)
 def class_aurocs(summary: Summary, site: str) -> str:
     """Draw the AUROC of every class on one site's test split, with 95 % intervals.
 
@@ -93,62 +81,50 @@ def class_aurocs(summary: Summary, site: str) -> str:
     }
     groups = {held: _ranked(rows, held) for held in headings}
     lines = sum(len(members) + HEADING for members in groups.values() if members)
-    height = 0.7 + 0.225 * lines
-    with mpl.rc_context(STYLE):
-        figure = Figure((WIDTH, height))
-        axes = figure.add_axes((0.335, 0.46 / height, 0.575, 1 - 0.66 / height))
-        _beside(axes, 1.06, 0, "positive\nimages", ha="center", color=MUTED, fontsize=7)
-        y, names = 0.0, {}
-        for held, members in groups.items():
-            if members:
-                _beside(axes, -0.575, y, headings[held], color=_colour(held), fontweight="bold")
-                y += HEADING - 0.25
-            for row in members:
-                mine = own.get(row.class_name)
-                _draw(axes, y if mine is None else y - 0.17, row)
-                if mine is not None:
-                    _draw(axes, y + 0.2, mine)
-                _beside(axes, 1.06, y, f"{row.positives:,}", ha="center", color=MUTED, fontsize=7.5)
-                names[y] = short(row.class_name)
-                y += 1
-            y += 0.25
-        left = view.axis_start(summary)
-        axes.axvline(view.CHANCE, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-        axes.set_yticks(list(names), names.values())
-        axes.set_ylim(max(y - 0.4, 1), -0.6)
-        axes.set_xlim(left, 1.0)
-        axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
-        axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.spines["left"].set_visible(False)
-        name = f"aurocs-{list(summary.sites).index(site)}"
-        return svg(figure, name, f"AUROC per class on the test split of {site}")
+    figure = Figure((WIDTH, 0.7 + 0.225 * lines))
+    axes = axes_at(figure, 0.335 * WIDTH, 0.46, 0.575 * WIDTH, 0.04 + 0.225 * lines)
+    _write(axes, 1.06, 0, "positive\nimages", ha="center", color=MUTED, fontsize=7)
+    y, names = 0.0, {}
+    for held, members in groups.items():
+        if members:
+            _write(axes, -0.575, y, headings[held], color=_colour(held), fontweight="bold")
+            y += HEADING - 0.25
+        for row in members:
+            mine = own.get(row.class_name)
+            _draw(axes, y if mine is None else y - 0.17, row)
+            if mine is not None:
+                _draw(axes, y + 0.2, mine)
+            _write(axes, 1.06, y, f"{row.positives:,}", ha="center", color=MUTED, fontsize=7.5)
+            names[y] = short(row.class_name)
+            y += 1
+        y += 0.25
+    left = view.axis_start(summary)
+    axes.axvline(view.CHANCE, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+    name_rows(axes, list(names.values()), list(names), grid=True)
+    axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
+    axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
+    axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
+    axes.spines["left"].set_visible(False)
+    name = f"aurocs-{list(summary.sites).index(site)}"
+    return svg(figure, name, f"AUROC per class on the test split of {site}")
 
 
+@mpl.rc_context(STYLE)
 def round_times(summary: Summary) -> str:
     """Draw the slowest site's training and validation seconds of every round, at least one."""
     rounds = [entry.round for entry in summary.rounds]
-    times = view.slowest(summary)
-    training, validation = [t for t, _ in times], [v for _, v in times]
-    with mpl.rc_context(STYLE):
-        figure = Figure((FULL_WIDTH, 2.0))
-        axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
-        axes.bar(rounds, training, 0.75, color=GLOBAL)
-        stripes: dict[str, Any] = {
-            "facecolor": "#F3D9B8",
-            "edgecolor": OWN,
-            "hatch": "////",
-            "linewidth": 0.6,
-        }
-        axes.bar(rounds, validation, 0.75, bottom=training, **stripes)
-        axes.set_xticks(rounds[:: math.ceil(len(rounds) / 20)])
-        axes.grid(axis="x", visible=False)
-        axes.set_xlim(rounds[0] - 0.6, max(rounds[-1], rounds[0] + FEWEST_BARS) + 0.6)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("round")
-        axes.set_ylabel("seconds, slowest site")
-        axes.tick_params(axis="x", length=0)
-        return svg(figure, "round-times", "Seconds of training and validation per round")
+    training, validation = zip(*view.slowest(summary), strict=True)
+    figure = Figure((FULL_WIDTH, 2.0))
+    axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
+    axes.bar(rounds, training, 0.75, color=GLOBAL)
+    axes.bar(rounds, validation, 0.75, bottom=training, linewidth=0.6, **STRIPES)
+    axes.set_xticks(rounds[:: math.ceil(len(rounds) / 20)])
+    axes.grid(axis="x", visible=False)
+    axes.set_xlim(rounds[0] - 0.6, max(rounds[-1], rounds[0] + FEWEST_BARS) + 0.6)
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="round", ylabel="seconds, slowest site")
+    axes.tick_params(axis="x", length=0)
+    return svg(figure, "round-times", "Seconds of training and validation per round")
 
 
 def _lines(summary: Summary, measure: str) -> dict[str, list[float]]:
@@ -162,25 +138,18 @@ def _lines(summary: Summary, measure: str) -> dict[str, list[float]]:
 def _curves(
     summary: Summary, lines: dict[str, list[float]], mean: Sequence[float]
 ) -> tuple[Figure, Axes]:
-    """Draw one line per site and the mean, each named at its right end."""
+    """Draw one line per site and the mean, each named at its right end; mark the best round."""
     rounds = [entry.round for entry in summary.rounds]
     figure = Figure((WIDTH, 2.9))
     axes = figure.add_axes((0.12, 0.155, 0.66, 0.755))
-    markers = len(rounds) <= 30
+    few = len(rounds) <= 30
     ends = []
-    for (site, values), (colour, marker) in zip(
-        lines.items(), site_styles(len(lines)), strict=True
-    ):
-        axes.plot(
-            rounds,
-            values,
-            color=colour,
-            linewidth=1.1,
-            marker=marker if markers else None,
-            markersize=3.6,
-        )
+    looks = site_styles(len(lines))
+    for (site, values), (colour, marker) in zip(lines.items(), looks, strict=True):
+        marked: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
+        axes.plot(rounds, values, color=colour, linewidth=1.1, **marked)
         ends.append((short(site, 16), values, colour, "normal"))
-    axes.plot(rounds, mean, color=INK, linewidth=2.4, marker="." if markers else None)
+    axes.plot(rounds, mean, color=INK, linewidth=2.4, marker="." if few else None)
     ends.append(("mean", list(mean), INK, "bold"))
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.margins(x=0.03)
@@ -188,6 +157,7 @@ def _curves(
     label = "round (the global model that started it)"
     axes.set_xlabel(label if final is None else f"{label}; {final}: the final model")
     _name_ends(axes, ends)
+    axes.axvline(summary.best.round, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     return figure, axes
 
 
@@ -201,24 +171,11 @@ def _name_ends(axes: Axes, ends: Sequence[tuple[str, list[float], str, str]]) ->
             found.append(((defined[-1] - low) / (high - low), name, colour, weight))
     found.sort(key=lambda end: end[0])
     places = _apart([end[0] for end in found], gap=0.068)
+    beyond: dict[str, Any] = {"transform": axes.transAxes}
     for (at, name, colour, weight), place in zip(found, places, strict=True):
-        axes.plot(
-            [1.005, 1.035],
-            [at, place],
-            color=colour,
-            linewidth=0.7,
-            clip_on=False,
-            transform=axes.transAxes,
-        )
-        axes.text(
-            1.045,
-            place,
-            name,
-            color=colour,
-            fontweight=weight,
-            va="center",
-            transform=axes.transAxes,
-        )
+        leader: dict[str, Any] = {"color": colour, "linewidth": 0.7, "clip_on": False}
+        axes.plot([1.005, 1.035], [at, place], **leader, **beyond)
+        axes.text(1.045, place, name, color=colour, fontweight=weight, va="center", **beyond)
 
 
 def _apart(places: Sequence[float], gap: float) -> list[float]:
@@ -244,28 +201,23 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     """Draw an AUROC and its interval, or the reason why there is none."""
     if row.auroc is None:
         reason = f"not defined: {view.undefined_reason(row)}"
-        _beside(axes, 0.01, y, reason, color=MUTED, fontsize=7.5, fontstyle="italic")
+        _write(axes, 0.01, y, reason, color=MUTED, fontsize=7.5, fontstyle="italic")
         return
     own = row.model == "own"
     colour = OWN if own else _colour(row.held)
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
+    marker, inside = "s" if own else "o" if row.held else "D", "white" if own else colour
     axes.plot(
-        [row.auroc],
-        [y],
-        "s" if own else "o" if row.held else "D",
-        color=colour,
-        markerfacecolor="white" if own else colour,
-        markersize=4.2,
+        [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
         clip_on=False,
-    )
+    )  # fmt: skip
 
 
-def _beside(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text at a row's height, `x` in axes widths, hiding the lines behind it."""
+def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text beside the axes or in them, hiding the lines behind it."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-    place = axes.get_yaxis_transform()
-    axes.text(x, y, text, va="center", transform=place, bbox=box, linespacing=1.0, **style)
+    beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
 
 
 def _colour(held: bool) -> str:

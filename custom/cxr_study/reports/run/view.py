@@ -4,10 +4,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.reports.page import numbers
 
 CHANCE = 0.5
 """AUROC of a model that guesses."""
@@ -23,31 +23,11 @@ class Undefined:
     classes: tuple[ClassAuroc, ...]
 
 
-@dataclass(frozen=True)
-class Share:
-    """A part of the run's wall time, in seconds."""
-
-    name: Literal["training", "validation", "rest"]
-    seconds: float
-
-
 def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
     """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
     if row is None or row.auroc is None:
         return "not defined"
-    if row.low is None or row.high is None:
-        return f"{row.auroc:.{decimals}f}"
-    return f"{row.auroc:.{decimals}f} ({row.low:.{decimals}f}\u2013{row.high:.{decimals}f})"
-
-
-def duration(seconds: float) -> str:
-    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    return numbers.interval(row.auroc, row.low, row.high, decimals, to="\N{EN DASH}")
 
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
@@ -214,12 +194,11 @@ def slowest(summary: Summary) -> list[tuple[float, float]]:
     return times
 
 
-def shares(summary: Summary) -> list[Share]:
-    """Split the wall time into training, validation and the rest."""
-    times = slowest(summary)
-    training, validation = sum(t for t, _ in times), sum(v for _, v in times)
+def shares(summary: Summary) -> dict[str, float]:
+    """Split the wall time, in seconds, into training, validation and the rest."""
+    training, validation = (sum(part) for part in zip((0.0, 0.0), *slowest(summary), strict=True))
     rest = max(0.0, summary.wall_seconds - training - validation)
-    return [Share("training", training), Share("validation", validation), Share("rest", rest)]
+    return {"training": training, "validation": validation, "rest": rest}
 
 
 def axis_start(summary: Summary) -> float:

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation import test_set
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.run_folder import TEST_SETS, Result

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cxr_study.reports.page.numbers import UNDEFINED, interval
 from cxr_study.reports.study.figures.looks import row_name
-from cxr_study.reports.study.tables.captions import classes
-from cxr_study.reports.study.tables.cells import UNDEFINED
-from cxr_study.reports.study.tables.lines import with_ends
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS, classes
 from cxr_study.studies.analysis.claims import Finding
 from cxr_study.studies.analysis.reference import reference
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -53,5 +51,5 @@ def told(finding: Finding, results: StudyResults) -> Told:
         against += f" ({which.margin:g} behind is enough)"
     number = UNDEFINED
     if found is not None:
-        number = with_ends(found.mean, found.low, found.high, signed=True)
+        number = interval(found.mean, found.low, found.high, signed=True)
     return Told("; ".join(where), against, number, finding.verdict)

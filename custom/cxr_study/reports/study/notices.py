@@ -8,7 +8,7 @@ import pandas as pd
 
 from cxr_study.common.wording import listed
 from cxr_study.reports.study.facts import PHANTOM
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.analysis.subgroups import FEWEST, KINDS
 from cxr_study.studies.plan.data_file import StudyData

@@ -13,13 +13,12 @@ from cxr_study.reports.study import facts, findings
 from cxr_study.reports.study.figures.bars import bars
 from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
-from cxr_study.reports.study.figures.convergence import convergence
-from cxr_study.reports.study.figures.drift import drift
 from cxr_study.reports.study.figures.embedding import MOST, embedding
 from cxr_study.reports.study.figures.factor import auroc_by_setting
 from cxr_study.reports.study.figures.looks import settings
+from cxr_study.reports.study.figures.rounds import convergence, drift
 from cxr_study.reports.study.notices import notices, without_subgroups
-from cxr_study.reports.study.tables import captions, lines
+from cxr_study.reports.study.tables import captions, frames
 from cxr_study.reports.study.tables.layouts import averages
 from cxr_study.reports.study.tables.tables import Table
 from cxr_study.studies.analysis import class_tests, subgroups
@@ -46,7 +45,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
     return template(__package__).render(
         study=results.study,
-        facts=facts.facts(results, data),
+        known=facts.facts(results, data),
         notices=list(notices(results, data)),
         judged=analysis.judged,
         told=partial(findings.told, results=results),
@@ -56,23 +55,23 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         caption=captions.caption,
         notes=captions.notes,
         over_settings=_over_settings(analysis),
-        over_classes=lines.tested(analysis.tests, CLASSES),
-        by_patient=lines.by_patient(analysis.by_patient.differences),
+        over_classes=frames.tested(analysis.tests, CLASSES),
+        by_patient=frames.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
         dots=[
             (setting, [class_dots(results, setting, test, f"dots-{i}-{test}") for test in tests])
             for i, setting in enumerate(shown)
         ],
-        kinds=lines.by_class_kind(results),
+        kinds=frames.by_class_kind(results),
         fewest=subgroups.FEWEST,
-        groups=lines.in_subgroups(by_subgroup),
+        groups=None if by_subgroup.empty else frames.in_subgroups(by_subgroup),
         without_subgroups=list(without_subgroups(by_subgroup)),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],
         last=last,
         most=MOST,
-        metrics=lines.measured(results),
+        metrics=frames.measured(results),
         convergence=convergence(results, "convergence"),
         drift=drift(results, "drift"),
         embedding=embedding(results, last, "embedding"),
@@ -105,10 +104,10 @@ def _marks(tests: pd.DataFrame, pairing: str, setting: str) -> dict[tuple[Row, s
     }
 
 
-def _over_settings(analysis: Analysis) -> lines.Lines | None:
+def _over_settings(analysis: Analysis) -> pd.DataFrame | None:
     """The tests over settings; None where settings are not alike, or too few to test."""
     tests = analysis.tests
     tested = tests.loc[tests["pairing"] == SETTINGS, "p"].notna().any()
     if not tested or not averages(analysis.results.study):
         return None
-    return lines.tested(tests, SETTINGS)
+    return frames.tested(tests, SETTINGS)

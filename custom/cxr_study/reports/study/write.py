@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -11,9 +12,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.reports.study.facts import described
 from cxr_study.reports.study.page import page
 from cxr_study.reports.study.tables.latex import HEAD, latex
-from cxr_study.reports.study.tables.study_tables import tables
-from cxr_study.reports.study.tables.table_csv import csv
-from cxr_study.reports.study.tables.tables import PValues
+from cxr_study.reports.study.tables.tables import PValues, Table, tables
 from cxr_study.studies.analysis import claims, summary
 from cxr_study.studies.analysis.analysis import analyse
 from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
@@ -53,13 +52,19 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         "subgroups.csv": analysis.by_subgroup,
         "claims.csv": claims.table(analysis.judged),
     }
-    for name, frame in frames.items():
+    for name, frame in {**frames, TABLES_FILE: cells(laid_out)}.items():
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    replace(folder / TABLES_FILE, csv(laid_out))
     environments = [latex(table, results.study.name) for table in laid_out]
     replace(folder / LATEX_FILE, HEAD + "\n".join(environments))
     replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
     return folder / PAGE_FILE
+
+
+def cells(laid_out: Iterable[Table]) -> pd.DataFrame:
+    """A line for each cell of tables; see `Cell.values`. A value that there is not is empty."""
+    return pd.DataFrame(
+        {"table": table.name} | cell.values() for table in laid_out for cell in table.cells
+    )
 
 
 def _p_values(tests: pd.DataFrame) -> PValues:

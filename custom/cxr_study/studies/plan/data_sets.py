@@ -16,11 +16,10 @@ from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import DATASETS
 from cxr_study.data.readers.official_files import official_files
-from cxr_study.data.sites.nih_partition import write_nih_pool
-from cxr_study.data.sites.partition import decisions
+from cxr_study.data.sites.partition import decisions, write_nih_pool
 from cxr_study.data.sites.site_data import held_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.phantom.cached_phantom import embedded_data
+from cxr_study.phantom.demo_data import embedded_data
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 
 

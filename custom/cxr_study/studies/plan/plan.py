@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of
 from cxr_study.jobs.methods import Row
-from cxr_study.phantom.cached_phantom import embedded_initial_body
+from cxr_study.phantom.demo_data import embedded_initial_body
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet

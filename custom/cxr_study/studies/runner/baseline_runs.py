@@ -14,7 +14,7 @@ from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.training import Trained, Training
-from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
+from cxr_study.training.baseline import BEST_FILE, ROUNDS_FILE
 
 _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""

@@ -16,7 +16,7 @@ from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.continuation import missing_rounds
-from surgical_aggregation.server.models.persistor import LAST_FILE
+from surgical_aggregation.server.models.model_files import LAST_FILE
 from surgical_aggregation.site.site_state import has_state
 
 _ATTEMPTS = 3

@@ -46,10 +46,6 @@ def test_small_counts_are_no_features(sites):
     assert cells and not [n for n in cells if 0 < n < 12]
 
 
-def test_it_touches_no_file_before_it_is_asked(tmp_path):
-    CensusStatistics("nih", str(tmp_path / "nowhere"))
-
-
 def test_a_site_without_a_site_file_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"nih\.yaml does not exist"):
         CensusStatistics("nih", str(tmp_path)).features()

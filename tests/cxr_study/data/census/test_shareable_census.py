@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from cxr_study.data.census.pixels import SIDE, Moments
 from cxr_study.data.census.shareable_census import (
     CensusError,
     SharedClass,
+    from_json,
     outcomes,
     prevalence,
+    read_shared,
     share,
 )
 
@@ -103,3 +106,36 @@ class TestOutcomes:
         edema = with_labels(shared, 100, blank="not labelled", positive=100)
         edema.classes["Edema"].read.update(positive=20, blank=80)
         assert outcomes(edema, "Edema")["not labelled"] == 80
+
+
+def test_what_is_written_is_read_again(shared, tmp_path):
+    path = tmp_path / "here.json"
+    path.write_text(json.dumps(shared.to_json()))
+    again = read_shared(path)
+    assert again.to_json() == shared.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.update(format=2), "needs a shared census, with 'format': 1"),
+        (lambda v: v.pop("site"), "needs key 'site'; has .*images"),
+        (lambda v: v.update(images=-1), "key 'images' needs a number of 0 or more; got -1"),
+        (lambda v: v["sex"].pop("F"), "key 'sex' needs the cells F, M, unknown"),
+        (lambda v: v["classes"].update(Edema=3), "key 'Edema' needs lines 'key: value'; got 3"),
+        (lambda v: v["intensity"].pop(), "key 'intensity' needs 32 numbers; got 31"),
+        (lambda v: v["features"]["mean"].pop(), r"key 'features' needs shapes \(64,\)"),
+    ],
+)
+def test_another_form_is_refused_by_name(shared, change, message):
+    values = json.loads(json.dumps(shared.to_json()))
+    change(values)
+    with pytest.raises(CensusError, match=message):
+        from_json(values)
+
+
+def test_a_file_that_is_no_json_is_named(tmp_path):
+    path = tmp_path / "here.json"
+    path.write_text("{")
+    with pytest.raises(CensusError, match=r"here\.json cannot be read as a shared census"):
+        read_shared(path)

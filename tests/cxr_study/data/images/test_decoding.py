@@ -1,79 +1,64 @@
 import logging
 import struct
+import threading
+import time
 import warnings
 import zlib
 from io import BytesIO
 
+import joblib
 import numpy as np
 import pydicom
 import pytest
 from PIL import Image
 
-from cxr_study.data.images.decoding import decode, decode_bytes, quiet
-from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.images import decoding as module
+from cxr_study.data.images.decoding import decode_bytes, decode_files, quiet
+from cxr_study.data.images.image_files import ImageError, look_at
+from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, ImageJournal
+from dicom_files import dataset, written
 
 GREY = np.array([[0, 50], [100, 255]], dtype=np.uint8)
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(pixels, name="x.png", mode=None):
-        image = Image.fromarray(np.asarray(pixels))
-        (image.convert(mode) if mode else image).save(tmp_path / name)
-        return tmp_path / name
-
-    return write
+def png(pixels, mode=None, kind="PNG"):
+    """The bytes of a file."""
+    image, data = Image.fromarray(np.asarray(pixels)), BytesIO()
+    (image.convert(mode) if mode else image).save(data, kind)
+    return data.getvalue()
 
 
 def dicom_bytes(pixels, **elements):
-    file = pydicom.Dataset()
-    file.file_meta = pydicom.dataset.FileMetaDataset()
-    file.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
-    file.Rows, file.Columns = pixels.shape
-    file.SamplesPerPixel, file.PhotometricInterpretation = 1, "MONOCHROME2"
-    file.BitsAllocated = file.BitsStored = 8 * pixels.itemsize
-    file.HighBit, file.PixelRepresentation = file.BitsStored - 1, 0
-    file.PixelData = pixels.tobytes()
-    file.update(elements)
-    data = BytesIO()
-    file.save_as(data, enforce_file_format=True)
-    return data.getvalue()
+    return written(dataset(pixels, **elements))
 
 
 class TestDecode:
     @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P"])
-    def test_grey_comes_out_of_every_colour_model_unchanged(self, file, mode):
-        pixels = decode(file(GREY, mode=mode), 2)
+    def test_grey_comes_out_of_every_colour_model_unchanged(self, mode):
+        pixels = decode_bytes(png(GREY, mode), 2)
         assert pixels.dtype == np.uint8
         np.testing.assert_array_equal(pixels, GREY)
 
-    def test_transparency_is_ignored(self, file):
+    def test_transparency_is_ignored(self):
         rgba = np.dstack([GREY, GREY, GREY, np.zeros_like(GREY)])
-        np.testing.assert_array_equal(decode(file(rgba), 2), GREY)
+        np.testing.assert_array_equal(decode_bytes(png(rgba), 2), GREY)
 
-    def test_sixteen_bits_are_scaled_by_their_full_range(self, file):
+    def test_sixteen_bits_are_scaled_by_their_full_range(self):
         deep = np.array([[0, 257], [51_600, 65535]], dtype=np.uint16)
-        np.testing.assert_array_equal(decode(file(deep), 2), [[0, 1], [201, 255]])
+        np.testing.assert_array_equal(decode_bytes(png(deep), 2), [[0, 1], [201, 255]])
 
-    def test_jpeg_is_read_as_grey(self, file):
+    def test_jpeg_is_read_as_grey(self):
         flat = np.full((16, 16, 3), 77, dtype=np.uint8)
-        np.testing.assert_array_equal(decode(file(flat, "x.jpg"), 16), flat[..., 0])
+        np.testing.assert_array_equal(decode_bytes(png(flat, kind="JPEG"), 16), flat[..., 0])
 
-    @pytest.mark.parametrize("name", ["x.dicom", "x", "x.png"])
-    def test_dicom_is_known_whatever_its_name(self, tmp_path, name):
-        (tmp_path / name).write_bytes(dicom_bytes(GREY))
-        np.testing.assert_array_equal(decode(tmp_path / name, 2), GREY)
-
-    def test_reducing_averages_and_does_not_pick(self, file):
+    def test_reducing_averages_and_does_not_pick(self):
         checks = (np.indices((8, 8)).sum(axis=0) % 2 * 255).astype(np.uint8)
-        assert np.all(abs(decode(file(checks), 2).astype(int) - 127) < 10)
+        assert np.all(abs(decode_bytes(png(checks), 2).astype(int) - 127) < 10)
 
-    @pytest.mark.parametrize("kind", ["png", "dicom"])
-    def test_an_oblong_is_stretched_to_the_square(self, file, kind):
+    @pytest.mark.parametrize("write", [png, dicom_bytes])
+    def test_an_oblong_is_stretched_to_the_square(self, write):
         left_white = np.repeat([[255, 0]], 8, axis=0).repeat(20, axis=1).astype(np.uint8)
-        data = dicom_bytes(left_white) if kind == "dicom" else file(left_white).read_bytes()
-        pixels = decode_bytes(data, 8)
+        pixels = decode_bytes(write(left_white), 8)
         assert pixels.shape == (8, 8)
         assert pixels[:, :3].min() == 255 and pixels[:, 5:].max() == 0
 
@@ -85,43 +70,35 @@ def png_with_short_header():
     )
 
 
-class TestRefusal:
-    @pytest.mark.parametrize("kind", ["png", "jpg", "dicom"])
-    def test_a_cut_off_file_is_refused_by_name(self, file, tmp_path, kind):
-        noise = np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)
-        data = dicom_bytes(noise) if kind == "dicom" else file(noise, f"n.{kind}").read_bytes()
-        (tmp_path / "cut").write_bytes(data[:1500])
-        with pytest.raises(ImageError, match=r"/cut cannot be decoded: ."):
-            decode(tmp_path / "cut", 64)
-
-    @pytest.mark.parametrize(
-        ("data", "message"),
-        [
-            (b"", "x cannot be decoded: the file is empty"),
-            (b"<html>404</html>", "x cannot be decoded: it is neither PNG, JPEG nor DICOM"),
-            (png_with_short_header(), "x cannot be decoded: ."),
-            (dicom_bytes(GREY, NumberOfFrames=2), "x cannot be decoded: needs one frame; has 2"),
-            (bytes(128) + b"DICM" + bytes(99), "x cannot be decoded: ."),
-        ],
-    )
-    def test_what_is_no_image_is_refused_by_name(self, tmp_path, data, message):
-        (tmp_path / "x").write_bytes(data)
-        with pytest.raises(ImageError, match=message):
-            decode(tmp_path / "x", 2)
-
-    def test_a_missing_file_is_refused_by_name(self, tmp_path):
-        with pytest.raises(ImageError, match=r"gone\.png cannot be read: No such file"):
-            decode(tmp_path / "gone.png", 2)
+NOISE = np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)
 
 
-def test_too_little_memory_is_no_fault_of_the_file(file, monkeypatch):
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (png(NOISE)[:1500], "."),
+        (png(NOISE, kind="JPEG")[:1500], "."),
+        (dicom_bytes(NOISE)[:1500], "."),
+        (b"", "^the file is empty$"),
+        (b"<html>404</html>", "^it is neither PNG, JPEG nor DICOM$"),
+        (png_with_short_header(), "."),
+        (dicom_bytes(GREY, NumberOfFrames=2), "^needs one frame; has 2$"),
+        (bytes(128) + b"DICM" + bytes(99), "."),
+    ],
+)
+def test_what_is_no_whole_image_is_refused_with_the_reason(data, message):
+    with pytest.raises(ImageError, match=message):
+        decode_bytes(data, 2)
+
+
+def test_too_little_memory_is_no_fault_of_the_file(monkeypatch):
     def fail(*arguments, **options):
         raise MemoryError
 
-    path = file(GREY)
+    data = png(GREY)
     monkeypatch.setattr(Image, "open", fail)
     with pytest.raises(MemoryError):
-        decode(path, 2)
+        decode_bytes(data, 2)
 
 
 def test_remarks_about_files_can_be_silenced(caplog):
@@ -135,3 +112,102 @@ def test_remarks_about_files_can_be_silenced(caplog):
         pydicom.dcmread(BytesIO(odd)).SOPInstanceUID  # noqa: B018
     assert not heard and not caplog.records
     assert logging.getLogger("pydicom").level == level
+
+
+GRADIENT = Image.linear_gradient("L")
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Sources of images that are given as name=picture or name=bytes."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+
+    def make(**images):
+        for name, image in images.items():
+            if isinstance(image, bytes):
+                (folder / name).write_bytes(image)
+            else:
+                image.save(folder / name, "PNG")
+        return look_at(folder, list(images), [str(folder / name) for name in images])[0]
+
+    return make
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return ImageJournal(tmp_path, 4)
+
+
+def test_every_file_is_in_the_journal_as_it_turned_out(images, journal):
+    sources = images(a=GRADIENT, flat=Image.new("L", (9, 9), 7), bad=b"no image")
+    assert decode_files(sources, journal) == {}
+    known = journal.read()
+    assert {file: (state.status, state.row) for file, state in known.items()} == {
+        "a": (OK, 0),
+        "flat": (CONSTANT, -1),
+        "bad": (UNREADABLE, -1),
+    }
+    assert known["bad"].detail == "it is neither PNG, JPEG nor DICOM"
+    assert all(known[source.file].stamp == source.stamp for source in sources)
+
+
+def test_equal_pixels_have_equal_hashes(images, journal):
+    decode_files(images(a=GRADIENT, b=GRADIENT, c=GRADIENT.rotate(90)), journal)
+    a, b, c = (journal.read()[name].hash for name in "abc")
+    assert a == b != c
+
+
+def test_what_the_system_would_not_let_be_read_is_told_and_not_kept(images, journal, tmp_path):
+    sources = images(a=GRADIENT, gone=GRADIENT)
+    (tmp_path / "images/gone").unlink()
+    assert decode_files(sources, journal) == {"gone": "No such file or directory"}
+    assert list(journal.read()) == ["a"]
+
+
+def test_too_little_memory_says_nothing_about_the_file(images, journal, monkeypatch):
+    def fail(data, size):
+        raise MemoryError
+
+    monkeypatch.setattr(module, "decode_bytes", fail)
+    assert decode_files(images(a=GRADIENT), journal) == {"a": "not enough memory"}
+    assert journal.read() == {}
+
+
+def test_dicom_is_decoded_by_other_processes(images, journal, monkeypatch):
+    monkeypatch.setattr(module, "decode_bytes", None)  # in this one
+    sources = images(a=bytes(128) + b"DICM" + bytes(100), b=b"no image")
+    assert decode_files(sources, journal) == {}
+    assert [known.status for known in journal.read().values()] == [UNREADABLE, UNREADABLE]
+
+
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="needs two threads at once")
+def test_threads_that_end_early_do_not_let_others_be_heard(images, journal, monkeypatch):
+    both_started = threading.Barrier(2)
+
+    def decode(data, size):
+        both_started.wait(timeout=10)
+        if data == b"slow":
+            time.sleep(0.2)
+            warnings.warn("an odd file", stacklevel=2)
+        return np.eye(size, dtype=np.uint8)
+
+    monkeypatch.setattr(module, "decode_bytes", decode)
+    assert decode_files(images(first=b"fast", last=b"slow"), journal) == {}
+    with pytest.warns(match="heard again"):
+        warnings.warn("heard again", stacklevel=1)
+
+
+def test_chunks_come_one_after_the_other_and_progress_ends_at_the_total(
+    images, journal, monkeypatch
+):
+    monkeypatch.setattr(module, "_CHUNK", 2)
+    pictures = {f"image{i}": GRADIENT.rotate(i) for i in range(5)}
+    seen = []
+
+    def progress(done, total):
+        seen.append((done, total, len(journal.read())))
+
+    decode_files(images(**pictures), journal, progress)
+    assert seen == [(1, 5, 0), (2, 5, 0), (3, 5, 2), (4, 5, 2), (5, 5, 4)]
+    assert [known.row for known in journal.read().values()] == [0, 1, 2, 3, 4]

@@ -4,11 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image, features
-from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.uid import (
     MPEG2MPML,
-    ExplicitVRLittleEndian,
     ImplicitVRLittleEndian,
     JPEG2000Lossless,
     RLELossless,
@@ -16,69 +14,39 @@ from pydicom.uid import (
 
 from cxr_study.data.images import dicom
 from cxr_study.data.images.dicom import DicomError, grey, is_dicom
-
-
-def dataset(pixels, syntax=ExplicitVRLittleEndian, **elements):
-    pixels = np.atleast_2d(pixels)
-    file = Dataset()
-    file.file_meta = FileMetaDataset()
-    file.file_meta.TransferSyntaxUID = syntax
-    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
-    file.Rows, file.Columns = pixels.shape
-    file.SamplesPerPixel = 1
-    file.PhotometricInterpretation = "MONOCHROME2"
-    file.BitsAllocated = 8 * pixels.itemsize
-    file.BitsStored = file.BitsAllocated if pixels.itemsize == 1 else 12
-    file.HighBit = file.BitsStored - 1
-    file.PixelRepresentation = int(pixels.dtype.kind == "i")
-    file.PixelData = pixels.tobytes() + b"\0" * (pixels.nbytes % 2)
-    for name, value in elements.items():
-        setattr(file, name, value)
-    return file
-
-
-def written(file):
-    data = BytesIO()
-    file.save_as(data, enforce_file_format=True)
-    return data.getvalue()
+from dicom_files import dataset, lut, written
 
 
 def shown(values, dtype=np.uint16, **elements):
     return grey(written(dataset(np.array(values, dtype), **elements)))[0].tolist()
 
 
-def lut(entries, first=0, bits=16):
-    item = Dataset()
-    item.LUTDescriptor = [len(entries), first, bits]
-    item.LUTData = entries
-    item["LUTDescriptor"].VR = item["LUTData"].VR = "US"
-    return [item]
+FROM_1000_TO_2000 = {"WindowCenter": 1500.5, "WindowWidth": 1001}
 
 
-class TestWindow:
-    def test_the_ends_of_the_window_are_black_and_white(self):
-        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001}  # from 1000 to 2000
-        assert shown([0, 1000, 1200, 2000, 4095], **elements) == [0, 0, 51, 255, 255]
+@pytest.mark.parametrize(
+    ("values", "elements", "grey"),
+    [
+        ([0, 1000, 1200, 2000, 4095], {}, [0, 0, 51, 255, 255]),
+        ([1000, 1200, 2000], {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]}, [0, 51, 255]),
+        ([600, 700, 1100], {"RescaleSlope": 2, "RescaleIntercept": -200}, [0, 51, 255]),
+        ([4000, 2800, 2000], {"RescaleSlope": -1, "RescaleIntercept": 4000}, [0, 51, 255]),
+        ([1000, 1200, 2000], {"PhotometricInterpretation": "MONOCHROME1"}, [255, 204, 0]),
+        (
+            [0, 1500, 4095],
+            {"WindowCenter": 1500, "WindowWidth": 100, "VOILUTFunction": "SIGMOID"},
+            [0, 128, 255],
+        ),
+    ],
+    ids=["ends", "first of two", "rescaled", "turned round", "inverted", "sigmoid"],
+)
+def test_the_window_makes_black_and_white(values, elements, grey):
+    assert shown(values, **FROM_1000_TO_2000 | elements) == grey
 
-    def test_the_first_of_several_windows_counts(self):
-        elements = {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]}
-        assert shown([1000, 1200, 2000], **elements) == [0, 51, 255]
 
-    def test_the_window_is_in_rescaled_units(self):
-        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001, "RescaleSlope": 2}
-        assert shown([600, 700, 1100], RescaleIntercept=-200, **elements) == [0, 51, 255]
-
-    def test_a_negative_slope_turns_the_image_round(self):
-        elements = {"WindowCenter": 1500.5, "WindowWidth": 1001, "RescaleSlope": -1}
-        assert shown([4000, 2800, 2000], RescaleIntercept=4000, **elements) == [0, 51, 255]
-
-    def test_a_sigmoid_has_half_grey_at_its_centre(self):
-        elements = {"WindowCenter": 1500, "WindowWidth": 100, "VOILUTFunction": "SIGMOID"}
-        assert shown([0, 1500, 4095], **elements) == [0, 128, 255]
-
-    def test_signed_pixels_keep_their_sign(self):
-        elements = {"WindowCenter": 0.5, "WindowWidth": 1001}  # from -500 to 500
-        assert shown([-2000, -300, 500], np.int16, **elements) == [0, 51, 255]
+def test_signed_pixels_keep_their_sign_in_a_window():
+    elements = {"WindowCenter": 0.5, "WindowWidth": 1001}  # from -500 to 500
+    assert shown([-2000, -300, 500], np.int16, **elements) == [0, 51, 255]
 
 
 class TestWithoutWindow:
@@ -127,10 +95,7 @@ class TestTables:
 
 
 def test_monochrome1_is_inverted():
-    elements = {"PhotometricInterpretation": "MONOCHROME1"}
-    assert shown([100, 110, 102], **elements) == [255, 0, 204]
-    elements |= {"WindowCenter": 1500.5, "WindowWidth": 1001}
-    assert shown([1000, 1200, 2000], **elements) == [255, 204, 0]
+    assert shown([100, 110, 102], PhotometricInterpretation="MONOCHROME1") == [255, 0, 204]
 
 
 def test_rows_and_columns_stay():

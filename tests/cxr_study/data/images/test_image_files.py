@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.data.images.image_files import ImageError, locate
+from cxr_study.data.images.image_files import ImageError, allowed, locate, look_at
 
 
 @pytest.fixture
@@ -20,15 +20,11 @@ def tree(tmp_path):
     return make
 
 
-def test_a_file_lies_where_its_path_says(tree, tmp_path):
+def test_a_file_lies_where_its_path_says_and_is_looked_for_nowhere_else(tree, tmp_path):
     files = tree("a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg")
+    tree("copy/a.png", "other/a.png")
     images = ["a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg"]
     assert locate(tmp_path, images) == files
-
-
-def test_the_stated_place_comes_before_all_others(tree, tmp_path):
-    there, _, deep = tree("a.png", "copy/a.png", "images/b.png")
-    assert locate(tmp_path, ["a.png", "b.png"]) == [there, deep]
 
 
 def test_where_only_the_whole_path_identifies_nothing_is_looked_for(tree, tmp_path):
@@ -92,11 +88,6 @@ def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
     assert f"both {first} and {second} could be" in str(error.value)
 
 
-def test_two_files_for_an_image_nobody_looks_for_do_not_matter(tree, tmp_path):
-    *_, c = tree("224/a.png", "512/a.png", "224/c.png")
-    assert locate(tmp_path, ["c.png"]) == [c]
-
-
 def test_links_are_followed(tree, tmp_path):
     tree("store/images/a.png")
     (tmp_path / "site").mkdir()
@@ -123,3 +114,43 @@ def test_the_tree_is_walked_once_and_only_when_needed(tree, tmp_path, monkeypatc
     assert walks == []
     assert locate(tmp_path, ["a.png", "b.png", "c.png"]) == [*files, None]
     assert len(walks) == 1
+
+
+@pytest.fixture
+def png(tmp_path):
+    path = tmp_path / "0/a.png"
+    path.parent.mkdir()
+    path.write_bytes(b"123")
+    os.utime(path, ns=(5, 7))
+    return str(path)
+
+
+def test_a_file_is_named_relative_to_the_folder(png, tmp_path):
+    (inside, outside), _ = look_at(tmp_path, ["a", "a"], [png, png[1:]])
+    assert (inside.image, inside.path, inside.file) == ("a", png, "0/a.png")
+    assert outside.file == png[1:]
+
+
+def test_a_file_that_is_not_there_has_no_stamp(png, tmp_path):
+    sources, failures = look_at(tmp_path, ["a", "b", "c"], [png, "", f"{png}x"])
+    assert [source.stamp for source in sources] == [(3, 7), None, None]
+    assert failures == {}
+
+
+def test_a_file_that_cannot_be_looked_at_is_told(png, tmp_path):
+    _, failures = look_at(tmp_path, ["a"], [f"{png}/b.png"])
+    assert failures == {"0/a.png/b.png": "Not a directory"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [(0, 0), (3, 3), ("3", 3), ("1%", 2), ("0.5 %", 1), ("100%", 299), ("0%", 0)],
+)
+def test_a_limit_is_a_number_or_a_share(limit, most):
+    assert allowed(limit, 299) == most
+
+
+@pytest.mark.parametrize("limit", [-1, 0.5, True, "101%", "-1%", "many", "", None, [1]])
+def test_nothing_else_is_a_limit(limit):
+    with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
+        allowed(limit, 299)

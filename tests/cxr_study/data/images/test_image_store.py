@@ -1,18 +1,17 @@
 import subprocess
 import sys
 from concurrent.futures import BrokenExecutor
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pydicom
 import pytest
 from PIL import Image
 
-from cxr_study.data.images import decode_files, image_store
+from cxr_study.data.images import decoding, image_store
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.images.image_store import check_limit, prepare
+from dicom_files import dataset, written
 
 MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 
@@ -87,22 +86,19 @@ class TestPrepare:
         open_store(names)
         assert states(open_store(["twin.png"])) == ["ok"]
 
-    def test_nothing_is_decoded_twice_good_or_bad(self, png, open_store, folder):
-        names = [png("a.png", 5), png("flat.png", 0), "bad.png"]
-        (folder / "bad.png").write_bytes(b"no image")
-        first = open_store(names)
-        second = open_store(names)
-        assert (first.decoded, second.decoded) == (3, 0)
-        pd.testing.assert_frame_equal(first.index, second.index)
-
     def test_only_new_and_changed_files_are_decoded(self, png, open_store, folder):
         names = [png("a.png", 5), png("b.png", 6), "bad.png"]
         (folder / "bad.png").write_bytes(b"no image")
         before = open_store(names)
+        again = open_store(names)
+        assert (before.decoded, again.decoded) == (3, 0)
+        pd.testing.assert_frame_equal(before.index, again.index)
         png("b.png", 9)
         png("bad.png", 8)
-        after = open_store([*names, png("new.png", 7)])
-        assert after.decoded == 3
+        seen = []
+        names.append(png("new.png", 7))
+        after = open_store(names, progress=lambda done, total: seen.append((done, total)))
+        assert after.decoded == 3 and seen == [(1, 3), (2, 3), (3, 3)]
         assert light(after) == [5, 9, 8, 7]
         assert light(before) == [5, 6]  # what is open stays as it was
 
@@ -136,30 +132,22 @@ class TestPrepare:
         assert (other.decoded, light(other)) == (1, [6, 5])
         assert other.index["row"].tolist() == [1, 0]
 
-    def test_another_size_or_folder_is_another_store(self, png, open_store, folder, tmp_path):
+    def test_another_size_folder_or_recipe_is_another_store(
+        self, png, open_store, folder, tmp_path, monkeypatch
+    ):
         stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
         (tmp_path / "nih/small").mkdir()
         stores.append(prepare(folder.parent / "small", [], [], 8, cache_dir=tmp_path / "c").folder)
-        assert len({store.name for store in stores}) == 3
+        monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
+        stores.append(open_store(["a.png"]).folder)
+        assert len({store.name for store in stores}) == 4
         assert stores[0].parent == tmp_path / "cache/images"
         assert [store.name[:-12] for store in stores] == [
             "nih-images-32-",
             "nih-images-8-",
             "nih-small-8-",
+            "nih-images-32-",
         ]
-
-    def test_another_way_to_decode_is_another_store(self, png, open_store, monkeypatch):
-        before = open_store([png("a.png", 5)])
-        monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
-        after = open_store(["a.png"])
-        assert (after.decoded, after.folder != before.folder) == (1, True)
-
-    def test_a_file_that_has_gone_is_missing(self, png, open_store, folder, tmp_path):
-        name = png("a.png", 5)
-        open_store([name])
-        (folder / name).unlink()
-        gone = prepare(folder, [name], [str(folder / name)], 32, cache_dir=tmp_path / "cache")
-        assert states(gone) == ["missing"]
 
     def test_the_cache_folder_of_the_study_is_the_default(self, folder, tmp_path, monkeypatch):
         monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
@@ -169,20 +157,14 @@ class TestPrepare:
         prepared = open_store([])
         assert (len(prepared.index), prepared.pixels.shape) == (0, (0, 32, 32))
 
-    def test_progress_counts_what_is_decoded(self, png, open_store):
-        open_store([png("a.png", 5)])
-        seen = []
-        names = ["a.png", png("b.png", 6), png("c.png", 7)]
-        open_store(names, progress=lambda done, total: seen.append((done, total)))
-        assert seen == [(1, 2), (2, 2)]
-
     @pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
     def test_dicom_is_decoded_in_silence(self, png, folder, open_store, capfd, first):
         names = ["5", "6"] if first == "a DICOM file" else [png("4.png", 4), "5", "6"]
         for value in (5, 6):
             pixels = np.zeros((32, 32), np.uint8)
             pixels[value:] = 200
-            (folder / f"{value}.dicom").write_bytes(odd_dicom(pixels))
+            odd = pixels.tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
+            (folder / f"{value}.dicom").write_bytes(written(dataset(pixels, PixelData=odd)))
         assert light(open_store(names)) == [int(name[0]) for name in names]
         assert capfd.readouterr() == ("", "")
 
@@ -190,24 +172,9 @@ class TestPrepare:
         def end(*arguments):
             raise BrokenExecutor
 
-        monkeypatch.setattr(decode_files, "decode_files", end)
+        monkeypatch.setattr(decoding, "decode_files", end)
         with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
             open_store([png("a.png", 5)])
-
-
-def odd_dicom(pixels):
-    """A DICOM file that pydicom remarks on: it has bytes behind the pixels."""
-    file = pydicom.Dataset()
-    file.file_meta = pydicom.dataset.FileMetaDataset()
-    file.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
-    file.Rows, file.Columns = pixels.shape
-    file.SamplesPerPixel, file.PhotometricInterpretation = 1, "MONOCHROME2"
-    file.BitsAllocated, file.BitsStored, file.HighBit, file.PixelRepresentation = 8, 8, 7, 0
-    file.PixelData = pixels.tobytes() + bytes(100)
-    data = BytesIO()
-    file.save_as(data, enforce_file_format=True)
-    return data.getvalue()
 
 
 class TestProblems:
@@ -244,7 +211,7 @@ class TestProblems:
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from cxr_study.data.images import decode_files, image_journal, image_store
+from cxr_study.data.images import decoding, image_journal, image_store
 
 def prepare(**options):
     folder, cache = map(Path, sys.argv[1:3])
@@ -255,7 +222,7 @@ def prepare(**options):
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
-decode_files._CHUNK = 10
+decoding._CHUNK = 10
 """
 
 WRITE = """
@@ -301,27 +268,6 @@ class TestProcesses:
         assert resumed.decoded == left
         assert light(resumed) == list(range(1, 31))
         assert open_store(thirty).decoded == 0
-
-    def test_a_process_killed_from_outside_leaves_whole_images(self, open_store, folder, tmp_path):
-        rng = np.random.default_rng(0)
-        for number in range(120):
-            pixels = rng.integers(0, 255, (300, 300), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"{number:03}.png")
-        killed = start(folder, tmp_path, "prepare(progress=lambda d, t: print(d, flush=True))")
-        for line in killed.stdout:
-            if int(line) == 25:
-                killed.kill()
-                break
-        killed.communicate()
-        names = sorted(file.name for file in folder.iterdir())
-        resumed = open_store(names)
-        assert 0 < resumed.decoded <= 100
-        fresh = prepare(
-            folder, names, [str(folder / n) for n in names], 32, cache_dir=tmp_path / "fresh"
-        )
-        np.testing.assert_array_equal(
-            resumed.pixels[resumed.index["row"]], fresh.pixels[fresh.index["row"]]
-        )
 
     def test_two_processes_at_once_decode_every_image_once(
         self, thirty, open_store, folder, tmp_path

@@ -1,5 +1,4 @@
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,31 +100,30 @@ class TestClassSetsOf:
 
 
 class TestReadClassSets:
-    def read(self, tmp_path, content, sites=2):
-        (tmp_path / "sets.yaml").write_text(yaml.safe_dump(content))
-        return read_class_sets(tmp_path / "sets.yaml", sites)
-
     def test_a_file_of_ones_own_is_read(self, tmp_path):
-        content = {"clients": {2: [["Mass", "Edema"], ["Mass"]]}}
-        assert self.read(tmp_path, content) == (("Edema", "Mass"), ("Mass",))
+        (tmp_path / "sets.yaml").write_text("clients: {2: [[Mass, Edema], [Mass]]}")
+        sets = read_class_sets(tmp_path / "sets.yaml", 2)
+        assert sets == (("Edema", "Mass"), ("Mass",))
 
     @pytest.mark.parametrize(
-        ("content", "message"),
+        ("text", "message"),
         [
-            ({"client": {}}, "key 'clients': needs 2; has no such key"),
-            ({"clients": {3: []}}, "needs 2; has 3"),
-            ({"clients": {2: [["Mass"]]}}, "for each of 2 sites; got 1"),
-            ({"clients": {2: [["Mass"], []]}}, "site 2: needs classes, each once; got \\[\\]"),
-            ({"clients": {2: [["Mass", "Mass"], ["Edema"]]}}, "site 1: needs classes, each once"),
-            ([], "has no such key"),
+            ("client: {}", "key 'client' is not known; nearest known: clients"),
+            ("clients: {3: []}", "key 'clients': needs 2; has 3"),
+            ("clients: {2: [[Mass]]}", "key 'clients', 2: .* for each of 2 sites; got 1"),
+            ("clients: {2: [[Mass], []]}", r"key '2', entry 2 needs classes, each once; got \[\]"),
+            ("clients: {2: [[Mass, Mass], [Edema]]}", "key '2', entry 1 needs classes, each once"),
+            ("clients: {2: [[Mass], Edema]}", "key '2', entry 2 needs a list .*; got 'Edema'"),
+            ("[]", "needs lines 'key: value'"),
         ],
     )
-    def test_a_wrong_file_is_refused_by_its_place(self, tmp_path, content, message):
-        with pytest.raises(ClassSetError, match=rf"sets\.yaml, key 'clients'.*{message}|{message}"):
-            self.read(tmp_path, content)
+    def test_a_wrong_file_is_refused_by_its_place(self, tmp_path, text, message):
+        (tmp_path / "sets.yaml").write_text(text)
+        with pytest.raises(ClassSetError, match=rf"sets\.yaml.*{message}"):
+            read_class_sets(tmp_path / "sets.yaml", 2)
 
     def test_a_file_that_does_not_exist_is_named(self, tmp_path):
-        with pytest.raises(ClassSetError, match=r"no\.yaml does not exist"):
+        with pytest.raises(ClassSetError, match=r"need none.*no\.yaml does not exist"):
             read_class_sets(tmp_path / "no.yaml", 2)
 
 

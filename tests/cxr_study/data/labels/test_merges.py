@@ -1,4 +1,5 @@
 import math
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,7 @@ class TestLabels:
         for name in ("Mass", "Nodule"):
             np.testing.assert_array_equal(merged[name], [NAN, NEGATIVE, NAN, BLANK, NAN])
 
-    @pytest.mark.parametrize("blank", label_policy.BLANK_POLICIES)
+    @pytest.mark.parametrize("blank", get_args(label_policy.Blank))
     @given(st.lists(st.sampled_from([POSITIVE, NEGATIVE, BLANK, NAN]), min_size=2, max_size=2))
     def test_blanks_may_be_decided_before_or_after_a_merge(self, blank, labels):
         read = table({"Rib": labels[:1], "X": labels[1:]})
@@ -68,12 +69,6 @@ class TestLabels:
         )
         assert classes(merged) == ["Pleural Effusion"]
         np.testing.assert_array_equal(merged["Pleural Effusion"], STATES)
-
-    def test_the_table_that_was_read_stays_as_it_is(self):
-        read = table({"Effusion": [1], "X": [0]})
-        before = read.copy()
-        merges.apply(read, {"Pleural Effusion": ["Effusion", "X"]}, "table")
-        pd.testing.assert_frame_equal(read, before)
 
 
 class TestColumns:
@@ -93,7 +88,9 @@ class TestColumns:
     )
     def test_a_merged_class_stands_where_its_own_column_or_first_source_stood(self, asked, columns):
         read = table({name: [0, 1] for name in self.NAMES})[::-1]
+        before = read.copy()
         merged = merges.apply(read, asked, "vindr")
+        pd.testing.assert_frame_equal(read, before)
         assert list(merged.columns) == [*DESCRIPTORS, *columns]
         pd.testing.assert_frame_equal(merged[[*DESCRIPTORS]], read[[*DESCRIPTORS]])
 
@@ -171,10 +168,6 @@ class TestRefusals:
                 "'Fracture' is merged into 'Bone' and is a merge itself",
             ),
             (
-                {"Mass": ["Edema"], "Bone": ["Mass"]},
-                "'Mass' is merged into 'Bone' and is a merge itself",
-            ),
-            (
                 {"Pulmonary fibrosis": ["Edema"], "Scar": ["Fibrosis"]},
                 "'Fibrosis' is merged into 'Scar' and is a merge itself",
             ),
@@ -186,7 +179,6 @@ class TestRefusals:
                 {"Nodule": ["Nodule/Mass", "Edema"]},
                 "'Nodule/Mass' contains more than 'Nodule', so it must be its only source",
             ),
-            ({"Mass": ["Nodule/Mass"]}, "'Nodule/Mass' contains more than 'Mass'"),
         ],
     )
     def test_a_merge_that_cannot_be_meant_is_refused_with_the_reason(self, asked, message):

@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +27,10 @@ def test_a_number_of_a_patient_is_digits_as_they_stand(text):
     assert cell_values.number("007") == "007"
     with pytest.raises(ValueError, match="digits only"):
         cell_values.number(text)
+
+
+def test_only_the_data_sets_own_names_become_canonical():
+    header = ["id", "Effusion", "Other finding"]
+    for dataset, name in (("nih", "Pleural Effusion"), ("table", "Effusion")):
+        classes = cell_values.class_columns(Path("a.csv"), header, ["id"], dataset)
+        assert classes == {"Effusion": name, "Other finding": "Other finding"}

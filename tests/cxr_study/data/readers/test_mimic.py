@@ -1,5 +1,3 @@
-import gzip
-
 import numpy as np
 import pytest
 
@@ -7,61 +5,28 @@ from cxr_study.data.labels.csv_columns import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import mimic
+from downloads import OFFICIAL, cells_of, read_rewritten
 
-METADATA = (
-    "dicom_id,subject_id,study_id,PerformedProcedureStepDescription,ViewPosition,Rows,Columns,"
-    "StudyDate,StudyTime,ProcedureCodeSequence_CodeMeaning,ViewCodeSequence_CodeMeaning,"
-    "PatientOrientationCodeSequence_CodeMeaning"
-).split(",")
-LABELS = (
-    "subject_id,study_id,Atelectasis,Cardiomegaly,Consolidation,Edema,Enlarged Cardiomediastinum,"
-    "Fracture,Lung Lesion,Lung Opacity,No Finding,Pleural Effusion,Pleural Other,Pneumonia,"
-    "Pneumothorax,Support Devices"
-).split(",")
-BY_HAND = [
-    "Airspace Opacity" if name == "Lung Opacity" else name for name in LABELS if name[:3] != "sub"
-]
-IMAGE = {"dicom_id": "02aa", "subject_id": "10000032", "study_id": "50414267", "ViewPosition": "PA"}
-STUDY = {"subject_id": "10000032", "study_id": "50414267"}
+LABELS = cells_of(OFFICIAL["mimic"].files[0])[0][:-1]
+BY_HAND = ["Airspace Opacity" if name == "Lung Opacity" else name for name in LABELS[1:]]
 OTHER = {"subject_id": "12345678", "study_id": "51000000"}
-
-
-def text(header, rows, typical):
-    lines = [",".join((typical | row).get(name, "") for name in header) for row in rows]
-    return "\n".join([",".join(header), *lines]) + "\n"
 
 
 @pytest.fixture
 def read(tmp_path):
-    def read_rows(studies, images, header=LABELS):
-        labels, metadata = tmp_path / "labels.csv", tmp_path / "metadata.csv.gz"
-        labels.write_text(text(header, studies, STUDY))
-        metadata.write_bytes(gzip.compress(text(METADATA, images, IMAGE).encode()))
-        return mimic.read(labels, metadata)
+    def read(studies, images, header=None):
+        return read_rewritten(tmp_path, "mimic", *studies, images=images, header=header)
 
-    return read_rows
-
-
-def test_an_image_gets_the_labels_of_its_study(read):
-    table = read([{"Edema": "1.0", "Fracture": "0.0", "Pneumonia": "-1.0"}], [{}])
-    assert list(table) == ["image", "patient", "view", "sex", "age", *CHEXPERT_CLASSES]
-    assert table.iloc[0, :4].tolist() == [
-        "files/p10/p10000032/s50414267/02aa.jpg",
-        "10000032",
-        "PA",
-        "",
-    ]
-    labels = table.loc[0, ["Edema", "Fracture", "Pneumonia", "Edema", "Lung Opacity"]].tolist()
-    assert labels == [POSITIVE, NEGATIVE, UNCERTAIN, POSITIVE, BLANK]
-    assert table["age"].isna().all()
+    return read
 
 
 def test_all_images_of_a_study_have_its_labels_in_the_order_of_the_metadata(read):
     table = read(
-        [{**OTHER, "Edema": "0"}, {"Edema": "1"}],
+        [{**OTHER, "Edema": "0.0"}, {"Edema": "-1.0", "Fracture": "1"}],
         [{"dicom_id": "b"}, {"dicom_id": "c", **OTHER}, {"dicom_id": "a", "ViewPosition": "LL"}],
     )
-    assert table["Edema"].tolist() == [1, 0, 1]
+    assert table["Edema"].tolist() == [UNCERTAIN, NEGATIVE, UNCERTAIN]
+    assert table["Fracture"].tolist() == [POSITIVE, BLANK, POSITIVE]
     assert table["image"].str[-5:].tolist() == ["b.jpg", "c.jpg", "a.jpg"]
 
 
@@ -71,35 +36,25 @@ def test_images_of_a_study_without_labels_are_not_labelled(read):
     assert table.loc[0, list(CHEXPERT_CLASSES)].isna().all()
 
 
-def test_labels_by_hand_have_no_patient_call_lung_opacity_otherwise_and_only_their_images_count(
-    read,
-):
-    table = read(
-        [{"Airspace Opacity": "1.0", "Edema": ""}], [{"dicom_id": "b", **OTHER}, {}], BY_HAND
-    )
-    assert table["image"].tolist() == ["files/p10/p10000032/s50414267/02aa.jpg"]
+def test_labels_by_hand_name_no_patient_have_an_airspace_opacity_and_only_their_images_count(read):
+    rows = [{"Airspace Opacity": "1.0", "Edema": ""}]
+    table = read(rows, [{"dicom_id": "b", **OTHER}, {}], BY_HAND)
+    assert table["image"].tolist() == ["files/p10/p10000032/s50414267/02aa-1.jpg"]
     assert table.index.tolist() == [0]
     assert table.loc[0, ["Lung Opacity", "Edema"]].tolist() == [POSITIVE, BLANK]
 
 
-@pytest.mark.parametrize(
-    ("position", "view"),
-    [
-        ("PA", "PA"),
-        ("AP", "AP"),
-        ("LATERAL", "lateral"),
-        ("LL", "lateral"),
-        ("XTABLE LATERAL", "lateral"),
-        ("AP AXIAL", "other"),
-        ("PA LLD", "other"),
-        ("LPO", "other"),
-        ("", ""),
-    ],
-)
-def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_unknown(
-    read, position, view
-):
-    assert read([{}], [{"ViewPosition": position}])["view"].tolist() == [view]
+def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_unknown():
+    views = {
+        "PA": ["PA"],
+        "AP": ["AP"],
+        "lateral": ["LATERAL", "LL", "RL", "XTABLE LATERAL"],
+        "other": ["AP AXIAL", "PA LLD", "LPO"],
+        "": [""],
+    }
+    assert {view: [mimic.view(position) for position in views[view]] for view in views} == {
+        view: [view] * len(positions) for view, positions in views.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -116,15 +71,10 @@ def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_u
         (
             [{}],
             [{}, {"dicom_id": "b", "subject_id": "12345678"}],
-            r"metadata\.csv\.gz, line 3, column 'subject_id': study 50414267 is of patient",
+            r"metadata\.csv, line 3, column 'subject_id': study 50414267 is of patient",
         ),
-        ([{}], [{}, {}], r"metadata\.csv\.gz, line 3, column 'dicom_id': '02aa' stands in line 2"),
-        (
-            [{}],
-            [{"study_id": "50414267.0"}],
-            r"metadata\.csv\.gz, line 2, column 'study_id': needs a number, digits only; got "
-            r"'50414267\.0'",
-        ),
+        ([{}], [{}, {}], r"metadata\.csv, line 3, column 'dicom_id': '02aa-1' stands in line 2"),
+        ([{}], [{"study_id": "50414267.0"}], r"line 2, column 'study_id': needs a number, digits"),
         ([{}], [{"subject_id": "1e7"}], "column 'subject_id': needs a number"),
         ([{}], [{"dicom_id": "a/b"}], "column 'dicom_id': needs the name of an image; got 'a/b'"),
         ([{"Edema": "2"}], [{}], "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),

@@ -1,123 +1,88 @@
+import math
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cxr_study.data.labels.csv_columns import TableError
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.readers import nih
+from downloads import read_rewritten
 
+METADATA = Path(__file__).parents[4].parent / "shared/data/nih-metadata"
 V2020 = (
     "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,"
     "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y]"
-)
-SIZE = "2682,2749,0.143,0.143"
-METADATA = Path(__file__).parents[4].parent / "shared/data/nih-metadata"
+).split(",")
 
 
 @pytest.fixture
 def read(tmp_path):
-    def read_rows(*rows, header=V2020):
-        path = tmp_path / "Data_Entry.csv"
-        path.write_text("\n".join([header, *rows]) + "\n")
-        return nih.read(path)
-
-    return read_rows
-
-
-def row(image="00000001_000.png", findings="Mass", patient="1", age="57", sex="F", view="PA"):
-    return f"{image},{findings},0,{patient},{age},{sex},{view},{SIZE}"
+    return partial(read_rewritten, tmp_path, "nih")
 
 
 def present(table):
     return [[name for name in NIH_CLASSES if labels[name] == 1] for _, labels in table.iterrows()]
 
 
-def test_a_v2020_row_becomes_a_row_of_the_label_table(read):
-    table = read(row(findings="Cardiomegaly|Emphysema", sex="M", view="AP"))
-    assert list(table) == ["image", "patient", "view", "sex", "age", *NIH_CLASSES]
-    assert table.iloc[0, :5].tolist() == ["00000001_000.png", "1", "AP", "M", 57.0]
-    assert present(table) == [["Cardiomegaly", "Emphysema"]]
-
-
-def test_no_finding_makes_all_fourteen_labels_negative(read):
-    labels = read(row(findings="No Finding"))[list(NIH_CLASSES)]
-    assert (labels == 0).all(axis=None)
-
-
-def test_findings_have_their_canonical_names(read):
-    assert present(read(row(findings="Effusion|Pleural_Thickening|Infiltrate"))) == [
-        ["Infiltration", "Pleural Effusion", "Pleural Thickening"]
-    ]
-
-
-def test_the_trailing_comma_of_2017_is_one_more_column_and_shifts_none(read):
-    table = read(row() + ",", header=V2020 + ",")
-    assert table.loc[0, ["image", "patient"]].tolist() == ["00000001_000.png", "1"]
-
-
-def test_the_commas_within_the_brackets_of_the_header_shift_no_column(read):
-    header = V2020.split(",")
-    table = read(",".join(row().split(",")[::-1]), header=",".join(header[::-1]))
-    assert table.equals(read(row()))
-
-
-@pytest.mark.parametrize("row_", [row(findings="Mass,Nodule"), row() + ","])
-def test_a_row_longer_than_the_header_is_refused(read, row_):
-    with pytest.raises(TableError, match=r"Data_Entry\.csv, line 3: the line has 12 cells"):
-        read(row("a.png"), row_)
-
-
-@pytest.mark.parametrize(("text", "patient"), [("00000013", "13"), ("13", "13"), ("0", "0")])
-def test_a_patient_is_the_same_with_and_without_leading_zeros(read, text, patient):
-    assert read(row(patient=text))["patient"].tolist() == [patient]
+@pytest.mark.parametrize("header", [V2020, [*V2020, ""], V2020[::-1]])
+def test_commas_in_the_header_or_at_the_end_of_the_lines_shift_no_column(read, header):
+    table = read({}, header=header)
+    assert table.iloc[0, :5].tolist() == ["00000001_000.png", "1", "PA", "M", 58.0]
+    assert present(table) == [["Cardiomegaly", "Pleural Effusion"]]
 
 
 def test_patient_sex_is_patient_gender(read):
-    assert read(row(sex="F"), header=V2020.replace("Gender", "Sex"))["sex"].tolist() == ["F"]
+    header = ["Patient Sex" if name == "Patient Gender" else name for name in V2020]
+    assert read({"Patient Sex": "F"}, header=header)["sex"].tolist() == ["F"]
+
+
+def test_findings_have_their_canonical_names(read):
+    assert present(read({"Finding Labels": "Effusion|Pleural_Thickening|Infiltrate"})) == [
+        ["Infiltration", "Pleural Effusion", "Pleural Thickening"]
+    ]
+    labels = read({"Finding Labels": "No Finding"})[list(NIH_CLASSES)]
+    assert (labels == 0).all(axis=None)
 
 
 @pytest.mark.parametrize(
-    ("text", "years"), [("057", 57), ("058Y", 58), ("006M", 0.5), ("073D", 0.2), ("120", 120)]
+    ("column", "field", "meanings"),
+    [
+        ("Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
+        ("Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
+        ("Patient Age", "age", {"414": math.nan, "148Y": math.nan, "": math.nan}),
+        ("Patient Gender", "sex", {"": "", "F": "F"}),
+        ("View Position", "view", {"LL": "frontal", "AP": "AP"}),
+    ],
 )
-def test_age_is_in_years_whatever_its_unit(read, text, years):
-    assert read(row(age=text))["age"].tolist() == [years]
-
-
-@pytest.mark.parametrize("text", ["414", "148Y", ""])
-def test_an_absurd_or_blank_age_is_unknown(read, text):
-    assert read(row(age=text))["age"].isna().all()
-
-
-def test_unknown_sex_is_blank(read):
-    assert read(row(sex=""))["sex"].tolist() == [""]
-
-
-def test_a_view_that_is_neither_pa_nor_ap_is_frontal_as_all_of_nih(read):
-    assert read(row(view="LL"))["view"].tolist() == ["frontal"]
+def test_cells_mean(read, column, field, meanings):
+    rows = [{"Image Index": f"{i}.png", column: text} for i, text in enumerate(meanings)]
+    np.testing.assert_equal(read(*rows)[field].tolist(), list(meanings.values()))
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (row("b.png", findings="Masss"), "column 'Finding Labels': 'Masss' .*nearest known: Mass"),
-        (row("b.png", findings="Lung Opacity"), "'Lung Opacity' is not an NIH finding"),
-        (row("b.png", findings="No Finding|Mass"), "'No Finding' is not an NIH finding"),
-        (row("b.png", findings=""), "column 'Finding Labels': '' is not an NIH finding"),
-        (row("b.png", patient=""), "column 'Patient ID': needs a number, digits only; got ''"),
-        (row("b.png", patient="1.0"), "column 'Patient ID': needs a number, .* got '1.0'"),
-        (row(""), "column 'Image Index': the cell is blank"),
-        (row("b.png", age="old"), "column 'Patient Age': 'old' is not an age"),
-        (row("a.png"), "column 'Image Index': 'a.png' stands in line 2 already"),
+        ({"Finding Labels": "Masss"}, "column 'Finding Labels': 'Masss' .*nearest known: Mass"),
+        ({"Finding Labels": "Lung Opacity"}, "'Lung Opacity' is not an NIH finding"),
+        ({"Finding Labels": "No Finding|Mass"}, "'No Finding' is not an NIH finding"),
+        ({"Finding Labels": ""}, "column 'Finding Labels': '' is not an NIH finding"),
+        ({"Patient ID": ""}, "column 'Patient ID': needs a number, digits only .*; got ''"),
+        ({"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
+        ({"Image Index": ""}, "column 'Image Index': the cell is blank"),
+        ({"Image Index": "a.png"}, "column 'Image Index': 'a.png' stands in line 2 already"),
+        ({"Patient Age": "old"}, "column 'Patient Age': needs a number of years, .* got 'old'"),
     ],
 )
 def test_a_bad_cell_is_refused_by_file_line_and_column(read, bad, message):
-    with pytest.raises(TableError, match=rf"Data_Entry\.csv, line 3, .*{message}"):
-        read(row("a.png"), bad)
+    with pytest.raises(TableError, match=rf"labels\.csv, line 3, .*{message}"):
+        read({"Image Index": "a.png"}, {"Image Index": "b.png"} | bad)
 
 
 def test_a_missing_column_is_refused_with_both_its_spellings(read):
     with pytest.raises(TableError, match="needs a column 'Patient Gender' or 'Patient Sex'"):
-        read(row(), header=V2020.replace("Patient Gender", "Gender of it"))
+        read({}, header=[name for name in V2020 if name != "Patient Gender"])
 
 
 @pytest.fixture

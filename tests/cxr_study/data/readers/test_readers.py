@@ -1,9 +1,7 @@
 import pytest
 
 from cxr_study.data.labels.csv_columns import TableError
-from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.data.readers import DATASETS, read
-from cxr_study.data.readers.own_class_names import PADCHEST
 
 ROW = ",,Frontal," + "," * 13
 CHEXPERT = "Path,Sex,Age,Frontal/Lateral,AP/PA," + ",".join(DATASETS["chexpert"].classes)
@@ -48,24 +46,8 @@ def test_a_hospitals_images_are_told_apart_by_their_whole_path(write):
     assert len(read("table", [a, b])) == 2
 
 
-def test_mimic_is_read_with_its_metadata(write):
-    labels = write(
-        "labels.csv",
-        "subject_id,study_id," + ",".join(DATASETS["mimic"].classes),
-        "10,5" + ",1" * 13,
-    )
-    metadata = write("metadata.csv", "dicom_id,subject_id,study_id,ViewPosition", "a,10,5,PA")
-    table = read("mimic", [labels], metadata)
-    assert tuple(table.columns[5:]) == DATASETS["mimic"].classes
-    assert table["Edema"].tolist() == [1]
-
-
 def test_data_sets_of_one_hospital_share_its_patients():
     assert DATASETS["mimic"].patients == DATASETS["cxr-lt"].patients == "mimic"
     others = [known.patients for name, known in DATASETS.items() if name not in ("mimic", "cxr-lt")]
     assert len(set(others)) == len(others)
     assert DATASETS["vindr"].patients == ""
-
-
-def test_the_default_classes_of_padchest_are_classes_of_the_study():
-    assert set(PADCHEST) < set(UNION_CLASSES)

@@ -1,26 +1,18 @@
 import pytest
 
 from cxr_study.data.labels.csv_columns import TableError
-from cxr_study.data.readers import vindr
-from cxr_study.data.readers.own_class_names import VINDR
+from cxr_study.data.readers import DATASETS
+from downloads import OFFICIAL, cells_of, read_rewritten
 
-LABELS = (
-    "Aortic enlargement,Atelectasis,Calcification,Cardiomegaly,Clavicle fracture,Consolidation,"
-    "Edema,Emphysema,Enlarged PA,ILD,Infiltration,Lung Opacity,Lung cavity,Lung cyst,"
-    "Mediastinal shift,Nodule/Mass,Pleural effusion,Pleural thickening,Pneumothorax,"
-    "Pulmonary fibrosis,Rib fracture,Other lesion,COPD,Lung tumor,Pneumonia,Tuberculosis,"
-    "Other diseases,No finding"
-).split(",")
-TRAIN, TEST = ["image_id", "rad_id", *LABELS], ["image_id", *LABELS]
+TRAIN = cells_of(OFFICIAL["vindr"].files[0])[0]
+TEST = [name for name in TRAIN if name != "rad_id"]
+ZEROS = dict.fromkeys([*TRAIN[2:], "Other disease"], "0")
 
 
 @pytest.fixture
 def read(tmp_path):
-    def read_rows(*rows, header=TRAIN):
-        path = tmp_path / "image_labels_train.csv"
-        lines = [",".join(row.get(name, "0") for name in header) for row in rows]
-        path.write_text("\n".join([",".join(header), *lines]) + "\n")
-        return vindr.read(path)
+    def read_rows(*rows, header=None):
+        return read_rewritten(tmp_path, "vindr", *(ZEROS | row for row in rows), header=header)
 
     return read_rows
 
@@ -39,7 +31,7 @@ def positive(table):
 
 def test_three_lines_become_a_row_of_the_label_table(read):
     table = read(*votes("5008", ["Edema"], ["Edema"], ["Edema"]))
-    assert tuple(table.columns[5:]) == VINDR
+    assert tuple(table.columns[5:]) == DATASETS["vindr"].classes
     assert table.iloc[0, :4].tolist() == ["5008", "5008", "PA", ""]
 
 

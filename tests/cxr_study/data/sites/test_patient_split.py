@@ -30,10 +30,6 @@ class TestSplitPatients:
         counts = patient_split.split_patients(table(HALF), seed=0)["split"].value_counts()
         assert counts.to_dict() == {"train": 140, "validation": 20, "test": 40}
 
-    def test_every_patient_stands_once_however_many_images_it_has(self):
-        frame = patient_split.split_patients(table([1, 0] * 20, images=3), seed=0)
-        assert frame["patient"].tolist() == sorted(set(table([1, 0] * 20)["patient"]))
-
     @pytest.mark.parametrize("positives", [10, 50, 133])
     def test_every_split_has_its_share_of_positive_patients(self, positives):
         rows = table([1] * positives + [0] * (200 - positives))
@@ -72,25 +68,16 @@ class TestSplitPatients:
 
 
 class TestSplitSites:
-    def test_sites_are_equal_stratified_and_split_alike(self):
-        rows = table(HALF, images=2)
-        frame = patient_split.split_sites(rows, ["a", "b"], seed=0)
-        assert frame["patient"].tolist() == sorted(set(rows["patient"]))
-        assert frame.value_counts(["site", "split"]).to_dict() == {
-            (site, name): number
-            for site in "ab"
-            for name, number in {"train": 70, "validation": 10, "test": 20}.items()
-        }
-        positive = frame[frame["patient"] < "p100"]
-        assert positive["site"].value_counts().to_dict() == {"a": 50, "b": 50}
-
     @given(st.integers(1, 10), st.integers(0, 150), st.integers(0, 3))
     def test_every_number_of_sites_has_the_same_splits_and_cuts_each_stratum_alike(
         self, sites, positives, seed
     ):
-        rows = table([1] * positives + [0] * (150 - positives))
+        rows = table([1] * positives + [0] * (150 - positives), images=2)
         names = [f"site-{number}" for number in range(sites)]
         frame = patient_split.split_sites(rows, names, seed=seed)
+        pd.testing.assert_frame_equal(
+            frame, patient_split.split_sites(rows[::-1], names, seed=seed)
+        )
         whole = patient_split.split_patients(rows, seed=seed)
         pd.testing.assert_frame_equal(frame[["patient", "split"]], whole)
         positive = frame["patient"] < f"p{positives:03}"
@@ -99,16 +86,6 @@ class TestSplitSites:
         for counts in (of_stratum, of_split, of_split.sum().to_frame().T):
             counts = counts.reindex(columns=names, fill_value=0)
             assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 1
-
-    def test_row_order_does_not_matter_and_the_seed_does(self):
-        rows = table(HALF)
-        first = patient_split.split_sites(rows, ["a", "b"], seed=0)
-        pd.testing.assert_frame_equal(
-            first, patient_split.split_sites(rows[::-1], ["a", "b"], seed=0)
-        )
-        other = patient_split.split_sites(rows, ["a", "b"], seed=1)
-        of_both = first["split"] == other["split"]
-        assert (first["site"] != other["site"])[of_both].any()
 
     def test_neighbours_in_the_table_are_at_either_site(self):
         frame = patient_split.split_sites(table([0] * 200), ["a", "b"], seed=0)

@@ -1,50 +1,20 @@
 import numpy as np
 import pytest
-import yaml
-from PIL import Image
 
 from cxr_study.data.images.image_store import ImageError
 from cxr_study.data.labels.label_policy import PolicyError
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import check_disjoint, load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFileError, read_site_file
-
-COLUMNS = "image,patient,view,Mass,Edema,Left effusion,Right effusion\n"
-ROWS = """a.png,1,PA,1,-1,0,1
-b.png,2,AP,0,,0,0
-c.png,2,lateral,1,0,0,0
-d.png,3,PA,0,1,0,0
-"""
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+from site_files import COLUMNS, ROWS, write_data, write_site
 
 
 @pytest.fixture
-def site(tmp_path):
-    """Three patients, one with a lateral picture; returns a function that writes the site file."""
-    (tmp_path / "images").mkdir()
-    (tmp_path / "labels.csv").write_text(COLUMNS + ROWS)
-    (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n3,train\n")
-    for number, name in enumerate("abcd"):
-        pixels = np.arange(16, dtype=np.uint8).reshape(4, 4) + number
-        Image.fromarray(pixels).save(tmp_path / f"images/{name}.png")
-
-    def write(name="a", **keys):
-        path = tmp_path / f"{name}.yaml"
-        keys = {
-            "dataset": "table",
-            "labels": "labels.csv",
-            "images": "images",
-            "split": "split.csv",
-            "blank": "negative",
-        } | keys
-        path.write_text(yaml.safe_dump(keys))
-        return read_site_file(path)
-
-    return write
+def site(tmp_path, monkeypatch):
+    """Reads a site file with other keys."""
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    write_data(tmp_path)
+    return lambda name="a", **keys: read_site_file(write_site(tmp_path, name, **keys))
 
 
 class TestLabels:
@@ -78,7 +48,7 @@ class TestLabels:
 
     def test_blank_cells_that_nobody_decided_about_are_refused_by_the_file(self, site):
         with pytest.raises(PolicyError, match=r"a\.yaml: .*labels\.csv: column 'Edema': 1 of 3"):
-            load_labels(site_without_blank(site))
+            load_labels(site(blank=None))
 
     @pytest.mark.parametrize(
         ("keys", "message"),
@@ -117,12 +87,6 @@ class TestLabels:
         (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
         with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
             load_labels(site())
-
-
-def site_without_blank(site):
-    file = site()
-    file.path.write_text(file.path.read_text().replace("blank: negative\n", ""))
-    return read_site_file(file.path)
 
 
 class TestImages:

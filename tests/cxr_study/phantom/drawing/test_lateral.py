@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.phantom.drawing.anatomy import sample_anatomy
+from cxr_study.phantom.drawing.anatomy import Shown, sample_anatomy
 from cxr_study.phantom.drawing.lateral import draw_lateral, paint_lateral
 
 N = 20
@@ -16,9 +16,11 @@ def draw(*names, visibility=1.0, **changes):
     anatomy = replace(anatomy, **{name: np.full(N, value) for name, value in changes.items()})
     chest = draw_lateral(anatomy, 64, np.random.default_rng(1))
     streams = np.random.default_rng(2).spawn(len(UNION_CLASSES))
-    present = {name: np.arange(N if name in names else 0) for name in UNION_CLASSES}
-    shown = {name: np.full(len(rows), visibility) for name, rows in present.items()}
-    paint_lateral(chest, present, shown, dict(zip(UNION_CLASSES, streams, strict=True)))
+    shown = {}
+    for name, rng in zip(UNION_CLASSES, streams, strict=True):
+        n = N if name in names else 0
+        shown[name] = Shown(np.arange(n), np.full(n, visibility), rng)
+    paint_lateral(chest, shown)
     return chest
 
 

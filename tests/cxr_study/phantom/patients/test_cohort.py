@@ -4,11 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.readers import nih
 from cxr_study.phantom.drawing.acquisition import SITES
-from cxr_study.phantom.patients.cohort import sample_cohort
-from cxr_study.phantom.patients.real_counts import label_shares
+from cxr_study.phantom.patients.cohort import read_reports, sample_cohort
+from cxr_study.phantom.patients.real_statistics import label_shares
 
 REAL = Path(__file__).parents[4].parent / "shared/data/nih-metadata/Data_Entry_2017_v2020.csv.gz"
 sites = pytest.mark.parametrize("site", SITES)
@@ -115,3 +116,63 @@ def test_at_real_shares_findings_come_together_as_often_as_in_the_official_file(
         wanted, seen = ((x[:, one] * x[:, other]).sum() for x in (real, drawn))
         # Images of a patient are alike, so counts scatter about twice as much as Poisson's.
         assert abs(seen - wanted) < 8 * np.sqrt(wanted) + 4, (NIH_CLASSES[one], NIH_CLASSES[other])
+
+
+@pytest.fixture(scope="module")
+def patients():
+    return sample_cohort("chexpert", 30_000, np.random.default_rng(0), rare_at_least=0)
+
+
+@pytest.fixture(scope="module")
+def reports(patients):
+    return read_reports(patients, "chexpert", 0, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "positive", "negative", "uncertain"),
+    [
+        ("Pneumonia", 4675, 1875, 15_981),
+        ("Consolidation", 12_983, 19_608, 24_381),
+        ("Pneumothorax", 17_693, 47_823, 2708),
+        ("Support Devices", 107_170, 5340, 915),
+    ],
+)
+def test_shares_are_those_of_the_official_file(reports, name, positive, negative, uncertain):
+    for value, count in ((POSITIVE, positive), (NEGATIVE, negative), (UNCERTAIN, uncertain)):
+        assert (reports[name] == value).mean() == pytest.approx(count / 191_027, abs=0.012)
+
+
+def test_all_images_of_a_study_have_the_same_labels(patients, reports):
+    same = np.diff(patients.images["study"]) == 0
+    assert same.any()
+    for labels in reports.values():
+        assert (labels[1:] == labels[:-1])[same].all()
+
+
+def test_positive_is_true_negative_and_blank_are_not_and_half_of_the_uncertain_are(
+    patients, reports
+):
+    for name in CHEXPERT_CLASSES:
+        present = patients.present[:, UNION_CLASSES.index(name)]
+        assert present[reports[name] == POSITIVE].all()
+        assert not present[(reports[name] == NEGATIVE) | (reports[name] == BLANK)].any()
+    doubted = reports["Atelectasis"] == UNCERTAIN
+    assert patients.present[doubted, UNION_CLASSES.index("Atelectasis")].mean() == pytest.approx(
+        0.5, abs=0.04
+    )
+
+
+@pytest.mark.parametrize("name", ["Atelectasis", "Pneumonia"])  # fewer and more than half doubted
+def test_what_hardly_shows_is_doubted_more_often(patients, reports, name):
+    column = UNION_CLASSES.index(name)
+    present = patients.present[:, column] == 1
+    doubted = (reports[name] == UNCERTAIN)[present]
+    faint = patients.visibility[present, column] < 0.5
+    assert doubted[faint].mean() > doubted[~faint].mean() + 0.2
+
+
+def test_no_finding_allows_nothing_but_support_devices(reports):
+    disease = [reports[name] for name in CHEXPERT_CLASSES if name != "Support Devices"]
+    found = np.isin(disease, (POSITIVE, UNCERTAIN)).any(axis=0)
+    np.testing.assert_array_equal(reports["No Finding"], np.where(found, BLANK, POSITIVE))
+    assert (reports["Support Devices"][~found] == POSITIVE).any()

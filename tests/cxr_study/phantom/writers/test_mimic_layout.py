@@ -6,9 +6,8 @@ import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, UNION_CLASSES
 from cxr_study.data.readers import cxr_lt, mimic
-from cxr_study.phantom.patients.cohort import sample_cohort
-from cxr_study.phantom.writers.mimic_layout import NEVER_PRESENT, write_labels
-from cxr_study.phantom.writers.reports import read_reports
+from cxr_study.phantom.patients.cohort import read_reports, sample_cohort
+from cxr_study.phantom.writers.mimic_layout import NEVER_PRESENT, write_mimic
 
 CHEXPERT, METADATA, SPLIT = (
     f"mimic-cxr-2.0.0-{name}.csv.gz" for name in ("chexpert", "metadata", "split")
@@ -28,7 +27,7 @@ def reports(cohort):
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory, cohort, reports):
     folder = tmp_path_factory.mktemp("mimic")
-    return write_labels(folder, cohort, reports, 32, np.random.default_rng(2))
+    return write_mimic(folder, cohort, reports, 32, np.random.default_rng(2))
 
 
 def cells(layout, name):

@@ -11,7 +11,7 @@ from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNIO
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import apply_split, read_split
 from cxr_study.phantom.drawing.acquisition import SITES
-from cxr_study.phantom.writers.corruption import KINDS
+from cxr_study.phantom.writers.pictures import KINDS
 from cxr_study.phantom.writers.write import PhantomError, write_phantom
 
 IMAGES, CORRUPT = 120, 7
@@ -67,11 +67,6 @@ class TestArguments:
         assert hashes(tmp_path / "again") == hashes(root)
         assert hashes(tmp_path / "other")["truth/nih.csv"] != hashes(root)["truth/nih.csv"]
 
-    def test_default_sites_are_nih_and_chexpert(self, tmp_path):
-        write_phantom(tmp_path / "p", images_per_site=40, size=8)
-        folders = {path.name for path in (tmp_path / "p").iterdir()}
-        assert folders == {"nih", "chexpert", "truth", "sites"}
-
     def test_a_site_does_not_depend_on_the_others(self, root, tmp_path):
         write_phantom(tmp_path / "one", **OPTIONS | {"sites": ["mimic"]})
         one, three = hashes(tmp_path / "one"), hashes(root)
@@ -87,7 +82,7 @@ class TestArguments:
             tmp_path / "p", images_per_site=40, size=16, progress=lambda *call: calls.append(call)
         )
         total = sum(len(truth_of(tmp_path / "p", site)) for site in ("nih", "chexpert"))
-        assert total > 80
+        assert total > 80 and not (tmp_path / "p/mimic").exists()
         assert calls[-1] == (total, total)
         assert calls == sorted(calls)
 
@@ -170,12 +165,9 @@ class TestSites:
         assert (truth[table == 1] != 0).all(axis=None)
         assert (truth[(table == 0) | (table == -2)] != 1).all(axis=None)
 
-    def test_mimic_trains_on_the_labels_of_cxr_lt(self, root):
-        site = site_of(root, "mimic")
-        assert (site.dataset, site.classes) == ("cxr-lt", UNION_CLASSES)
-
     @sites
     def test_foreign_findings_are_in_the_truth_and_not_in_the_labels(self, root, site):
+        assert site_of(root, site).dataset == {"mimic": "cxr-lt"}.get(site, site)
         foreign = sorted(set(UNION_CLASSES) - set(HELD[site]))
         assert truth_of(root, site)[foreign].any().all()
         text = site_of(root, site).labels[0].read_text()
@@ -211,15 +203,6 @@ class TestPictures:
         by_sex = pd.Series(brightness).groupby(table["sex"].to_numpy()).mean()
         assert by_sex["F"] > by_sex["M"] + 5
 
-    @pytest.mark.parametrize("site", ["chexpert", "mimic"])
-    def test_laterals_look_like_each_other_and_not_like_frontals(self, root, site):
-        table = table_of(root, site)
-        lateral, frontal = (
-            pictures_of(root, site, table["image"][table["view"].isin(views)]).mean(axis=0)
-            for views in (["lateral"], FRONTAL)
-        )
-        assert np.corrcoef(lateral[8:24, 6:26].ravel(), frontal[8:24, 6:26].ravel())[0, 1] < 0.5
-
 
 class TestCorruption:
     @sites
@@ -232,12 +215,8 @@ class TestCorruption:
         changed = {path for path in before if before[path] != after.get(path)}
         assert changed == set(listed["image"])
         assert len(changed) == CORRUPT
-
-    @sites
-    def test_only_images_that_a_site_would_use_are_damaged(self, damaged, site):
-        table = table_of(damaged, site).set_index("image")
-        listed = pd.read_csv(damaged / "truth" / f"{site}_corrupt.csv")
-        assert not (table.loc[listed["image"], "view"] == "lateral").any()
+        views = table_of(damaged, site).set_index("image").loc[listed["image"], "view"]
+        assert not (views == "lateral").any()  # a site would use all that are damaged
 
     def test_without_damage_there_is_no_list(self, root):
         assert not list((root / "truth").glob("*_corrupt.csv"))

@@ -22,10 +22,6 @@ class TestHeadline:
         )
 
 
-def test_withheld_counts_are_words():
-    assert (view.number(None), view.number(1234)) == ("withheld", "1,234")
-
-
 def test_classes_of_most_sites_come_first(shared):
     alone = dataclasses.replace(shared, site="b", classes={"Mass": shared.classes["Mass"]})
     assert view.union([shared, alone]) == ["Mass", "Edema"]

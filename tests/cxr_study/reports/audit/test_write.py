@@ -3,8 +3,7 @@ import json
 import pandas as pd
 import pytest
 
-from cxr_study.data.census.shareable_census import CensusError
-from cxr_study.data.census.shared_file import read_shared
+from cxr_study.data.census.shareable_census import CensusError, read_shared
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.reports.audit.write import write_audit, write_cross_site
 

@@ -39,11 +39,14 @@ class TestTemplate:
             filled("{{ name }}")
 
     def test_has_the_common_filters_and_its_own(self, filled):
-        source = "{{ 2 | counted('site') }}: {{ 'ab' | listed }}, {{ 3 | twice }}"
-        assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6"
+        source = "{{ 2 | counted('site') }}: {{ 'ab' | listed }}, {{ 3 | twice }}, {{ 4 | number }}"
+        assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6, 4"
 
-    def test_finds_the_style(self, filled):
-        assert filled("{{ style | safe }}") == style()
+    def test_extends_the_page_that_all_have_in_common(self, filled):
+        page = filled(
+            "{% extends 'base.html.j2' %}{% block title %}{{ name }}{% endblock %}", name="A"
+        )
+        assert style() in page and "<title>A</title>" in page and "<h1>A<span" in page
 
 
 def test_the_style_loads_nothing():

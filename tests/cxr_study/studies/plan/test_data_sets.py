@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.phantom import cached_phantom
+from cxr_study.phantom import demo_data
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 
@@ -30,7 +30,7 @@ def test_only_what_is_asked_for_and_there_is_found(small_data, tmp_path):
 
 def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(cached_phantom, "IMAGE_SIZE", 16)
+    monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
     data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
     found = data_sets(data, ["nih", "mimic"], tmp_path)
     assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]

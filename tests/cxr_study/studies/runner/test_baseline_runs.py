@@ -9,7 +9,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.runs import baseline_run
 from cxr_study.studies.runner import baseline_runs
 from cxr_study.studies.runner.training import Training
-from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
+from cxr_study.training.baseline import BEST_FILE, ROUNDS_FILE
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 RECIPES = {name: name for name in baseline_run.METHODS} | {"complete": "centralised"}

@@ -8,7 +8,9 @@ from surgical_aggregation.server.access.declared_classes import (
     declared_classes,
     hold_to_declaration,
     permitted_classes,
+    tables,
 )
+from surgical_aggregation.wire.policy_scope import PolicyError
 
 
 @pytest.fixture
@@ -83,3 +85,25 @@ def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
     hold_to_declaration(message("west", classes=["Mass"], claims="north", process="other"))
     assert declared_classes(message("north")) == ("Edema",)
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
+
+
+class TestTables:
+    def test_there_may_be_none_either_or_both(self):
+        job, server = {"a": ["Edema"]}, {"a": ["Mass"], "b": []}
+        assert tables(context(), None) == tables(context(policy={}), None) == ()
+        assert tables(context(), job) == (job,)
+        assert tables(context(policy={"permitted": server}), None) == (server,)
+        assert tables(context(policy={"permitted": server}), job) == (job, server)
+
+    @pytest.mark.parametrize("table", [None, ["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
+    def test_one_that_is_malformed_is_refused_by_place(self, table):
+        with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
+            tables(context(policy={"permitted": table}), None)
+        if table is not None:
+            with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
+                tables(context(), table)
+
+    @pytest.mark.parametrize("key", ["permited", "share"])
+    def test_another_key_is_refused(self, key):
+        with pytest.raises(PolicyError, match=f"may have the keys permitted; got .*{key}"):
+            tables(context(policy={key: {}}), None)

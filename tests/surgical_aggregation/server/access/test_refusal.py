@@ -1,14 +1,8 @@
 from flare import Engine, context
-from surgical_aggregation.server.access.refusal import (
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    SITE_SILENT,
-    Refusal,
-    announce,
-    announce_silence,
-)
+from surgical_aggregation.server.access.refusal import Refusal, announce, announce_silence
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.wire.one_line import LONGEST
+from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, REFUSAL, SITE_SILENT
+from surgical_aggregation.wire.untrusted import LONGEST
 
 
 def test_a_refusal_is_logged_and_told(logged):

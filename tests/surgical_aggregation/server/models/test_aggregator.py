@@ -17,14 +17,18 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
 from surgical_aggregation.aggregation.limits import LimitError
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.aggregation.weighting import WeightingError
-from surgical_aggregation.server.access.refusal import CONTRIBUTION_REFUSED, REFUSAL
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.global_model import ACCEPTED, HOLDERS
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import (
+    ACCEPTED,
+    COLUMN_SIMILARITY,
+    CONTRIBUTION_REFUSED,
+    HOLDERS,
+    REFUSAL,
+)
 
 MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
 
@@ -58,6 +62,15 @@ def values(dxo):
     """Body value, and class -> column value."""
     body, columns = wire.split(dxo.data)
     return body["conv/kernel"][0].item(), {c: k[0].item() for c, (k, _) in columns.items()}
+
+
+def refusal(aggregator, sent, site="a", model=MODEL):
+    """Why a result is refused; None when it is taken."""
+    fl_ctx = context(site, model=model)
+    taken = aggregator.accept(sent, fl_ctx)
+    told = fl_ctx.get_prop(REFUSAL)
+    assert taken == (told is None)
+    return told and told["reason"]
 
 
 class TestAggregate:
@@ -147,14 +160,6 @@ class TestDifferences:
         _, dxo = run(SurgicalAggregator(), results, model=self.model)
         assert values(dxo) == (12, {"Edema": 17})
 
-    def test_a_malformed_one_is_refused_whole(self):
-        bad = from_shareable(self.difference(9, ["Edema", "Mass"]))
-        bad.data["head/Mass/bias"] = np.float32([1, 2])
-        results = [("a", self.difference(1, ["Edema"])), ("b", cookie(bad.to_shareable()))]
-        accepted, dxo = run(SurgicalAggregator(), results, model=self.model)
-        assert accepted == [True, False]
-        assert values(dxo) == (11, {"Edema": 21})
-
 
 class TestStrategy:
     model = global_model(
@@ -162,30 +167,29 @@ class TestStrategy:
         batch_norm=("bn/moving_variance",),
     )
 
-    def refusal(self, shareable, **arguments):
-        """Why a result is refused; None when it is taken."""
-        fl_ctx = context("a", model=self.model)
-        SurgicalAggregator(**arguments).accept(shareable, fl_ctx)
-        return (fl_ctx.get_prop(REFUSAL) or {}).get("reason")
-
     def sent(self, variance=None, columns=("Edema",)):
         body = {"conv/kernel": np.zeros(2, np.float32)}
         if variance is not None:
             body["bn/moving_variance"] = np.full(2, variance, np.float32)
         return result(body, {name: column(1) for name in columns}, kind=DataKind.WEIGHT_DIFF)
 
-    @pytest.mark.parametrize("strategy", ["fedbn", "fedbn+"])
-    def test_batch_normalisation_must_stay_at_the_site(self, strategy):
-        assert self.refusal(self.sent(), strategy=strategy) is None
-        assert "not among those that sites send" in self.refusal(self.sent(0), strategy=strategy)
-
-    def test_and_must_come_where_it_is_averaged(self):
-        assert self.refusal(self.sent(0), strategy="fedavg") is None
-        assert "are missing" in self.refusal(self.sent(), strategy="fedavg")
-
-    def test_a_running_variance_below_zero_is_refused(self):
-        assert self.refusal(self.sent(-1), strategy="fedavg") is None
-        assert "below 0" in self.refusal(self.sent(-1.5), strategy="fedavg")
+    @pytest.mark.parametrize(
+        ("strategy", "variance", "reason"),
+        [
+            ("fedbn", None, None),
+            ("fedbn", 0, "not among those that sites send"),
+            ("fedbn+", None, None),
+            ("fedbn+", 0, "not among those that sites send"),
+            ("fedavg", 0, None),
+            ("fedavg", None, "are missing"),
+            ("fedavg", -1, None),
+            ("fedavg", -1.5, "below 0"),
+        ],
+    )
+    def test_batch_normalisation_comes_only_where_it_is_averaged(self, strategy, variance, reason):
+        """As differences from 1."""
+        said = refusal(SurgicalAggregator(strategy), self.sent(variance), model=self.model)
+        assert said is None if reason is None else reason in said
 
     @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1.0])
     def test_flares_percentile_privacy_puts_no_running_variance_below_zero(self, gamma):
@@ -201,22 +205,28 @@ class TestStrategy:
         assert SurgicalAggregator("fedavg").accept(cookie(filtered), fl_ctx)
 
     def test_a_personal_head_stays_at_the_site(self):
-        assert self.refusal(self.sent(columns=()), personal_head=True) is None
-        assert "columns of 'Edema' came" in self.refusal(self.sent(), personal_head=True)
+        aggregator = SurgicalAggregator(personal_head=True)
+        assert "columns of 'Edema' came" in refusal(aggregator, self.sent(), model=self.model)
         unlabelled = from_shareable(self.sent(columns=()))
         unlabelled.data["head/kernel"] = np.zeros((2, 1), np.float32)
-        reason = self.refusal(cookie(unlabelled.to_shareable()), personal_head=True)
-        assert "or keep it (personal_head)" in reason
+        sent = cookie(unlabelled.to_shareable())
+        assert "or keep it (personal_head)" in refusal(aggregator, sent, model=self.model)
+        _, dxo = run(aggregator, [(n, self.sent(columns=())) for n in "ab"], model=self.model)
+        assert list(dxo.data) == ["conv/kernel"] and dxo.meta[HOLDERS] == {}
 
-    def test_bodies_alone_can_be_averaged(self):
-        results = [(name, self.sent(columns=())) for name in "ab"]
-        _, dxo = run(SurgicalAggregator(personal_head=True), results, model=self.model)
-        assert list(dxo.data) == ["conv/kernel"]
-        assert dxo.meta[HOLDERS] == {}
 
-    def test_an_unknown_one_is_refused(self):
-        with pytest.raises(StrategyError, match="got 'fedprox'"):
-            SurgicalAggregator("fedprox")
+@pytest.mark.parametrize(
+    ("arguments", "error", "reason"),
+    [
+        ({"strategy": "fedprox"}, StrategyError, "got 'fedprox'"),
+        ({"body_weighting": "median"}, WeightingError, "body_weighting must .* got 'median'"),
+        ({"head_weighting": "median"}, WeightingError, "head_weighting must .* got 'median'"),
+        ({"limits": {"classes": 1}}, LimitError, "limits are class_name_bytes"),
+    ],
+)
+def test_an_unknown_setting_is_refused(arguments, error, reason):
+    with pytest.raises(error, match=reason):
+        SurgicalAggregator(**arguments)
 
 
 class TestOneClassOneSpelling:
@@ -224,27 +234,18 @@ class TestOneClassOneSpelling:
 
     model = global_model(MODEL.body, {"Edema": column(0)})
 
-    def refusal(self, aggregator, site, sent):
-        fl_ctx = context(site, model=self.model)
-        assert aggregator.accept(sent, fl_ctx) is False
-        return fl_ctx.get_prop(REFUSAL)["reason"], fl_ctx
-
     def test_the_global_models_counts(self):
-        reason, _ = self.refusal(SurgicalAggregator(), "b", train(1, ["EDEMA", "Hernia"]))
-        assert "class 'EDEMA' is known as 'Edema' in this run" in reason
+        said = refusal(SurgicalAggregator(), train(1, ["EDEMA", "Hernia"]), model=self.model)
+        assert "class 'EDEMA' is known as 'Edema' in this run" in said
 
-    def test_of_a_new_class_the_first_result_counts(self):
+    def test_of_a_new_class_the_first_accepted_result_counts(self):
         aggregator = SurgicalAggregator()
-        assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
-        reason, _ = self.refusal(aggregator, "b", train(9, ["Edema", "mass"]))
-        assert "class 'mass' is known as 'Mass' in this run" in reason
+        refusal(aggregator, train(np.nan, ["mass"]), "c", self.model)  # which fixes no spelling
+        assert refusal(aggregator, train(1, ["Mass"]), "a", self.model) is None
+        said = refusal(aggregator, train(9, ["Edema", "mass"]), "b", self.model)
+        assert "class 'mass' is known as 'Mass' in this run" in said
         dxo = from_shareable(aggregator.aggregate(context(model=self.model)))
         assert values(dxo) == (1, {"Mass": 1})
-
-    def test_a_refused_result_fixes_no_spelling(self):
-        aggregator = SurgicalAggregator()
-        self.refusal(aggregator, "a", train(np.nan, ["mass"]))
-        assert aggregator.accept(train(1, ["Mass"]), context("b", model=self.model))
 
     def test_the_next_round_goes_by_its_own_global_model(self):
         aggregator = SurgicalAggregator()
@@ -255,38 +256,25 @@ class TestOneClassOneSpelling:
         assert accepted == [True]
 
     def test_the_reason_goes_no_further_than_the_server(self):
-        aggregator = SurgicalAggregator()
+        aggregator, fl_ctx = SurgicalAggregator(), context("b", model=self.model)
         assert aggregator.accept(train(1, ["Mass"]), context("a", model=self.model))
         sent = train(9, ["mass"])
-        _, fl_ctx = self.refusal(aggregator, "b", sent)
+        assert not aggregator.accept(sent, fl_ctx)
         assert "Mass" not in str(fl_ctx.get_all_public_props()) + str(sent)
         assert "Mass" not in str(fl_ctx.get_peer_context().get_all_public_props())
 
 
-class TestLimits:
-    def test_hold_for_every_result(self):
-        results = [("a", train(1, ["Edema"])), ("b", train(9, ["Edema", "Mass"]))]
-        accepted, dxo = run(SurgicalAggregator(limits={"site_classes": 1}), results)
-        assert accepted == [True, False]
-        assert values(dxo) == (1, {"Edema": 1})
-
-    def test_a_round_brings_no_more_new_classes_than_the_model_may_have(self):
-        results = [
-            ("a", train(1, ["Edema"])),
-            ("b", train(9, ["Mass"])),
-            ("c", train(3, ["Edema"])),
-        ]
-        accepted, dxo = run(SurgicalAggregator(limits={"model_classes": 1}), results)
-        assert accepted == [True, False, True]
-        assert values(dxo) == (2, {"Edema": 2})
-
-    def test_bytes_are_counted(self):
-        aggregator = SurgicalAggregator(limits={"result_bytes": 10})
-        assert aggregator.accept(train(1, ["Edema"]), context("a", model=MODEL)) is False
-
-    def test_an_unknown_one_is_refused(self):
-        with pytest.raises(LimitError, match="limits are class_name_bytes"):
-            SurgicalAggregator(limits={"classes": 1})
+@pytest.mark.parametrize(
+    ("limits", "classes", "accepted"),
+    [
+        ({"site_classes": 1}, [["Edema"], ["Edema", "Mass"]], [True, False]),
+        ({"model_classes": 1}, [["Edema"], ["Mass"], ["Edema"]], [True, False, True]),
+        ({"result_bytes": 50}, [["Edema"], ["Edema", "Mass"]], [True, False]),
+    ],
+)
+def test_limits_hold_for_every_result_and_for_a_round(limits, classes, accepted):
+    results = [(f"site-{k}", train(1, names)) for k, names in enumerate(classes)]
+    assert run(SurgicalAggregator(limits=limits), results)[0] == accepted
 
 
 def test_the_round_can_be_looked_at_until_it_is_forgotten():
@@ -326,26 +314,27 @@ class TestAgainstFlare:
 
 
 class TestAccept:
-    def test_second_result_of_a_site_is_refused(self):
-        results = [("a", train(1, ["Edema"])), ("a", train(9, ["Edema"]))]
-        accepted, dxo = run(SurgicalAggregator(), results)
-        assert accepted == [True, False]
-        assert values(dxo) == (1, {"Edema": 1})
+    def malformed(kind):
+        sent = from_shareable(train(9, ["Edema", "Mass"], current_round=2, kind=kind))
+        sent.data["head/Mass/bias"] = np.float32([1, 2])
+        shareable = sent.to_shareable()
+        shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, 2)
+        return shareable
 
-    def test_late_result_is_refused(self):
-        late = ("b", train(9, ["Edema"], current_round=1))
-        accepted, dxo = run(
-            SurgicalAggregator(), [("a", train(1, ["Edema"], current_round=2)), late], 2
-        )
-        assert accepted == [True, False]
-        assert values(dxo) == (1, {"Edema": 1})
-
-    def test_a_refused_result_leaves_no_trace(self):
-        bad = train(9, ["Edema", "Mass"])
-        bad_dxo = from_shareable(bad)
-        bad_dxo.data["head/Mass/bias"] = np.float32([np.nan])
-        bad = bad_dxo.update_shareable(bad)
-        accepted, dxo = run(SurgicalAggregator(), [("a", train(1, ["Edema"])), ("b", bad)])
+    @pytest.mark.parametrize(
+        ("site", "refused"),
+        [
+            ("a", train(9, ["Edema"], current_round=2)),
+            ("b", train(9, ["Edema"], current_round=1)),
+            ("b", train(np.nan, ["Edema", "Mass"], current_round=2)),
+            ("b", malformed(DataKind.WEIGHTS)),
+            ("b", malformed(DataKind.WEIGHT_DIFF)),
+        ],
+        ids=["a site's second", "late", "NaN", "malformed", "malformed differences"],
+    )
+    def test_a_refused_result_leaves_no_trace(self, site, refused):
+        results = [("a", train(1, ["Edema"], current_round=2)), (site, refused)]
+        accepted, dxo = run(SurgicalAggregator(), results, 2)
         assert accepted == [True, False]
         assert values(dxo) == (1, {"Edema": 1})
 
@@ -372,17 +361,13 @@ class TestAccept:
     def test_never_raises(self, rubbish):
         assert SurgicalAggregator().accept(cookie(rubbish), context("a", model=MODEL)) is False
 
-    def test_count_that_the_weighting_needs_and_that_did_not_come(self):
-        accepted = SurgicalAggregator(body_weighting="samples").accept(
-            train(1, ["Edema"]), context("a", model=MODEL)
-        )
-        assert accepted is False
-
-    def test_a_site_without_positives_has_nothing_to_teach_when_they_are_the_weight(self):
-        shareable = train(1, ["Edema"], positives={"Edema": 0})
-        fl_ctx = context("a", model=MODEL)
-        assert SurgicalAggregator(head_weighting="positives").accept(shareable, fl_ctx) is False
-        assert SurgicalAggregator(head_weighting="mean").accept(shareable, fl_ctx) is True
+    def test_a_count_that_the_weighting_needs_must_come_and_not_be_0(self):
+        by_samples = SurgicalAggregator(body_weighting="samples")
+        assert "needs the number of images" in refusal(by_samples, train(1, ["Edema"]))
+        sent = train(1, ["Edema"], positives={"Edema": 0})
+        by_positives = SurgicalAggregator(head_weighting="positives")
+        assert "without a positive of ['Edema']" in refusal(by_positives, sent)
+        assert refusal(SurgicalAggregator(), sent) is None
 
     def test_after_the_average_a_result_is_too_late(self):
         aggregator = SurgicalAggregator()
@@ -396,12 +381,6 @@ class TestAccept:
         accepted, dxo = run(aggregator, [("a", train(5, ["Mass"], current_round=1))], 1)
         assert accepted == [True]
         assert values(dxo) == (5, {"Mass": 5})
-
-
-@pytest.mark.parametrize("argument", ["body_weighting", "head_weighting"])
-def test_unknown_weighting_is_refused(argument):
-    with pytest.raises(WeightingError, match=f"{argument} must be one of .*got 'median'"):
-        SurgicalAggregator(**{argument: "median"})
 
 
 class TestStart:

@@ -1,10 +1,15 @@
 import numpy as np
 import pytest
+from nvflare.apis.dxo import DataKind
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.server.models.evaluated_model import GivenModelLocator
+from surgical_aggregation.server.models.evaluated_model import CheckpointLocator, GivenModelLocator
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5]))})
@@ -12,40 +17,88 @@ VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5])
 
 @pytest.fixture
 def fl_ctx(tmp_path):
-    """The server's context, where earlier jobs left best models and there is a file as well."""
-    save(Checkpoint(VARIABLES, {}), tmp_path / "server/checkpoints/earlier/best.npz")
-    save(Checkpoint(BODY, {}), tmp_path / "server/checkpoints/headless/best.npz")
+    """The server's context in a job after 7 rounds, where earlier jobs left models as well."""
+    server = tmp_path / "server"
+    save(Checkpoint(VARIABLES, {"round": 7}), server / "job/models/last.npz")
+    save(Checkpoint(VARIABLES, {}), server / "checkpoints/earlier/best.npz")
+    save(Checkpoint(BODY, {}), server / "checkpoints/headless/best.npz")
     save(Checkpoint({**VARIABLES, "conv/kernel": np.float32([7, 7])}, {}), tmp_path / "file.npz")
     return context(engine=Engine(tmp_path))
 
 
-def located(locator, fl_ctx):
-    (name,) = locator.get_model_names(fl_ctx)
-    return locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist()
+def sent(fl_ctx, owner="SRV_last"):
+    """A model's task, as it goes out once the last model is located."""
+    locator, task = CheckpointLocator("last"), Shareable()
+    locator.locate_model("last", fl_ctx)
+    fl_ctx.set_prop(AppConstants.MODEL_OWNER, owner, private=True, sticky=False)
+    fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
+    locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
+    return task
 
 
-def test_an_earlier_jobs_best_model_is_found_by_its_id(fl_ctx, panics):
-    assert located(GivenModelLocator(job="earlier"), fl_ctx) == [1, 2]
-    assert panics == []
+class TestCheckpointLocator:
+    def test_finds_the_variables_that_the_persistor_wrote_and_nothing_else(self, fl_ctx):
+        locator = CheckpointLocator("last")
+        assert locator.get_model_names(fl_ctx) == ["last"]
+        dxo = locator.locate_model("last", fl_ctx)
+        assert (dxo.data_kind, dxo.data.keys(), dxo.meta) == (
+            DataKind.WEIGHTS,
+            VARIABLES.keys(),
+            {},
+        )
+        assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
+
+    def test_server_and_sites_learn_the_round_and_the_server_whether_there_is_a_head(
+        self, fl_ctx, tmp_path
+    ):
+        assert sent(fl_ctx).get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
+        assert fl_ctx.get_prop(MODEL_HAS_HEAD) is True
+        save(Checkpoint(BODY, {}), tmp_path / "server/job/models/last.npz")
+        assert sent(fl_ctx).get_header(MODEL_ROUND) == 0
+        assert fl_ctx.get_prop(MODEL_HAS_HEAD) is False
+
+    def test_its_tasks_tell_a_site_what_the_run_continues(self, fl_ctx, tmp_path):
+        assert sent(fl_ctx).get_header(CONTINUES) is None
+        manifest = {"round": 7, "history": [{"job": "a", "rounds": [0, 7]}]}
+        save(Checkpoint({}, manifest), tmp_path / "server/job/models/last.npz")
+        assert sent(fl_ctx).get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
+
+    def test_the_tasks_of_another_model_are_not_touched(self, fl_ctx):
+        assert sent(fl_ctx, "SRV_best").get_header(MODEL_ROUND) is None
+
+    def test_names_nothing_where_there_is_no_model(self, fl_ctx):
+        assert CheckpointLocator("best").get_model_names(fl_ctx) == []
+
+    def test_refuses_another_model(self):
+        with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
+            CheckpointLocator("first")
 
 
-def test_a_checkpoint_is_found_by_its_path(fl_ctx, tmp_path):
-    assert located(GivenModelLocator(str(tmp_path / "file.npz")), fl_ctx) == [7, 7]
+class TestGivenModelLocator:
+    @pytest.mark.parametrize(
+        ("file", "job", "found"),
+        [(None, "earlier", [1, 2]), ("file.npz", "", [7, 7]), ("file.npz", "earlier", [1, 2])],
+        ids=["job", "file", "job before file"],
+    )
+    def test_finds_an_earlier_jobs_best_model_or_a_file(
+        self, fl_ctx, panics, tmp_path, file, job, found
+    ):
+        locator = GivenModelLocator(file and str(tmp_path / file), job)
+        (name,) = locator.get_model_names(fl_ctx)
+        assert locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist() == found
+        assert panics == []
 
-
-def test_the_job_goes_before_the_file(fl_ctx, tmp_path):
-    assert located(GivenModelLocator(str(tmp_path / "file.npz"), "earlier"), fl_ctx) == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
-        ({"file": "nowhere.npz"}, "'nowhere.npz' does not exist"),
-        ({"job": "../earlier"}, "'../earlier' left none in"),
-        ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
-    ],
-)
-def test_without_a_model_to_measure_the_run_ends_with_the_reason(fl_ctx, panics, arguments, reason):
-    assert GivenModelLocator(**arguments).get_model_names(fl_ctx) == []
-    assert reason in panics[0]
+    @pytest.mark.parametrize(
+        ("arguments", "reason"),
+        [
+            ({}, "an evaluation needs a model; none is configured. Give the id of an earlier job"),
+            ({"file": "nowhere.npz"}, "'nowhere.npz' does not exist"),
+            ({"job": "../earlier"}, "'../earlier' left none in"),
+            ({"job": "headless"}, "has no column of any class, so nothing can be measured"),
+        ],
+    )
+    def test_without_a_model_to_measure_the_run_ends_with_the_reason(
+        self, fl_ctx, panics, arguments, reason
+    ):
+        assert GivenModelLocator(**arguments).get_model_names(fl_ctx) == []
+        assert reason in panics[0]

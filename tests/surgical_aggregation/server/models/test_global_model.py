@@ -11,18 +11,21 @@ from flare import Engine, context, global_model
 from surgical_aggregation.aggregation.contribution import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.server.access.refusal import DROP, ROUND_DROPPED
 from surgical_aggregation.server.models.global_model import (
-    ACCEPTED,
-    CONTINUES,
-    HOLDERS,
-    INITIAL_BODY,
     GlobalModel,
     MergeIntoGlobalModel,
     from_learnable,
     to_learnable,
 )
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import (
+    ACCEPTED,
+    CONTINUES,
+    DROP,
+    HOLDERS,
+    INITIAL_BODY,
+    ROUND_DROPPED,
+)
 
 BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
 
@@ -39,24 +42,16 @@ def merged(model, body, columns, holders, current_round=0, **optimizer):
     )
 
 
-def test_class_whose_holders_are_absent_keeps_its_column():
+def test_what_nobody_sent_stays_and_a_new_class_is_added():
     model = global_model(BODY, {"Edema": column(1), "Mass": column(2)})
-    after = merged(model, {}, {"Edema": column(9)}, {"Edema": ["a"]})
-    assert after.columns["Mass"][0].tolist() == [2, 2]
-    assert after.columns["Edema"][0].tolist() == [9, 9]
-
-
-def test_new_class_is_added():
-    after = merged(global_model(BODY, {"Edema": column(1)}), {}, {"Mass": column(5)}, {})
-    assert sorted(after.columns) == ["Edema", "Mass"]
-
-
-def test_body_variables_that_are_not_sent_stay():
-    after = merged(global_model(BODY), {"conv/kernel": np.float32([7])}, {}, {})
+    sent = {"Edema": column(9), "Hernia": column(5)}
+    after = merged(model, {"conv/kernel": np.float32([7])}, sent, {"Edema": ["a"]})
     assert {name: value.item() for name, value in after.body.items()} == {
-        "conv/kernel": 7,
-        "bn/gamma": 2,
-    }
+        "conv/kernel": 7, "bn/gamma": 2,
+    }  # fmt: skip
+    assert {name: kernel.tolist() for name, (kernel, _) in after.columns.items()} == {
+        "Edema": [9, 9], "Hernia": [5, 5], "Mass": [2, 2],
+    }  # fmt: skip
 
 
 def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
@@ -72,7 +67,7 @@ def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
 
 def test_a_class_that_is_taught_again_is_retired_no_more():
     gone = {"Edema": {"round": 1, "sites": ["a"]}, "Mass": {"round": 1, "sites": ["b"]}}
-    model = GlobalModel(BODY, {}, {"head_features": 2, "retired": gone})
+    model = GlobalModel(BODY, {"head_features": 2, "retired": gone})
     after = merged(model, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 4)
     assert after.manifest["retired"] == {"Mass": gone["Mass"]}
 
@@ -109,7 +104,7 @@ class TestDroppedRound:
     def merge(self, value, **optimizer):
         """A round in which one site of two has sent something large; the engine, too."""
         start = {"head_features": 2, "round": 3, "classes": {"Mass": {}}}
-        model = GlobalModel(BODY, {"Mass": column(2)}, start, MOMENTS)
+        model = GlobalModel(wire.join(BODY, {"Mass": column(2)}), start, MOMENTS)
         engine = Engine()
         fl_ctx = context(current_round=3, model=model, engine=engine)
         large = Contribution({"conv/kernel": np.float32([value])}, {"Mass": column(-5)})
@@ -166,41 +161,27 @@ class TestDroppedRound:
 
 
 class TestToSites:
-    def task(self, current_round):
-        learnable = to_learnable(global_model(BODY, {"Edema": column(1)}))
-        return MergeIntoGlobalModel().learnable_to_shareable(
-            learnable, context(current_round=current_round)
-        )
+    def task(self, current_round=0, first=0, moments=(), **facts):
+        manifest = {"head_features": 2, "initial_body_sha256": "of the first run", **facts}
+        variables = wire.join(BODY, {"Edema": column(1)})
+        learnable = to_learnable(GlobalModel(variables, manifest, dict(moments)))
+        fl_ctx = context(current_round=current_round)
+        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
+        return MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
 
-    def test_manifest_stays_on_the_server(self):
-        assert from_shareable(self.task(0)).meta == {}
+    def test_manifest_and_moments_stay_on_the_server(self):
+        task = self.task(moments={"velocity/conv/kernel": np.float32([1])}, secret=1)
+        assert from_shareable(task).meta == {}
+        assert "velocity" not in str(task) and "secret" not in str(task)
 
-    def test_moments_stay_on_the_server(self):
-        moments = {"velocity/conv/kernel": np.float32([1])}
-        learnable = to_learnable(dataclasses.replace(global_model(BODY), moments=moments))
-        task = MergeIntoGlobalModel().learnable_to_shareable(learnable, context())
-        assert "velocity" not in str(task)
-        assert from_learnable(learnable).moments == moments
-
-    def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self):
+    @pytest.mark.parametrize("round_", [5, 6])
+    def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self, round_):
         history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
-        model = GlobalModel(BODY, {}, {"head_features": 2, "history": history})
-        for current_round in (5, 6):
-            task = MergeIntoGlobalModel().learnable_to_shareable(
-                to_learnable(model), context(current_round=current_round)
-            )
-            assert task.get_header(CONTINUES) == {"jobs": ["b", "a"], "round": 5}
+        task = self.task(round_, 5, history=history)
+        assert task.get_header(CONTINUES) == {"jobs": ["b", "a"], "round": 5}
+        assert self.task(round_).get_header(CONTINUES) is None
 
-    def test_a_fresh_run_continues_none(self):
-        assert self.task(0).get_header(CONTINUES) is None
-
-    def test_first_task_of_a_continued_run_carries_the_digest_of_its_own_start(self):
-        fl_ctx = context(current_round=5)
-        fl_ctx.set_prop(AppConstants.START_ROUND, 5, private=True, sticky=False)
-        model = GlobalModel(BODY, {}, {"initial_body_sha256": "of the first run"})
-        task = MergeIntoGlobalModel().learnable_to_shareable(to_learnable(model), fl_ctx)
-        assert task.get_header(INITIAL_BODY) == digest(BODY)
-
-    def test_first_task_carries_the_digest_of_the_body_alone(self):
-        assert self.task(0).get_header(INITIAL_BODY) == digest(BODY)
-        assert self.task(1).get_header(INITIAL_BODY) is None
+    @pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
+    def test_the_first_task_carries_the_digest_of_the_body_it_starts_from(self, round_, first):
+        told = self.task(round_, first).get_header(INITIAL_BODY)
+        assert told == (digest(BODY) if round_ == first else None)

@@ -1,4 +1,4 @@
-"""Rule 4 of the design: best and last on disk, inside and outside the job's workspace."""
+"""Best and last model on disk, inside and outside the job's workspace."""
 
 import dataclasses
 import errno
@@ -18,65 +18,100 @@ from surgical_aggregation.checkpoints.checkpoint import (
     load,
     save,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
     to_learnable,
 )
-from surgical_aggregation.server.models.initial_body import InitialBody
+from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED
 
-TWO = np.float32([1, 2])
-BODY = {"conv/kernel": TWO}
+BODY = {"conv/kernel": np.float32([1, 2])}
+MOMENTS = {"mean/conv/kernel": np.float32([1, 2])}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
-MODEL = GlobalModel(BODY, {"Nodule/Mass": COLUMN}, {"head_features": 2, "job": "a"})
+FACTS = {"head_features": 2}
+MODEL = GlobalModel(wire.join(BODY, {"Nodule/Mass": COLUMN}), {**FACTS, "job": "a"})
+RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}
+EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
 
 
-def persistor_context(folder, initial_body=None):
-    return context(engine=Engine(folder, initial_body=InitialBody(initial_body)))
+class Server:
+    """The persistor of a job at a server, and the files there."""
+
+    def __init__(self, folder, start=None, continues=""):
+        self.folder = folder
+        self.persistor = CheckpointPersistor(continues=continues)
+        self.fl_ctx = context(engine=Engine(folder, initial_body=InitialBody(start and str(start))))
+
+    def load(self):
+        """Manifest of the model that it starts from."""
+        self.model = self.persistor.load(self.fl_ctx)
+        return self.model.get(ModelLearnableKey.META)
+
+    def save(self, model=MODEL):
+        self.persistor.save(to_learnable(model), self.fl_ctx)
+
+    def announce(self, record):
+        """The model in memory is the best one."""
+        model = to_learnable(MODEL)
+        self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
+        self.fl_ctx.set_prop(BEST, record, private=True, sticky=False)
+        self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
+
+    def copies(self, name):
+        """A model of the job where it is: in its workspace and outside of it."""
+        folders = (self.folder / "server/job/models", self.folder / "server/checkpoints/job")
+        return [load(folder / name) for folder in folders if (folder / name).exists()]
+
+    def records(self, name):
+        return [copy.manifest.get("best") for copy in self.copies(name)]
+
+    def kernels(self, name):
+        return [copy.variables["conv/kernel"].tolist() for copy in self.copies(name)]
+
+
+def earlier(folder, record=RECORD, best=RECORD, **facts):
+    """An earlier job's last.npz, and its best.npz beside it where there is one."""
+    save(Checkpoint(BODY, {**EARLIER, "best": record, **facts}, MOMENTS), folder / "last.npz")
+    if best is not None:
+        other = {"conv/kernel": np.float32([7, 7])}
+        save(Checkpoint(other, {**EARLIER, "best": best}), folder / "best.npz")
+    return folder / "last.npz"
 
 
 class TestLoad:
     def test_starts_from_the_checkpoint_and_records_its_digest(self, tmp_path, panics):
         path = tmp_path / "start.npz"
-        save(
-            Checkpoint(
-                wire.join(BODY, {"Edema": COLUMN}), {"head_features": 2}, {"mean/conv/kernel": TWO}
-            ),
-            path,
-        )
-        learnable = CheckpointPersistor().load(persistor_context(tmp_path, str(path)))
-        assert sorted(learnable[ModelLearnableKey.WEIGHTS]) == [
-            "conv/kernel", "head/Edema/bias", "head/Edema/kernel",
-        ]  # fmt: skip
-        manifest = learnable[ModelLearnableKey.META]
+        save(Checkpoint(wire.join(BODY, {"Edema": COLUMN}), FACTS, MOMENTS), path)
+        server = Server(tmp_path, path)
+        manifest = server.load()
+        model = from_learnable(server.model)
+        assert list(model.body) == ["conv/kernel"] and list(model.columns) == ["Edema"]
+        assert (manifest["job"], manifest["round"]) == ("job", 0)
         assert manifest["initial_body_sha256"] == digest(BODY)
-        assert manifest["job"] == "job"
-        assert manifest["round"] == 0
-        assert from_learnable(learnable).moments["mean/conv/kernel"].tolist() == [1, 2]
-        assert not panics
+        assert model.moments.keys() == MOMENTS.keys() and not panics
 
     @pytest.mark.parametrize(
         ("file", "reason"),
-        [(None, "surgagg init"), ("nowhere.npz", "nowhere.npz' does not exist")],
+        [
+            (None, "surgagg init"),
+            ("nowhere.npz", "nowhere.npz' does not exist"),
+            ("featureless.npz", "head_features"),
+        ],
     )
     def test_an_unusable_start_ends_the_run_with_the_reason(self, tmp_path, panics, file, reason):
-        CheckpointPersistor().load(persistor_context(tmp_path, file))
+        save(Checkpoint(BODY, {}), tmp_path / "featureless.npz")
+        Server(tmp_path, file and tmp_path / file).load()
         assert reason in panics[0]
 
-    def test_a_checkpoint_without_features_ends_the_run(self, tmp_path, panics):
-        save(Checkpoint(BODY, {}), tmp_path / "start.npz")
-        CheckpointPersistor().load(persistor_context(tmp_path, str(tmp_path / "start.npz")))
-        assert "head_features" in panics[0]
-
     def test_a_model_with_a_class_spelt_twice_is_opened_and_told_of(self, tmp_path, logged):
-        path = tmp_path / "start.npz"
         variables = wire.join(BODY, {"Edema": COLUMN, "Mass": COLUMN, "edema": COLUMN})
-        save(Checkpoint(variables, {"head_features": 2}), path)
-        learnable = CheckpointPersistor().load(persistor_context(tmp_path, str(path)))
-        assert sorted(from_learnable(learnable).columns) == ["Edema", "Mass", "edema"]
+        save(Checkpoint(variables, FACTS), tmp_path / "start.npz")
+        server = Server(tmp_path, tmp_path / "start.npz")
+        server.load()
+        assert sorted(from_learnable(server.model).columns) == ["Edema", "Mass", "edema"]
         assert "columns of 'Edema' and 'edema', which are one class" in logged["warning"][0]
 
     def test_a_job_without_initial_body_component_is_told_so(self, tmp_path, panics):
@@ -84,222 +119,123 @@ class TestLoad:
         assert "InitialBody component with id 'initial_body'" in panics[0]
 
 
-def copies(folder, name):
-    """Where a model of the job is: in its workspace and outside of it."""
-    return [
-        folder / "server" / "job" / "models" / name,
-        folder / "server" / "checkpoints" / "job" / name,
-    ]
-
-
 class TestSave:
-    def test_last_is_in_the_job_and_outside_of_it(self, tmp_path):
-        CheckpointPersistor().save(to_learnable(MODEL), persistor_context(tmp_path))
-        for path in copies(tmp_path, "last.npz"):
-            again = load(path)
-            assert list(again.variables) == list(wire.join(BODY, {"Nodule/Mass": COLUMN}))
-            assert again.manifest["head_features"] == 2
+    def test_last_is_in_the_job_and_outside_of_it_with_its_moments(self, tmp_path):
+        server = Server(tmp_path)
+        server.save(dataclasses.replace(MODEL, moments=MOMENTS))
+        for copy in server.copies("last.npz"):
+            assert list(copy.variables) == list(MODEL.variables)
+            assert copy.manifest["head_features"] == 2 and copy.moments.keys() == MOMENTS.keys()
+        assert len(server.copies("last.npz")) == 2
 
-    def test_best_is_written_when_announced_and_not_before(self, tmp_path):
-        fl_ctx = persistor_context(tmp_path)
-        persistor = CheckpointPersistor()
-        persistor.save(to_learnable(MODEL), fl_ctx)
-        paths = copies(tmp_path, "best.npz")
-        assert not any(path.exists() for path in paths)
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(MODEL), private=True, sticky=False)
-        fl_ctx.set_prop(BEST, {"round": 4, "value": 0.1}, private=True, sticky=False)
-        persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
-        for path in [*paths, *copies(tmp_path, "last.npz")]:
-            assert load(path).manifest["best"] == {"round": 4, "value": 0.1}
-
-    def test_the_record_of_the_best_goes_with_every_later_model(self, tmp_path):
-        fl_ctx = persistor_context(tmp_path)
-        persistor = CheckpointPersistor()
-        announce_best(persistor, fl_ctx, {"round": 4})
-        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
-        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == {"round": 4}
-
-    def test_moments_are_in_the_file_of_the_model(self, tmp_path):
-        moments = {"mean/conv/kernel": TWO}
-        learnable = to_learnable(dataclasses.replace(MODEL, moments=moments))
-        CheckpointPersistor().save(learnable, persistor_context(tmp_path))
-        again = load(copies(tmp_path, "last.npz")[0])
-        assert again.moments["mean/conv/kernel"].tolist() == [1, 2]
-        assert "mean/conv/kernel" not in again.variables
-
-
-def announce_best(persistor, fl_ctx, record):
-    fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(MODEL), private=True, sticky=False)
-    fl_ctx.set_prop(BEST, record, private=True, sticky=False)
-    persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
+    def test_best_is_written_when_announced_and_its_record_goes_with_later_models(self, tmp_path):
+        server = Server(tmp_path)
+        server.save()
+        assert server.copies("best.npz") == []
+        server.announce({"round": 4, "value": 0.1})
+        for name in ("best.npz", "last.npz"):
+            assert server.records(name) == [{"round": 4, "value": 0.1}] * 2
+        server.save()
+        assert server.records("last.npz") == [{"round": 4, "value": 0.1}] * 2
 
 
 class TestFullDisk:
     @pytest.fixture
-    def written(self, tmp_path):
-        """A persistor that has written a best model, and its context."""
-        fl_ctx = persistor_context(tmp_path)
-        persistor = CheckpointPersistor()
-        announce_best(persistor, fl_ctx, {"round": 4})
-        return persistor, fl_ctx
+    def server(self, tmp_path, monkeypatch):
+        """One that has written a best model, and whose disk is full now."""
 
-    @pytest.fixture
-    def full(self, written, monkeypatch):
         def write(file, manifest, variables):
             file.write(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
+        server = Server(tmp_path)
+        server.announce({"round": 4})
         monkeypatch.setattr(checkpoint, "_write", write)
+        return server
 
-    def test_a_round_ends_the_run_with_the_file_and_the_reason(self, written, full, tmp_path):
-        persistor, fl_ctx = written
+    def test_a_round_ends_the_run_with_the_file_and_the_reason(self, server):
         with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
-            persistor.save(to_learnable(MODEL), fl_ctx)
-        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == {"round": 4}
+            server.save()
+        assert server.records("last.npz") == [{"round": 4}] * 2
 
-    def test_a_best_model_ends_the_run_too_for_flare_would_go_on(
-        self, written, full, panics, tmp_path
-    ):
-        announce_best(*written, {"round": 5})
+    def test_a_best_model_ends_the_run_too_for_flare_would_go_on(self, server, panics):
+        server.announce({"round": 5})
         assert "best.npz' could not be written: No space left on device" in panics[0]
-        assert load(copies(tmp_path, "best.npz")[0]).manifest["best"] == {"round": 4}
+        assert server.records("best.npz") == [{"round": 4}] * 2
 
     def test_a_best_model_that_cannot_be_taken_over_ends_the_run_before_it_begins(
-        self, written, full, panics, tmp_path
+        self, server, panics, tmp_path
     ):
-        start = copies(tmp_path, "last.npz")[1]
-        CheckpointPersistor().load(persistor_context(tmp_path, str(start)))
+        Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
         assert "best.npz' could not be written" in panics[0]
 
 
 class TestContinue:
     """From an earlier job's last.npz, with or without its best.npz beside it."""
 
-    RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}  # noqa: RUF012
-
-    def earlier(self, folder, record=RECORD, best=RECORD, round_=3):
-        manifest = {"head_features": 2, "round": round_, "job": "a", "classes": {"Mass": {}}}
-        folder.mkdir(exist_ok=True)
-        save(Checkpoint(BODY, {**manifest, "best": record}), folder / "last.npz")
-        if best is not None:
-            other = {"conv/kernel": np.float32([7, 7])}
-            save(Checkpoint(other, {**manifest, "round": 1, "best": best}), folder / "best.npz")
-        return str(folder / "last.npz")
-
-    def start(self, folder, file):
-        persistor = CheckpointPersistor()
-        fl_ctx = persistor_context(folder, file)
-        return persistor, fl_ctx, persistor.load(fl_ctx)[ModelLearnableKey.META]
-
-    def test_round_classes_and_history_go_on(self, tmp_path, panics):
-        _, _, manifest = self.start(tmp_path, self.earlier(tmp_path / "a"))
+    @pytest.mark.parametrize("by_id", [True, False], ids=["by the job's id", "by the file"])
+    def test_all_goes_on_until_a_better_model_comes(self, tmp_path, logged, panics, by_id):
+        path = earlier(tmp_path / "server/checkpoints/a")
+        earlier(tmp_path / "server/checkpoints/other", round=9)
+        server = Server(tmp_path, "nowhere.npz" if by_id else path, "a" if by_id else "")
+        manifest = server.load()
         assert (manifest["round"], manifest["job"]) == (3, "job")
         assert manifest["classes"] == {"Mass": {}}
         assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
-        assert not panics
-
-    def test_the_best_model_beside_it_is_this_runs_until_a_better_one_comes(self, tmp_path, logged):
-        persistor, fl_ctx, manifest = self.start(tmp_path, self.earlier(tmp_path / "a"))
-        assert fl_ctx.get_prop(BEST) == self.RECORD
         assert "best" not in manifest  # it is not a fact of the model
-        for path in copies(tmp_path, "best.npz"):
-            best = load(path)
-            assert best.variables["conv/kernel"].tolist() == [7, 7]
-            assert (best.manifest["job"], best.manifest["best"]) == ("a", self.RECORD)
-        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
-        assert load(copies(tmp_path, "last.npz")[0]).manifest["best"] == self.RECORD
-        announce_best(persistor, persistor_context(tmp_path), {"round": 4})
-        assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
-        assert logged["warning"] == []
+        assert from_learnable(server.model).moments.keys() == MOMENTS.keys()
+        assert server.fl_ctx.get_prop(BEST) == RECORD
+        assert server.records("best.npz") == [RECORD] * 2
+        assert server.kernels("best.npz") == [[7, 7]] * 2
+        server.save()
+        assert server.records("last.npz") == [RECORD] * 2
+        server.announce({"round": 4})
+        assert server.kernels("best.npz") == [[1, 2]] * 2
+        assert logged["warning"] == [] == panics
 
     def test_the_best_model_of_a_checkpoint_that_no_job_wrote_is_not_this_runs(self, tmp_path):
-        (tmp_path / "a").mkdir()
         for name in ("last.npz", "best.npz"):  # as training alone leaves them
-            manifest = {"head_features": 2, "round": 3, "best": self.RECORD}
-            save(Checkpoint(BODY, manifest), tmp_path / "a" / name)
-        _, fl_ctx, manifest = self.start(tmp_path, str(tmp_path / "a" / "last.npz"))
-        assert (manifest["round"], fl_ctx.get_prop(BEST)) == (0, None)
-        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
+            save(Checkpoint(BODY, {**FACTS, "round": 3, "best": RECORD}), tmp_path / name)
+        server = Server(tmp_path, tmp_path / "last.npz")
+        assert server.load()["round"] == 0
+        assert server.fl_ctx.get_prop(BEST) is None and server.copies("best.npz") == []
 
-    @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}])
+    @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}, "damaged"])
     def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, logged, best):
-        file = self.earlier(tmp_path / "a", best=best)
-        persistor, fl_ctx, _ = self.start(tmp_path, file)
-        assert fl_ctx.get_prop(BEST) is None
-        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
+        path = earlier(tmp_path, best=best)
+        if best == "damaged":
+            (tmp_path / "best.npz").write_bytes(b"half")
+        server = Server(tmp_path, path)
+        server.load()
+        assert server.fl_ctx.get_prop(BEST) is None and server.copies("best.npz") == []
         assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
-        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
-        assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
-
-    def test_a_damaged_one_is_as_good_as_none(self, tmp_path, logged):
-        file = self.earlier(tmp_path / "a")
-        (tmp_path / "a" / "best.npz").write_bytes(b"half")
-        _, fl_ctx, _ = self.start(tmp_path, file)
-        assert fl_ctx.get_prop(BEST) is None and "not a checkpoint" in logged["warning"][0]
+        server.save()
+        assert server.records("last.npz") == [None] * 2
 
     def test_a_checkpoint_that_is_the_best_model_itself_needs_none_beside_it(
         self, tmp_path, logged
     ):
-        file = self.earlier(tmp_path / "a", record={**self.RECORD, "round": 3}, best=None)
-        _, fl_ctx, _ = self.start(tmp_path, file)
-        assert fl_ctx.get_prop(BEST)["round"] == 3 and logged["warning"] == []
-        assert load(copies(tmp_path, "best.npz")[0]).variables["conv/kernel"].tolist() == [1, 2]
+        server = Server(tmp_path, earlier(tmp_path, {**RECORD, "round": 3}, best=None))
+        server.load()
+        assert server.fl_ctx.get_prop(BEST)["round"] == 3 and logged["warning"] == []
+        assert server.kernels("best.npz") == [[1, 2]] * 2
 
     def test_one_that_cannot_be_compared_is_removed(self, tmp_path):
-        persistor, _, _ = self.start(tmp_path, self.earlier(tmp_path / "a"))
-        persistor.handle_event(BEST_DROPPED, persistor_context(tmp_path))
-        assert not any(path.exists() for path in copies(tmp_path, "best.npz"))
-        assert (tmp_path / "a" / "best.npz").exists()
-        persistor.save(to_learnable(MODEL), persistor_context(tmp_path))
-        assert "best" not in load(copies(tmp_path, "last.npz")[0]).manifest
-
-
-class TestContinueAJob:
-    """By the id of an earlier job at this server, whatever the initial body."""
-
-    def start(self, folder, continues, initial_body="nowhere.npz"):
-        return CheckpointPersistor(continues=continues).load(
-            persistor_context(folder, initial_body)
-        )
-
-    def earlier(self, folder, job="a", **manifest):
-        path = folder / "server" / "checkpoints" / job / "last.npz"
-        facts = {"head_features": 2, "round": 3, "job": job, **manifest}
-        save(Checkpoint(BODY, facts, {"mean/conv/kernel": TWO}), path)
-        return path
-
-    def test_its_last_model_round_and_moments_are_taken_and_no_initial_body(self, tmp_path, panics):
-        self.earlier(tmp_path, "other", round=9)
-        self.earlier(tmp_path)
-        learnable = self.start(tmp_path, "a")
-        manifest = learnable[ModelLearnableKey.META]
-        assert (manifest["round"], manifest["job"]) == (3, "job")
-        assert manifest["history"] == [{"job": "a", "rounds": [0, 3]}]
-        assert from_learnable(learnable).moments["mean/conv/kernel"].tolist() == [1, 2]
-        assert not panics
-
-    def test_its_best_model_is_taken_over_too(self, tmp_path, panics):
-        record = {"round": 1, "metric": "bce", "value": 0.25, "sites": {}, "classes": {}}
-        last = self.earlier(tmp_path, best=record)
-        save(Checkpoint(BODY, {"head_features": 2, "best": record}), last.with_name("best.npz"))
-        self.start(tmp_path, "a")
-        for path in copies(tmp_path, "best.npz"):
-            assert load(path).manifest["best"] == record
-        assert not panics
+        path = earlier(tmp_path)
+        server = Server(tmp_path, path)
+        server.load()
+        server.persistor.handle_event(BEST_DROPPED, server.fl_ctx)
+        assert server.copies("best.npz") == [] and path.with_name("best.npz").exists()
+        server.save()
+        assert server.records("last.npz") == [None] * 2
 
     @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
     def test_anything_but_the_id_of_such_a_job_ends_the_run_with_those_that_are(
         self, tmp_path, panics, job
     ):
-        self.earlier(tmp_path)
+        earlier(tmp_path / "server/checkpoints/a")
         save(Checkpoint(BODY, {}), tmp_path / "server" / "a" / "last.npz")  # outside
-        assert self.start(tmp_path, job).is_empty()
-        assert f"{job!r} left none in" in panics[0]
+        server = Server(tmp_path, "nowhere.npz", job)
+        server.load()
+        assert server.model.is_empty() and f"{job!r} left none in" in panics[0]
         assert panics[0].endswith("the newest first: a.")
-
-    def test_without_one_it_starts_from_the_initial_body(self, tmp_path, panics):
-        self.earlier(tmp_path)
-        path = tmp_path / "start.npz"
-        save(Checkpoint(BODY, {"head_features": 2}), path)
-        learnable = self.start(tmp_path, "", initial_body=str(path))
-        assert learnable[ModelLearnableKey.META]["round"] == 0 and not panics

@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.app_common.app_event_type import AppEventType
@@ -7,123 +8,122 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context
 from surgical_aggregation import __version__
-from surgical_aggregation.aggregation.column_similarity import COLUMN_SIMILARITY
-from surgical_aggregation.server.access.refusal import (
-    Refusal,
-    announce,
-    announce_silence,
-    drop_round,
-)
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED, DROPPED
+from surgical_aggregation.server.access.refusal import Refusal, announce
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
+    COLUMN_SIMILARITY,
+    CONTRIBUTION_REFUSED,
+    DROP,
+    DROPPED,
+    REFUSAL,
+    ROUND_DROPPED,
+    SITE_SILENT,
+    STOPPED,
+    TRAINING_STOPPED,
+)
 
 
-def test_every_event_is_a_line_at_once(tmp_path):
-    record = RunRecord()
-    engine = Engine(tmp_path, record=record)
-    path = tmp_path / "server" / "job" / "run_record.jsonl"
+class Run:
+    """A run with its record: what happens, and the lines."""
 
-    def fire(event, **props):
-        fl_ctx = context(current_round=2, engine=engine)
+    def __init__(self, folder):
+        self.record = RunRecord()
+        self.engine = Engine(folder, record=self.record)
+        self.path = folder / "server" / "job" / "run_record.jsonl"
+        self.fire(EventType.START_RUN)
+
+    def context(self, **props):
+        fl_ctx = context(current_round=2, engine=self.engine)
         for key, value in props.items():
             fl_ctx.set_prop(key, value, private=True, sticky=False)
-        record.handle_event(event, fl_ctx)
-        return json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+        return fl_ctx
 
-    started = fire(EventType.START_RUN)
-    assert started["version"] == __version__
-    assert started["code"].endswith("surgical_aggregation")
-    best = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"é": 0.25}}
-    line = fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
-    assert line == {"event": "best", **best}
-    line = fire(AppEventType.INITIAL_MODEL_LOADED, **{BEST: best})  # of the run that is continued
-    assert line == {"event": "best", **best}
-    fire(AppEventType.INITIAL_MODEL_LOADED)  # a fresh run's
-    line = fire(BEST_DROPPED, **{DROPPED: "other sites"})
-    assert line == {"event": "best_dropped", "reason": "other sites"}
-    stopped = {"round": 2, "best_round": 0, "patience": 2}
-    assert fire(TRAINING_STOPPED, **{STOPPED: stopped}) == {"event": "stopped", **stopped}
-    announce(record, Refusal("north", "train", 2, "it is late"), context(engine=engine))
-    drop_round(record, 2, "it is not finite", context(engine=engine))
-    fire(AppEventType.ROUND_STARTED)
-    line = fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
-    assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
-    line = fire(EventType.FATAL_SYSTEM_ERROR, **{FLContextKey.EVENT_DATA: "no disk"})
-    assert line == {"event": "failed", "reason": "no disk"}
-    fire(EventType.END_RUN)
-    lines = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
-    events = [entry["event"] for entry in lines]
-    assert events == [
-        "started", "best", "best", "best_dropped", "stopped", "refused", "dropped", "round",
-        "failed", "ended",
-    ]  # fmt: skip
-    late = {"site": "north", "task": "train", "round": 2, "reason": "it is late"}
-    assert lines[5] == {"event": "refused", **late}
-    assert lines[6] == {"event": "dropped", "round": 2, "reason": "it is not finite"}
+    def fire(self, event, **props):
+        """The last line then."""
+        self.record.handle_event(event, self.context(**props))
+        return self.lines()[-1]
 
-
-def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(tmp_path):
-    record = RunRecord()
-    engine = Engine(tmp_path, record=record)
-    record.handle_event(EventType.START_RUN, context(engine=engine))
-
-    def refuse(site, times, task="train", round_=0):
+    def refuse(self, site, times=1, task="train", round_=0):
         for _ in range(times):
-            announce(record, Refusal(site, task, round_, "odd"), context(engine=engine))
+            announce(self.record, Refusal(site, task, round_, "odd"), self.context())
 
-    def lines():
-        text = (tmp_path / "server/job/run_record.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()][1:]
+    def lines(self):
+        return [json.loads(text) for text in self.path.read_text(encoding="utf-8").splitlines()]
 
-    refuse("north", 13)
-    refuse("south", 10)
-    assert [line["site"] for line in lines()] == ["north"] * 10 + ["south"] * 10
-    record.handle_event(AppEventType.ROUND_DONE, context(engine=engine))
-    (told, _) = lines()[20:]
-    of = {"site": "north", "task": "train", "round": 0}
-    assert told == {"event": "refused_too", **of, "count": 3}
-    refuse("north", 1, round_=1)  # of the next round, one by one again
-    refuse("south", 12, task="test", round_=None)
-    record.handle_event(EventType.END_WORKFLOW, context(engine=engine))
-    assert [line["event"] for line in lines()[22:]] == ["refused"] * 11 + ["refused_too"]
-    assert lines()[-1]["count"] == 2
-
-
-def test_a_site_that_is_silent_leaves_a_line(tmp_path):
-    record = RunRecord()
-    engine = Engine(tmp_path, record=record)
-    record.handle_event(EventType.START_RUN, context(engine=engine))
-    silence = {"site": "north", "task": "test", "round": None, "reason": "no sign of life"}
-    announce_silence(record, Refusal(**silence), context(engine=engine))
-    last = (tmp_path / "server/job/run_record.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-    assert json.loads(last) == {"event": "silent", **silence}
-
-
-def test_an_admin_is_told_how_far_the_run_is(tmp_path):
-    record = RunRecord()
-    engine = Engine(tmp_path, record=record)
-
-    def told():
+    def told(self):
+        """What an admin is told who asks how far the run is."""
         collector = GroupInfoCollector()
-        fl_ctx = context(engine=engine)
-        key = InfoCollector.CTX_KEY_STATS_COLLECTOR
-        fl_ctx.set_prop(key, collector, private=True, sticky=False)
-        record.handle_event(InfoCollector.EVENT_TYPE_GET_STATS, fl_ctx)
+        self.fire(
+            InfoCollector.EVENT_TYPE_GET_STATS, **{InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}
+        )
         return collector.info["RunRecord"]
 
-    def fire(event, **props):
-        fl_ctx = context(engine=engine)
-        for key, value in props.items():
-            fl_ctx.set_prop(key, value, private=True, sticky=False)
-        record.handle_event(event, fl_ctx)
 
-    fire(EventType.START_RUN)
-    assert told() == {"rounds": 0, "best": None, "stopped": False}
-    best = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}}
-    fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: best})
-    fire(AppEventType.ROUND_DONE)
-    assert told() == {"rounds": 1, "best": best, "stopped": False}
-    fire(BEST_DROPPED, **{DROPPED: "other sites"})
-    fire(TRAINING_STOPPED, **{STOPPED: {"round": 1}})
-    assert told() == {"rounds": 1, "best": None, "stopped": True}
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path)
+
+
+BEST_MODEL = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"é": 0.25}}
+STOP = {"round": 2, "best_round": 0, "patience": 2}
+LATE = {"site": "north", "task": "test", "round": None, "reason": "it is late"}
+DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
+
+
+@pytest.mark.parametrize(
+    ("event", "props", "line"),
+    [
+        (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, {BEST: BEST_MODEL}, ("best", BEST_MODEL)),
+        (AppEventType.INITIAL_MODEL_LOADED, {BEST: BEST_MODEL}, ("best", BEST_MODEL)),
+        (BEST_DROPPED, {DROPPED: "other sites"}, ("best_dropped", {"reason": "other sites"})),
+        (TRAINING_STOPPED, {STOPPED: STOP}, ("stopped", STOP)),
+        (CONTRIBUTION_REFUSED, {REFUSAL: LATE}, ("refused", LATE)),
+        (SITE_SILENT, {REFUSAL: LATE}, ("silent", LATE)),
+        (ROUND_DROPPED, {DROP: DROPPED_ROUND}, ("dropped", DROPPED_ROUND)),
+        (
+            EventType.FATAL_SYSTEM_ERROR, {FLContextKey.EVENT_DATA: "no disk"},
+            ("failed", {"reason": "no disk"}),
+        ),
+    ],
+)  # fmt: skip
+def test_an_event_is_a_line_at_once(run, event, props, line):
+    assert run.fire(event, **props) == {"event": line[0], **line[1]}
+
+
+def test_a_run_has_its_code_and_its_seconds(run):
+    (started,) = run.lines()
+    assert (started["event"], started["version"]) == ("started", __version__)
+    assert started["code"].endswith("surgical_aggregation")
+    run.fire(AppEventType.INITIAL_MODEL_LOADED)  # a fresh run's: no line
+    run.fire(AppEventType.ROUND_STARTED)
+    line = run.fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
+    assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
+    run.fire(EventType.END_RUN)
+    assert [line["event"] for line in run.lines()] == ["started", "round", "ended"]
+
+
+def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
+    run.refuse("north", 13)
+    run.refuse("south", 10)
+    assert [line["site"] for line in run.lines()[1:]] == ["north"] * 10 + ["south"] * 10
+    run.fire(AppEventType.ROUND_DONE)
+    (told, _) = run.lines()[21:]
+    of = {"site": "north", "task": "train", "round": 0}
+    assert told == {"event": "refused_too", **of, "count": 3}
+    run.refuse("north", 1, round_=1)  # of the next round, one by one again
+    run.refuse("south", 12, task="test", round_=None)
+    run.fire(EventType.END_WORKFLOW)
+    assert [line["event"] for line in run.lines()[23:]] == ["refused"] * 11 + ["refused_too"]
+    assert run.lines()[-1]["count"] == 2
+
+
+def test_an_admin_is_told_how_far_the_run_is(run):
+    assert run.told() == {"rounds": 0, "best": None, "stopped": False}
+    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: BEST_MODEL})
+    run.fire(AppEventType.ROUND_DONE)
+    assert run.told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
+    run.fire(BEST_DROPPED, **{DROPPED: "other sites"})
+    run.fire(TRAINING_STOPPED, **{STOPPED: STOP})
+    assert run.told() == {"rounds": 1, "best": None, "stopped": True}

@@ -6,15 +6,17 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
-from surgical_aggregation.server.access.refusal import (
+from surgical_aggregation.server.records.run_summary import RunSummary
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
     CONTRIBUTION_REFUSED,
     REFUSAL,
     ROUND_DROPPED,
     SITE_SILENT,
+    STOPPED,
+    TRAINING_STOPPED,
 )
-from surgical_aggregation.server.models.best_model import BEST, BEST_DROPPED
-from surgical_aggregation.server.records.run_summary import RunSummary
-from surgical_aggregation.server.workflows.federated_training import STOPPED, TRAINING_STOPPED
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from surgical_aggregation.server.access.refusal import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.server.workflows.heartbeat import GONE
+from surgical_aggregation.wire.headers import GONE
 from workflow import runner, running
 
 

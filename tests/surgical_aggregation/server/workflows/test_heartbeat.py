@@ -9,7 +9,8 @@ from nvflare.apis.shareable import make_reply
 
 from flare import Engine, context
 from surgical_aggregation.server.workflows import heartbeat
-from surgical_aggregation.server.workflows.heartbeat import GONE, SiteWatch
+from surgical_aggregation.server.workflows.heartbeat import SiteWatch
+from surgical_aggregation.wire.headers import GONE
 
 
 class Network(Engine):

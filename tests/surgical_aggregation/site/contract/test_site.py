@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from flare import Engine, context
-from surgical_aggregation.site.contract.restricted_site import PermittedSite
-from surgical_aggregation.site.contract.site import Site, SiteError, find_site
-from surgical_aggregation.site.contract.site_policy import PolicyError
+from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
+from surgical_aggregation.site.contract.site import Site, SiteError
+from surgical_aggregation.wire.policy_scope import PolicyError
 from tiny_site import TinySite
 
 

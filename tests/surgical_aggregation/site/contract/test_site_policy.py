@@ -1,13 +1,8 @@
 import pytest
 
 from flare import context
-from surgical_aggregation.site.contract.site_policy import (
-    NO_POLICY,
-    PolicyError,
-    SitePolicy,
-    scope_properties,
-    site_policy,
-)
+from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
+from surgical_aggregation.wire.policy_scope import PolicyError, scope_properties
 
 
 def policy(**properties):

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from surgical_aggregation.aggregation.head import columns
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -24,10 +23,7 @@ def training(tmp_path):
 
 
 def model(training):
-    body, _ = wire.split(
-        {p: v for p, v in training.variables().items() if not p.startswith("head/")}
-    )
-    return body, columns(training.head())
+    return wire.split(training.labelled_variables())
 
 
 class TestPasses:

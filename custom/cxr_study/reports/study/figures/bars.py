@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from cxr_study.common.wording import listed
 from cxr_study.evaluation.intervals import Spread, spread
 from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.axes import axes_at, beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, WIDTH
-from cxr_study.reports.study.figures.looks import LOOK, METHODS, row_name, rows, svg
-from cxr_study.reports.study.figures.values import in_setting
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.figures.looks import LOOK, METHODS, in_setting, row_name, rows, svg
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
 CHANCE = 0.5
@@ -26,6 +26,7 @@ _ROW, _BELOW = 0.25, 0.5  # inches; the numbers and what they are, below a panel
 _NAMES, _TEXT = 1.95, 0.75  # inches, beside panels
 
 
+@mpl.rc_context(LOOK)
 def bars(
     results: StudyResults, places: Sequence[str], marks: Mapping[tuple[Row, str], str], name: str
 ) -> str | None:
@@ -34,7 +35,7 @@ def bars(
     A bar per row; beside it its average, and the mark of how it differs from surgical aggregation.
     Averaged are means over seeds, with the standard deviation over settings as a thin line, as in
     the papers. Where a mean is defined in some settings only, the average is over those, and it is
-    said how many they are. Where sites have models of their own, see `values.models_tested`.
+    said how many they are. Where sites have models of their own, see `looks.models_tested`.
 
     Args:
         results: Of the study.
@@ -55,47 +56,40 @@ def bars(
         return None
     tests = list(dict.fromkeys(test for test, _ in found))
     shown = [row for row in rows(results) if row in {row for _, row in found}]
-    with mpl.rc_context(LOOK):
-        figure, panels = _panels(tests, shown)
-        for axes, test in zip(panels, tests, strict=True):
-            for place, row in enumerate(shown):
-                told = "not defined"
-                if (test, row) in found:
-                    average = found[test, row]
-                    _bar(axes, place, row, average)
-                    told = f"{average.mean:.3f} {marks.get((row, test), '')}".rstrip()
-                    if average.values < len(places):
-                        told += f"\n{average.values} of {len(places)}"
-                axes.text(
-                    1.04, place, told, fontsize=7.5, color=INK, va="center", linespacing=0.95,
-                    transform=axes.get_yaxis_transform(),
-                )  # fmt: skip
-            axes.axvline(CHANCE, color=MUTED, linewidth=0.9)
-            axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
-        where = f"{results.study.factor}: {listed(places)}"
-        return svg(figure, name, f"Mean AUROC of every method, {where}")
+    figure, panels = _panels(tests, shown)
+    for axes, test in zip(panels, tests, strict=True):
+        for place, row in enumerate(shown):
+            told = "not defined"
+            if (test, row) in found:
+                average = found[test, row]
+                _bar(axes, place, row, average)
+                told = f"{average.mean:.3f} {marks.get((row, test), '')}".rstrip()
+                if average.values < len(places):
+                    told += f"\n{average.values} of {len(places)}"
+            beside(axes, 1.04, place, told, fontsize=7.5, color=INK, linespacing=0.95)
+        axes.axvline(CHANCE, color=MUTED, linewidth=0.9)
+        axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
+    where = f"{results.study.factor}: {listed(places)}"
+    return svg(figure, name, f"Mean AUROC of every method, {where}")
 
 
 def _panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, list[Axes]]:
     """A panel for each test set, with room for text beside it; the left ones name the rows."""
     across = len(tests) if len(tests) <= _ACROSS else 1
     high = _ROW * len(shown)
-    tall = (high + _BELOW) * math.ceil(len(tests) / across) + 0.1
     step = (WIDTH - _NAMES) / across
-    figure = Figure((WIDTH, tall))
+    figure = Figure((WIDTH, (high + _BELOW) * math.ceil(len(tests) / across) + 0.1))
     every: list[Axes] = []
     for place in range(len(tests)):
         level, column = divmod(place, across)
-        left, bottom = _NAMES + column * step, tall - 0.1 - level * (high + _BELOW) - high
-        at = (left / WIDTH, bottom / tall, (step - _TEXT) / WIDTH, high / tall)
-        axes = figure.add_axes(at, sharex=every[0] if every else None)
+        bottom = figure.get_figheight() - 0.1 - level * (high + _BELOW) - high
+        at = (_NAMES + column * step, bottom, step - _TEXT, high)
+        axes = axes_at(figure, *at, sharex=every[0] if every else None)
         axes.set_ylim(len(shown) - 0.5, -0.5)
         names = [row_name(row, shown) if column == 0 else "" for row in shown]
-        axes.set_yticks(range(len(shown)), names)
-        axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=8)
+        name_rows(axes, names, labelsize=8)
         axes.tick_params(axis="x", labelsize=7.5)
         axes.locator_params(axis="x", nbins=4)
-        axes.grid(axis="y", visible=False)
         axes.spines["left"].set_visible(False)
         every.append(axes)
     return figure, every

@@ -14,35 +14,28 @@ from cxr_study.evaluation import test_set
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page.svg import MUTED
-from cxr_study.reports.study.figures.looks import LOOK, lined, marked, rows, svg
+from cxr_study.reports.study.figures.looks import LOOK, lined, marked, models_tested, rows, svg
 from cxr_study.reports.study.figures.panels import label_below, panels
-from cxr_study.reports.study.figures.values import models_tested
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_study.studies.runner import predictions
 
 _TICKS = [0, 0.5, 1], ["0", "0.5", "1"]
 _LEGEND: dict[str, Any] = {
-    "loc": "lower right",
-    "edgecolor": "none",
-    "fontsize": 7,
-    "title_fontsize": 7,
-    "alignment": "right",
-    "handlelength": 1.6,
-    "handletextpad": 0.4,
-    "labelspacing": 0.2,
-    "borderpad": 0.1,
-    "borderaxespad": 0.2,
-}
+    "loc": "lower right", "edgecolor": "none", "fontsize": 7, "title_fontsize": 7,
+    "alignment": "right", "handlelength": 1.6, "handletextpad": 0.4, "labelspacing": 0.2,
+    "borderpad": 0.1, "borderaxespad": 0.2,
+}  # fmt: skip
 
 
+@mpl.rc_context(LOOK)
 def reliability_diagram(results: StudyResults, setting: str, test: str, name: str) -> str | None:
     """Draw which share is positive of the predictions of about the same probability.
 
     A panel per method, with a line per strategy and its expected calibration error (ECE). The
     predictions of all classes of a model are pooled, and those of all seeds and models that count;
-    see `values.models_tested`. Bins are ten of equal width; one with fewer than `words.FEW_IMAGES`
+    see `looks.models_tested`. Bins are ten of equal width; one with fewer than `wording.FEW_IMAGES`
     predictions has no marker.
 
     Args:
@@ -58,21 +51,20 @@ def reliability_diagram(results: StudyResults, setting: str, test: str, name: st
     methods = list(dict.fromkeys(row.method for row, found in bins.items() if found))
     if not methods:
         return None
-    with mpl.rc_context(LOOK):
-        titles = [TITLES[method].replace(", ", ",\n") for method in methods]
-        figure, every = panels(titles, (), height=1.6)
-        for axes, method in zip(every, methods, strict=True):
-            axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
-            for row, found in bins.items():
-                if row.method == method and found:
-                    _line(axes, row, found)
-            axes.legend(title="pooled ECE", **_LEGEND)
-            axes.set(xlim=(0, 1), ylim=(0, 1))
-            axes.set_xticks(*_TICKS)
-            axes.set_yticks(*_TICKS)
-        label_below(figure, f"probability on {TESTS[test]}")
-        every[0].set_ylabel("share positive")
-        return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {setting}")
+    titles = [TITLES[method].replace(", ", ",\n") for method in methods]
+    figure, every = panels(titles, (), height=1.6)
+    for axes, method in zip(every, methods, strict=True):
+        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
+        for row, found in bins.items():
+            if row.method == method and found:
+                _line(axes, row, found)
+        axes.legend(title="pooled ECE", **_LEGEND)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_xticks(*_TICKS)
+        axes.set_yticks(*_TICKS)
+    label_below(figure, f"probability on {TESTS[test]}")
+    every[0].set_ylabel("share positive")
+    return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {setting}")
 
 
 def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:

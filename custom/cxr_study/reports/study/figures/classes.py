@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.axes import Axes
 
 from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.axes import beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, short
-from cxr_study.reports.study.figures.looks import LOOK, marked, rows, svg
+from cxr_study.reports.study.figures.looks import LOOK, marked, models_tested, rows, svg
 from cxr_study.reports.study.figures.panels import panels
-from cxr_study.reports.study.figures.values import models_tested
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
 _ALL, _SOME = "Labelled by all sites", "Labelled by some sites only"
@@ -22,13 +19,14 @@ _APART = 0.042  # inches from row to row within a class, at most
 _LEAST, _MOST = 0.24, 0.46  # inches of a class
 
 
+@mpl.rc_context(LOOK)
 def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str | None:
     """Draw the AUROC of each class on a test set: a line per class, a point per row.
 
     Points are means over seeds, below each other in the order of the legend; one is missing where
     the model lacks the class. Shared classes, which all sites label, come first; then the others,
     and what is shared with some seeds only. Of a group the first row's best class is on top. Where
-    sites have models of their own, see `values.models_tested`.
+    sites have models of their own, see `looks.models_tested`.
 
     Args:
         results: Of the study.
@@ -51,26 +49,24 @@ def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str
     lines = len(headings) + len(places)
     apart = min(_APART, _MOST / (len(shown) + 2))
     tall = max(_LEAST, apart * (len(shown) + 2))
-    with mpl.rc_context(LOOK):
-        figure, (axes,) = panels([""], shown, height=tall * lines)
-        figure.subplots_adjust(left=0.33)
-        axes.set_ylim(lines - 0.5, -0.5)
-        for number, row in enumerate(shown):
-            shift = apart / tall * (number - (len(shown) - 1) / 2)
-            of_row = values.loc[list(places), row]
-            axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
-        for heading, place in headings.items():
-            _beside(axes, -0.48, place, heading, color=INK, fontweight="bold")
-        for number, (class_name, place) in enumerate(places.items()):
-            if number % 2 == 0:
-                axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
-            if values.loc[class_name].isna().all():
-                _beside(axes, 0.01, place, "not defined", color=MUTED, fontstyle="italic")
-        axes.grid(axis="y", visible=False)
-        axes.set_yticks(list(places.values()), [short(class_name) for class_name in places])
-        axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=8)
-        axes.set_xlabel(f"AUROC on {TESTS[test]}")
-        return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {setting}")
+    figure, (axes,) = panels([""], shown, height=tall * lines)
+    figure.subplots_adjust(left=0.33)
+    axes.set_ylim(lines - 0.5, -0.5)
+    for number, row in enumerate(shown):
+        shift = apart / tall * (number - (len(shown) - 1) / 2)
+        of_row = values.loc[list(places), row]
+        axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
+    for heading, place in headings.items():
+        beside(axes, -0.48, place, heading, color=INK, fontsize=8, fontweight="bold")
+    for number, (class_name, place) in enumerate(places.items()):
+        if number % 2 == 0:
+            axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
+        if values.loc[class_name].isna().all():
+            looks = {"color": MUTED, "fontsize": 8, "fontstyle": "italic"}
+            beside(axes, 0.01, place, "not defined", **looks)
+    name_rows(axes, list(map(short, places)), list(places.values()), labelsize=8)
+    axes.set_xlabel(f"AUROC on {TESTS[test]}")
+    return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {setting}")
 
 
 def _mean(scores: pd.DataFrame, row: Row, test: str) -> pd.Series:
@@ -92,9 +88,3 @@ def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dic
             first = len(headings) + len(places)
             places |= {name: first + number for number, name in enumerate(members)}
     return headings, places
-
-
-def _beside(axes: Axes, x: float, place: float, text: str, **style: Any) -> None:
-    """Write text at a line's height, `x` in axes widths."""
-    transform = axes.get_yaxis_transform()
-    axes.text(x, place, text, va="center", fontsize=8, transform=transform, **style)

@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_limits
 
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_set
+from cxr_study.reports.page.axes import legend_above
 from cxr_study.reports.page.svg import OWN, WIDTH
 from cxr_study.reports.study.figures.looks import LOOK, evenly, svg
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
@@ -43,6 +44,7 @@ Looks = Mapping[str, tuple[str, str]]
 """What a point is -> colour and marker."""
 
 
+@mpl.rc_context(LOOK | {"axes.grid": False})
 def embedding(results: StudyResults, setting: str, name: str) -> str | None:
     """Draw a t-SNE map of test images, by the features of a surgical aggregation's global model.
 
@@ -75,11 +77,10 @@ def embedding(results: StudyResults, setting: str, name: str) -> str | None:
     chosen = str(images.drop(columns="test").eq(1).sum().idxmax())
     kinds = {0.0: f"no {chosen}", 1.0: chosen}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))
-    with mpl.rc_context(LOOK | {"axes.grid": False}):
-        figure = Figure((WIDTH, _HEIGHT))
-        _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
-        _map(figure, 1 - _SIDE, places, images[chosen].map(kinds), by_class)
-        return svg(figure, name, f"Map of test images by the features of {run.name}")
+    figure = Figure((WIDTH, _HEIGHT))
+    _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
+    _map(figure, 1 - _SIDE, places, images[chosen].map(kinds), by_class)
+    return svg(figure, name, f"Map of test images by the features of {run.name}")
 
 
 def _run(results: StudyResults, setting: str) -> Run | None:
@@ -128,7 +129,5 @@ def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, look
         if points:
             axes.add_patch(PathPatch(Path.make_compound_path(*points), color=colour, linewidth=0))
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=kind))
-    axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(-0.03, 1.0), ncols=3, frameon=False,
-        borderaxespad=0.1, handletextpad=0.2, columnspacing=1.0,
-    )  # fmt: skip
+    apart = {"ncols": 3, "handletextpad": 0.2, "columnspacing": 1.0}
+    legend_above(axes, -0.03, handles=handles, **apart)

@@ -14,6 +14,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.svg import short
 from cxr_study.reports.study.figures.looks import (
     LOOK,
+    in_setting,
     intervals,
     lined,
     marked,
@@ -22,9 +23,8 @@ from cxr_study.reports.study.figures.looks import (
     svg,
 )
 from cxr_study.reports.study.figures.panels import label_below, panels
-from cxr_study.reports.study.figures.values import in_setting
 from cxr_study.reports.study.tables.cells import Ours
-from cxr_study.reports.study.tables.tables import TESTS
+from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
 _LONG = 4  # characters of a setting's name that fit under the axis; longer ones are turned
@@ -33,13 +33,14 @@ _LEAST = 0.02  # of AUROC, from end to end of the axis
 _APART = 0.5  # of the way from setting to setting, for the markers of all rows
 
 
+@mpl.rc_context(LOOK)
 def auroc_by_setting(results: StudyResults, name: str) -> str | None:
     """Draw the mean AUROC over all classes in every setting: a panel per test set, a line per row.
 
     Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, where
     there are two seeds or more, cut off where they go far beyond all means. "complete", whose
     training does not depend on the setting, is a horizontal dashed line. Where sites have models of
-    their own, see `values.models_tested`.
+    their own, see `looks.models_tested`.
 
     Args:
         results: Of the study.
@@ -65,24 +66,22 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
     if longest > _LONG:
         below += _LETTER * longest
         turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-    titles = [TESTS[test] for test in tests]
-    with mpl.rc_context(LOOK):
-        figure, every = panels(titles, shown, height=2.2, below=below)
-        panel_of = dict(zip(tests, every, strict=True))
-        for (test, row), line in found.items():
-            if row in shifts:
-                _draw(panel_of[test], row, shifts[row], line)
-            else:
-                _level(panel_of[test], row, line)
-        every[0].set_ylim(*_ends([ours for line in found.values() for ours in line]))
-        for axes in every:
-            axes.set_xlim(-0.5, len(places) - 0.5)
-            axes.set_xticks(range(len(places)), map(short, places), **turned)
-            axes.grid(axis="x", visible=False)
-            axes.yaxis.set_major_locator(MaxNLocator(6))
-        every[0].set_ylabel("mean AUROC, all classes")
-        label_below(figure, results.study.factor)
-        return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
+    figure, every = panels([TESTS[test] for test in tests], shown, height=2.2, below=below)
+    panel_of = dict(zip(tests, every, strict=True))
+    for (test, row), line in found.items():
+        if row in shifts:
+            _draw(panel_of[test], row, shifts[row], line)
+        else:
+            _level(panel_of[test], row, line)
+    every[0].set_ylim(*_ends([ours for line in found.values() for ours in line]))
+    for axes in every:
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_xticks(range(len(places)), map(short, places), **turned)
+        axes.grid(axis="x", visible=False)
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+    every[0].set_ylabel("mean AUROC, all classes")
+    label_below(figure, results.study.factor)
+    return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
 
 
 def _shifts(beside: Sequence[Row]) -> dict[Row, float]:

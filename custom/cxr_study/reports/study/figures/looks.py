@@ -1,9 +1,9 @@
-"""Which rows and settings the figures of a study show, and how they look: the same in all."""
+"""Which rows, settings and values the figures of a study show, and how they look: alike in all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page import svg as page
 from cxr_study.reports.page.svg import STYLE
+from cxr_study.reports.study.tables.cells import Ours, measure
 from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.papers.published_results import OWN, Place
 
 METHODS: Mapping[str, tuple[str, str]] = {
     "surgical": ("#0072B2", "o"),
@@ -53,6 +55,24 @@ def settings(results: StudyResults) -> list[str]:
     """Names of the settings that have a finished run, in the study file's order."""
     finished = {run.setting for run in results.finished}
     return [setting.name for setting in results.study.settings if setting.name in finished]
+
+
+def models_tested(models: Collection[str], test: str) -> list[str]:
+    """The models of a run that count on a test set, as in tables; see `cells.measure`.
+
+    Where a site of that name has a model of its own, it is that one; otherwise all: the global one,
+    or every site's.
+
+    Args:
+        models: "global", or sites that each have their own.
+        test: Name of the test set.
+    """
+    return [test] if test in models else list(models)
+
+
+def in_setting(results: StudyResults, row: Row, test: str, setting: str) -> Ours:
+    """Mean AUROC over all classes in a setting, as tables have it."""
+    return measure(results.means, Place(setting, row, OWN, test, "all"), "auroc", [setting])
 
 
 def row_name(row: Row, beside: Iterable[Row]) -> str:

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cxr_study.jobs.methods import TITLES, Row
-from cxr_study.reports.page.svg import INK, MUTED, WIDTH
+from cxr_study.reports.page.axes import headed
+from cxr_study.reports.page.svg import MUTED, WIDTH
 from cxr_study.reports.study.figures.looks import STRATEGIES, lined, marked
 
 ACROSS = 3
@@ -52,7 +53,7 @@ def panels(
     for axes in every[len(titles) :]:
         axes.remove()
     for axes, title in zip(every, titles, strict=False):
-        axes.set_title(title, loc="left", fontsize=8.5, fontweight="bold", color=INK, pad=4)
+        headed(axes, title, size=8.5, pad=4)
         axes.tick_params(labelbottom=True, labelsize=7.5)
     return figure, every[: len(titles)]
 
@@ -77,11 +78,5 @@ def _drawn(row: Row) -> dict[str, Any]:
 
 def label_below(figure: Figure, text: str) -> None:
     """Write what the horizontal axes of all panels are."""
-    figure.supxlabel(
-        text,
-        x=(_LEFT + _RIGHT) / 2,
-        y=0.06 / figure.get_figheight(),
-        va="bottom",
-        fontsize=8.5,
-        color=MUTED,
-    )
+    x, y = (_LEFT + _RIGHT) / 2, 0.06 / figure.get_figheight()
+    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=MUTED)

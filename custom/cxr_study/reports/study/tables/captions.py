@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from cxr_study.common.wording import listed
 from cxr_study.jobs.methods import TITLES
-from cxr_study.reports.study.tables.cells import UNDEFINED
-from cxr_study.reports.study.tables.tables import TESTS, Table
+from cxr_study.reports.page.numbers import UNDEFINED
+from cxr_study.reports.study.tables.layouts import classes
+from cxr_study.reports.study.tables.tables import Table
 from cxr_study.studies.papers.published_results import OWN, SOURCES
-
-GROUPS: Mapping[str, str] = {
-    "all": "{}",
-    "shared": "{}, shared classes",
-    "unique": "{}, unique classes",
-    "nih": "{}, classes of NIH",
-    "chexpert": "{}, classes of CheXpert",
-}
-"""Group of classes -> what a test set is called with them; see `means.GROUPS`."""
-
-
-def classes(test: str, group: str) -> str:
-    """What a test set is called with a group of classes, or with those of a site."""
-    return GROUPS.get(group, f"{{}}, classes of {group}").format(TESTS[test])
 
 
 def caption(table: Table) -> str:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from cxr_study.evaluation import seed_intervals
 from cxr_study.evaluation.paired_tests import mark
-from cxr_study.evaluation.seed_intervals import interval
+from cxr_study.reports.page.numbers import UNDEFINED, figure, interval
+from cxr_study.reports.study.tables.layouts import Metric
 from cxr_study.studies.papers.published_results import AVERAGE, OWN, Place, Published
-
-Metric = Literal["auroc", "bce"]
-
-UNDEFINED = "\N{EN DASH}"
-"""Stands where a mean is not defined."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +81,7 @@ class Cell:
     @property
     def interval_shown(self) -> str:
         """Interval over seeds, for people; "" where there is none."""
-        if self.ours.low is None:
-            return ""
-        return f"{self.ours.low:.3f} to {self.ours.high:.3f}"
+        return "" if self.ours.low is None else f"{self.ours.low:.3f} to {self.ours.high:.3f}"
 
     @property
     def published_shown(self) -> str:
@@ -95,10 +89,9 @@ class Cell:
         if self.published is None or self.theirs is None:
             return ""
         if self.metric == "bce":
-            return f"{self.theirs:.2f}"
+            return figure(self.theirs, 2)
         if self.published.low is not None:
-            ends = f"{self.published.low:.2f} to {self.published.high:.2f}"
-            return f"{self.theirs:.2f} ({ends})"
+            return interval(self.theirs, self.published.low, self.published.high, 2)
         return _spread(self.theirs, self.published.sd, 2)
 
     @property
@@ -106,12 +99,35 @@ class Cell:
         """Ours minus theirs, for people, to their two decimals; "" where not comparable."""
         if self.difference is None:
             return ""
-        return f"{round(self.difference, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}")
+        told = figure(round(self.difference, 2) + 0.0, 2, signed=True)
+        return told.replace("-", "\N{MINUS SIGN}")
 
     @property
     def mark(self) -> str:
         """Of significance; see `comparisons.mark`."""
         return mark(self.p)
+
+    def values(self) -> dict[str, object]:
+        """All of it, unrounded where it is ours; for a line of a csv file."""
+        place, theirs = self.place, self.published
+        auroc = theirs if self.metric == "auroc" else None
+        return {
+            "setting": place.setting,
+            "method": place.row.method,
+            "strategy": place.row.strategy,
+            "model": place.model,
+            "test": place.test,
+            "group": place.group,
+            "metric": self.metric,
+            **asdict(self.ours),
+            "published": self.theirs,
+            **{f"published_{name}": getattr(auroc, name, None) for name in ("sd", "low", "high")},
+            "published_classes": getattr(theirs, "classes", None),
+            "source": getattr(theirs, "citation", None),
+            "difference": self.difference,
+            "holm": self.p,
+            "best": self.best,
+        }
 
 
 def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequence[str]) -> Ours:
@@ -148,7 +164,7 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequenc
     values = by_setting[metric].mean()[complete]
     spreads = by_setting[metric].std() if place.setting == AVERAGE else by_setting[sd].mean()
     spread = spreads[complete].mean() if metric == "auroc" else float("nan")
-    found = interval(values.tolist())
+    found = seed_intervals.interval(values.tolist())
     return Ours(
         runs=int(finished.sum()),
         seeds=int(complete.sum()),
@@ -161,5 +177,5 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequenc
 
 
 def _spread(value: float, sd: float | None, decimals: int) -> str:
-    shown = f"{value:.{decimals}f}"
-    return shown if sd is None else f"{shown} ± {sd:.{decimals}f}"
+    shown = figure(value, decimals)
+    return shown if sd is None else f"{shown} ± {figure(sd, decimals)}"

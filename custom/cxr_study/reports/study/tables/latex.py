@@ -13,27 +13,12 @@ from cxr_study.reports.study.tables.captions import caption, notes
 from cxr_study.reports.study.tables.tables import Line, Table
 
 _ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "$": r"\$",
-        "&": r"\&",
-        "#": r"\#",
-        "%": r"\%",
-        "_": r"\_",
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\ensuremath{<}",
-        ">": r"\ensuremath{>}",
-        "|": r"\ensuremath{|}",
-        "±": r"\ensuremath{\pm}",
-        "\N{MINUS SIGN}": r"\ensuremath{-}",
-        "\N{EN DASH}": "--",
-        '"': "''",
-    }
+    {character: f"\\{character}" for character in "{}$&#%_"}
+    | {character: rf"\ensuremath{{{character}}}" for character in "<>|"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"±": r"\ensuremath{\pm}", "\N{MINUS SIGN}": r"\ensuremath{-}"}
+    | {"\N{EN DASH}": "--", '"': "''"}
 )
-
 
 HEAD = "% Needs the packages booktabs and graphicx.\n\n"
 """Of a file with such tables."""
@@ -51,12 +36,7 @@ def latex(table: Table, study: str) -> str:
         study: Name of its study.
     """
     environment = Environment(
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
+        *("<%", "%>", "<<", ">>", "<#", "#>"),
         trim_blocks=True,
         keep_trailing_newline=True,
         undefined=StrictUndefined,
@@ -87,14 +67,10 @@ def _below(line: Line) -> Iterator[tuple[str, list[str]]]:
     """What stands below a line's figures: heading and texts, where there is one."""
     intervals = [cell.interval_shown for cell in line.cells]
     published = [
-        f"{cell.published_shown} [{cell.difference_shown}]"
-        if cell.difference_shown
-        else cell.published_shown
+        cell.published_shown + (f" [{cell.difference_shown}]" if cell.difference_shown else "")
         for cell in line.cells
     ]
-    for heading, texts in (
-        ("95 % interval over seeds", intervals),
-        ("published [difference]", published),
-    ):
-        if any(texts):
-            yield heading, texts
+    if any(intervals):
+        yield "95 % interval over seeds", intervals
+    if any(published):
+        yield "published [difference]", published

@@ -1,16 +1,48 @@
-"""How the papers lay out their tables."""
+"""What tables a study has: those of its paper, or those of an ablation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
+from typing import Literal
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.captions import classes
-from cxr_study.reports.study.tables.cells import Metric
-from cxr_study.reports.study.tables.tables import TESTS, Column
+from cxr_study.studies.analysis.means import GROUPS
+from cxr_study.studies.papers.published_results import AVERAGE, Place, Published
 from cxr_study.studies.plan.study_file import Study
+
+TESTS: Mapping[str, str] = {"nih": "NIH", "chexpert": "CheXpert", "mimic": "MIMIC"}
+"""Test set -> what it is called in tables; sites that are data sets are called likewise."""
+
+Metric = Literal["auroc", "bce"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes:
+        heading: Its own.
+        test: Name of the test set.
+        settings: Name of the setting; of several, the mean is over them, too.
+        group: Of classes; see `means.GROUPS`.
+        metric: What is in it.
+        over: Heading that it shares with its neighbours; "" for none.
+    """
+
+    heading: str
+    test: str
+    settings: tuple[str, ...]
+    group: str = "all"
+    metric: Metric = "auroc"
+    over: str = ""
+
+    def place(self, row: Row, model: str) -> Place:
+        """What a cell of the column is of."""
+        setting = self.settings[0] if len(self.settings) == 1 else AVERAGE
+        return Place(setting, row, model, self.test, self.group)
 
 
 @dataclass(frozen=True)
@@ -18,7 +50,7 @@ class Layout:
     """A table without its figures.
 
     Attributes:
-        name: For files and references.
+        name: For files and references; letters, digits and hyphens.
         title: For people.
         columns: Test sets, classes or settings.
         frozen: Whether federations with a batch norm that is not frozen are left out.
@@ -35,6 +67,18 @@ class Layout:
             row for row in rows if not self.frozen or not row.federated or row.strategy == "fedbn+"
         ]
 
+    @property
+    def spans(self) -> tuple[tuple[str, int], ...]:
+        """Shared headings with their numbers of columns; empty where there is none."""
+        spans = [(over, len(list(each))) for over, each in groupby(c.over for c in self.columns)]
+        return tuple(spans) if any(over for over, _ in spans) else ()
+
+
+def classes(test: str, group: str) -> str:
+    """What a test set is called with a group of classes, or with those of a site."""
+    named = {"all": "", "shared": ", shared classes", "unique": ", unique classes"}
+    return TESTS[test] + named.get(group, f", classes of {TESTS.get(group, group)}")
+
 
 def averages(study: Study) -> bool:
     """Whether means over a study's settings are shown: where all of them cut the same data set.
@@ -45,95 +89,76 @@ def averages(study: Study) -> bool:
     return len(cuts) == 1 and None not in cuts
 
 
-def _columns(setting: str, *parts: tuple[str, str]) -> tuple[Column, ...]:
-    """AUROC of test sets with groups of classes."""
-    return tuple(Column(classes(*part), part[0], (setting,), part[1]) for part in parts)
+def ablation(
+    study: Study, finished: Collection[str], published: Sequence[Published]
+) -> Iterator[Layout]:
+    """A table for each test set and each group of classes that a paper gives results of.
+
+    Columns are settings and, where `averages` says so, the average over them.
+
+    Args:
+        study: Which.
+        finished: Names of the settings with a finished run.
+        published: What the papers report of it.
+    """
+    settings = tuple(each.name for each in study.settings if each.name in finished)
+    for test in study.tests:
+        measured = {line.place.group for line in published if line.place.test == test} | {"all"}
+        for group in filter(measured.__contains__, GROUPS):
+            columns = [Column(name, test, (name,), group, over=study.factor) for name in settings]
+            if len(settings) > 1 and averages(study):
+                columns.append(Column(f"average of {len(settings)}", test, settings, group))
+            title = f"{study.title}: {classes(test, group)}"
+            yield Layout(f"{test}-{group}", title, tuple(columns))
 
 
-def _with_bce(setting: str, *parts: tuple[str, str]) -> tuple[Column, ...]:
-    """BCE and AUROC of test sets with groups of classes."""
-    metrics: tuple[Metric, ...] = ("bce", "auroc")
-    return tuple(
-        Column(metric.upper(), test, (setting,), group, metric, classes(test, group))
-        for test, group in parts
-        for metric in metrics
-    )
+def _table(
+    name: str, title: str, setting: str, *parts: str, bce: bool = False, frozen: bool = False
+) -> Layout:
+    """A table of a setting; its columns are test sets, with a group of classes after a blank."""
+    columns: list[Column] = []
+    for part in parts:
+        test, _, group = part.partition(" ")
+        place, heading = (test, (setting,), group or "all"), classes(test, group or "all")
+        if bce:
+            columns += [
+                Column("BCE", *place, "bce", heading),
+                Column("AUROC", *place, over=heading),
+            ]
+        else:
+            columns.append(Column(heading, *place))
+    return Layout(name, title, tuple(columns), frozen)
 
 
-_ALL = tuple((test, "all") for test in TESTS)
 _BOTH = "NIH and CheXpert, trained on the classes of both"
 _EACH = "NIH and CheXpert, trained on all classes"
 _IID = "NIH cut into two sites"
 _PARTIAL = f"{_IID} with some of its classes each"
+_SHARED = [f"{test} shared" for test in TESTS]
 
-PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = MappingProxyType(
-    {
-        "nih-chexpert": (
-            "ml4h2024",
-            (
-                Layout("table-1", _BOTH, _columns("7", *_ALL)),
-                Layout("table-2", _EACH, _columns("20", *_ALL)),
-                Layout(
-                    "table-3",
-                    f"{_EACH}: those of both and of one",
-                    _columns(
-                        "20",
-                        ("nih", "shared"),
-                        ("nih", "unique"),
-                        ("chexpert", "shared"),
-                        ("chexpert", "unique"),
-                    ),
-                    frozen=True,
-                ),
-                Layout(
-                    "table-4",
-                    f"{_EACH}: those of each",
-                    _columns("20", ("mimic", "nih"), ("mimic", "chexpert")),
-                ),
-            ),
+PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = MappingProxyType({
+    "nih-chexpert": ("ml4h2024", (
+        _table("table-1", _BOTH, "7", *TESTS),
+        _table("table-2", _EACH, "20", *TESTS),
+        _table(
+            "table-3", f"{_EACH}: those of both and of one", "20",
+            "nih shared", "nih unique", "chexpert shared", "chexpert unique", frozen=True,
         ),
-        "fedfbn": (
-            "arxiv2303.06180",
-            (
-                Layout(
-                    "table-1",
-                    f"{_IID} with all its classes each",
-                    _with_bce("iid complete", ("nih", "all"), ("mimic", "chexpert")),
-                ),
-                Layout(
-                    "table-2a",
-                    f"{_PARTIAL}: those of both",
-                    _with_bce("iid partial", ("nih", "shared")),
-                ),
-                Layout(
-                    "table-2b",
-                    _PARTIAL,
-                    _with_bce(
-                        "iid partial",
-                        ("nih", "nih-1"),
-                        ("nih", "nih-2"),
-                        ("nih", "all"),
-                        ("mimic", "chexpert"),
-                    ),
-                ),
-                Layout("table-3", _BOTH, _with_bce("non-iid complete", *_ALL)),
-                Layout(
-                    "table-4a",
-                    f"{_EACH}: those of both",
-                    _with_bce("non-iid partial", *((test, "shared") for test in TESTS)),
-                ),
-                Layout(
-                    "table-4b",
-                    _EACH,
-                    _with_bce(
-                        "non-iid partial",
-                        ("nih", "all"),
-                        ("chexpert", "all"),
-                        ("mimic", "chexpert"),
-                    ),
-                ),
-            ),
+        _table("table-4", f"{_EACH}: those of each", "20", "mimic nih", "mimic chexpert"),
+    )),
+    "fedfbn": ("arxiv2303.06180", (
+        _table(
+            "table-1", f"{_IID} with all its classes each", "iid complete", "nih",
+            "mimic chexpert", bce=True,
         ),
-    }
-)
+        _table("table-2a", f"{_PARTIAL}: those of both", "iid partial", "nih shared", bce=True),
+        _table(
+            "table-2b", _PARTIAL, "iid partial", "nih nih-1", "nih nih-2", "nih",
+            "mimic chexpert", bce=True,
+        ),
+        _table("table-3", _BOTH, "non-iid complete", *TESTS, bce=True),
+        _table("table-4a", f"{_EACH}: those of both", "non-iid partial", *_SHARED, bce=True),
+        _table("table-4b", _EACH, "non-iid partial", "nih", "chexpert", "mimic chexpert", bce=True),
+    )),
+})  # fmt: skip
 """Shipped study -> key of `published_results.SOURCES`, and the tables there."""

@@ -1,54 +1,35 @@
-"""Tables of a study: lines are ways to train, columns are test sets, classes or settings.
+"""The tables of a study: lines are ways to train, columns are test sets, classes or settings.
 
 A cell has what our runs reach, and beside it what the papers report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.cells import Cell, Metric, measure
-from cxr_study.studies.papers.published_results import AVERAGE, OWN, Place, Published, find
+from cxr_study.reports.study.tables.cells import Cell, measure
+from cxr_study.reports.study.tables.layouts import PAPERS, TESTS, Column, Layout, ablation
+from cxr_study.studies.analysis.means import GROUPS, by_run
+from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.papers.published_results import (
+    AVERAGE,
+    OWN,
+    Place,
+    Published,
+    as_shipped,
+    find,
+    of_study,
+)
 from cxr_study.studies.runner.one_run import GLOBAL
-
-TESTS: Mapping[str, str] = {"nih": "NIH", "chexpert": "CheXpert", "mimic": "MIMIC"}
-"""Test set -> what it is called in tables; sites that are data sets are called likewise."""
 
 PValues = Mapping[Place, float]
 """What a cell is of -> p of a test of its AUROC against surgical aggregation."""
 
 _DECIMALS = 3  # what looks the same is the best together
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column.
-
-    Attributes:
-        heading: Its own.
-        test: Name of the test set.
-        settings: Name of the setting; of several, the mean is over them, too.
-        group: Of classes; see `means.GROUPS`.
-        metric: What is in it.
-        over: Heading that it shares with its neighbours; "" for none.
-    """
-
-    heading: str
-    test: str
-    settings: tuple[str, ...]
-    group: str = "all"
-    metric: Metric = "auroc"
-    over: str = ""
-
-    def place(self, row: Row, model: str) -> Place:
-        """What a cell of the column is of."""
-        setting = self.settings[0] if len(self.settings) == 1 else AVERAGE
-        return Place(setting, row, model, self.test, self.group)
 
 
 @dataclass(frozen=True)
@@ -72,22 +53,16 @@ class Line:
         return f"{self.row.title}{site}"
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table.
+@dataclass(frozen=True, kw_only=True)
+class Table(Layout):
+    """A table: a layout without columns of which no run is finished, and its figures.
 
     Attributes:
-        name: For files and references; letters, digits and hyphens.
-        title: For people.
         data: On which data our runs are.
-        columns: Those of which a run is finished.
-        lines: Likewise.
+        lines: Those of which a run is finished.
     """
 
-    name: str
-    title: str
     data: str
-    columns: tuple[Column, ...]
     lines: tuple[Line, ...]
 
     @property
@@ -95,17 +70,40 @@ class Table:
         """All of them, line by line."""
         return tuple(cell for line in self.lines for cell in line.cells)
 
-    @property
-    def spans(self) -> tuple[tuple[str, int], ...]:
-        """Shared headings with their numbers of columns; empty where there is none."""
-        spans = [(over, len(list(each))) for over, each in groupby(c.over for c in self.columns)]
-        return tuple(spans) if any(over for over, _ in spans) else ()
+
+def tables(results: StudyResults, data: str, p_values: PValues | None = None) -> tuple[Table, ...]:
+    """The tables of a study, as far as runs are finished.
+
+    "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
+    see `layouts`.
+
+    Args:
+        results: Of the study.
+        data: On which data, for the caption; such as "phantom, 2000 images of each data set".
+        p_values: Of tests against surgical aggregation. Default: none.
+    """
+    study = results.study
+    finished = set(results.means["setting"])
+    changed = {setting.name for setting in study.settings} - as_shipped(study)
+    if study.name in PAPERS and not changed:
+        source, layouts = PAPERS[study.name]
+        published = of_study(study, source)
+    else:  # averages are compared where ours are over all settings, too
+        whole = finished.issuperset(setting.name for setting in study.settings)
+        published = tuple(
+            line for line in of_study(study) if whole or line.place.setting != AVERAGE
+        )
+        layouts = tuple(ablation(study, finished, published))
+    means = pd.concat([results.means, *_of_sites(results, layouts)], ignore_index=True)
+    built = (
+        build(layout, study.rows, means, data=data, published=published, p_values=p_values)
+        for layout in layouts
+    )
+    return tuple(table for table in built if table is not None)
 
 
 def build(
-    name: str,
-    title: str,
-    columns: Iterable[Column],
+    layout: Layout,
     rows: Iterable[Row],
     means: pd.DataFrame,
     *,
@@ -116,11 +114,9 @@ def build(
     """Fill a table.
 
     Args:
-        name: For files and references.
-        title: For people.
-        columns: Those of which no run is finished are left out.
-        rows: Likewise. Each is a line, or several where sites that are data sets have trained
-            alone: one for each site's model.
+        layout: Of it.
+        rows: Each is a line, or several where sites that are data sets have trained alone: one for
+            each site's model. Those of which no run is finished are left out.
         means: See `means.by_run`; further groups of classes may be in it.
         data: On which data our runs are.
         published: What stands beside ours; the first of several that are of the same.
@@ -129,18 +125,26 @@ def build(
     Returns:
         None where no run is finished.
     """
-    columns = tuple(columns)
-    heads = [(row, model) for row in rows for model in _models(row, columns, means)]
-    grid = [
-        [_cell(column, row, model, means, published, p_values or {}) for row, model in heads]
-        for column in columns
+    columns = layout.columns
+    heads = [
+        (row, model) for row in layout.rows(list(rows)) for model in _models(row, columns, means)
     ]
-    kept = [i for i, cells in enumerate(grid) if any(cell.ours.runs for cell in cells)]
+    grid = {
+        column: [
+            _cell(column, column.place(*head), means, published, p_values or {}) for head in heads
+        ]
+        for column in columns
+    }
+    kept = {
+        column: _with_best(cells)
+        for column, cells in grid.items()
+        if any(cell.ours.runs for cell in cells)
+    }
     if not kept:
         return None
-    across = zip(*(_with_best(grid[i]) for i in kept), strict=True)
-    lines = (Line(*head, cells) for head, cells in zip(heads, across, strict=True))
-    return Table(name, title, data, tuple(columns[i] for i in kept), tuple(lines))
+    across = zip(*kept.values(), strict=True)
+    lines = tuple(Line(*head, cells) for head, cells in zip(heads, across, strict=True))
+    return Table(layout.name, layout.title, tuple(kept), data=data, lines=lines)
 
 
 def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[str]:
@@ -159,13 +163,11 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
 
 def _cell(
     column: Column,
-    row: Row,
-    model: str,
+    place: Place,
     means: pd.DataFrame,
     published: Sequence[Published],
     p_values: PValues,
 ) -> Cell:
-    place = column.place(row, model)
     ours = measure(means, place, column.metric, column.settings)
     p = p_values.get(place) if column.metric == "auroc" else None
     return Cell(place, column.metric, ours, find(published, place), p)
@@ -187,3 +189,20 @@ def _with_best(cells: Sequence[Cell]) -> list[Cell]:
         return list(cells)
     best = max(values) if cells[0].metric == "auroc" else min(values)
     return [replace(cell, best=value == best) for cell, value in zip(cells, shown, strict=True)]
+
+
+def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.DataFrame]:
+    """Means over the classes of single sites, where a table has such a group."""
+    wanted = {column.group for layout in layouts for column in layout.columns} - set(GROUPS)
+    held = {
+        (run.setting, site): names
+        for run in results.runs
+        for site, names in run.what["sites"].items()
+        if site in wanted
+    }
+    scores = results.scores
+    for (setting, site), names in held.items():
+        chosen = scores[(scores["setting"] == setting) & scores["class"].isin(names)]
+        if not chosen.empty:
+            means = by_run(chosen)
+            yield means[means["group"] == "all"].assign(group=site)

@@ -6,8 +6,10 @@ import pytest
 import study_runs
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.reports.study.figures.calibration import reliability_diagram
+from drawn_texts import legend
 
 IMAGES = 40
+NIH = ("global", "nih")
 SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
 
 
@@ -16,109 +18,103 @@ def labels(positives):
     return np.repeat([1.0, 0.0], [positives, IMAGES - positives])
 
 
-def said(probability):
-    return np.full(IMAGES, probability)
+@pytest.fixture
+def finish(made_up):
+    """A run on one test set for each of `predicted`, of values or of one for all images."""
+
+    def finish(predicted, positives, **run):
+        table = study_runs.table({name: labels(number) for name, number in positives.items()})
+        said = {
+            key: {name: np.broadcast_to(values, IMAGES) for name, values in each.items()}
+            for key, each in predicted.items()
+        }
+        made_up.finish(said, tests={test: table for _, test in predicted}, **run)
+
+    return finish
+
+
+@pytest.fixture
+def panels(made_up, drawn):
+    """The panels of a diagram of setting 2."""
+
+    def panels(test="nih"):
+        return drawn(reliability_diagram, made_up.results(), "2", test, "r").axes
+
+    return panels
 
 
 def points(axes):
     """Marked points, line by line."""
-    return [
-        line.get_xydata().round(4).tolist()
-        for line in axes.get_lines()
-        if line.get_marker() != "None"
-    ]
+    marked = [line for line in axes.get_lines() if line.get_marker() != "None"]
+    return [line.get_xydata().round(4).tolist() for line in marked]
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
-def finish(made_up, predicted, positives, **run):
-    """A run on one test set for each of `predicted`; positives: class -> how many."""
-    table = study_runs.table({name: labels(number) for name, number in positives.items()})
-    tests = {test: table for _, test in predicted}
-    made_up.finish(predicted, tests=tests, **run)
-
-
-def test_predictions_of_all_classes_and_seeds_are_pooled(made_up, drawn):
+def test_predictions_of_all_classes_and_seeds_are_pooled(finish, panels):
     positives = {"Edema": 10, "Mass": 20}
-    predicted = {("global", "nih"): {"Edema": said(0.25), "Mass": said(0.25)}}
-    finish(made_up, predicted, positives)
-    predicted = {("global", "nih"): {"Edema": said(0.25), "Mass": said(0.75)}}
-    finish(made_up, predicted, positives, seed=1)
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
+    finish({NIH: {"Edema": 0.25, "Mass": 0.25}}, positives)
+    finish({NIH: {"Edema": 0.25, "Mass": 0.75}}, positives, seed=1)
+    [axes] = panels()
     # 0.25 is said 120 times, 40 of them rightly; 0.75 is said 40 times, 20 of them rightly
     assert points(axes) == [[[0.25, round(1 / 3, 4)], [0.75, 0.5]]]
     assert legend(axes) == [f"fedbn+ {(40 - 30 + 30 - 20) / 160:.3f}"]
-
-
-def test_other_settings_test_sets_and_rows_are_not_in_it(made_up, drawn):
-    both = {"Edema": 20}
-    predicted = {("global", "nih"): {"Edema": said(0.5)}, ("global", "mimic"): {"Edema": said(0.1)}}
-    finish(made_up, predicted, both)
-    finish(made_up, {("global", "nih"): {"Edema": said(0.9)}}, both, setting="4")
-    finish(made_up, {("global", "nih"): {"Edema": said(0.7)}}, both, method="vanilla")
-    figure = drawn(reliability_diagram, made_up.results(), "2", "nih", "r")
-    assert [points(axes) for axes in figure.axes] == [[[[0.5, 0.5]]], [[[0.7, 0.5]]]]
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["Surgical aggregation", "Vanilla FL"]
-    assert figure.get_supxlabel() == "probability on NIH"
-
-
-def test_strategies_of_a_method_share_a_panel(made_up, drawn):
-    for strategy, probability in (("fedavg", 0.5), ("fedbn+", 0.75)):
-        predicted = {("global", "nih"): {"Edema": said(probability)}}
-        finish(made_up, predicted, {"Edema": 20}, strategy=strategy)
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
-    assert points(axes) == [[[0.5, 0.5]], [[0.75, 0.5]]]
-    assert legend(axes) == ["fedavg 0.000", "fedbn+ 0.250"]
     assert axes.get_legend().get_title().get_text() == "pooled ECE"
 
 
-def test_a_bin_with_few_predictions_has_no_marker_but_counts(made_up, drawn):
+def test_other_settings_test_sets_and_rows_are_not_in_it(finish, panels):
+    both = {"Edema": 20}
+    finish({NIH: {"Edema": 0.5}, ("global", "mimic"): {"Edema": 0.1}}, both)
+    finish({NIH: {"Edema": 0.9}}, both, setting="4")
+    finish({NIH: {"Edema": 0.7}}, both, method="vanilla")
+    every = panels()
+    assert [points(axes) for axes in every] == [[[[0.5, 0.5]]], [[[0.7, 0.5]]]]
+    titles = [axes.get_title(loc="left") for axes in every]
+    assert titles == ["Surgical aggregation", "Vanilla FL"]
+    assert every[0].figure.get_supxlabel() == "probability on NIH"
+
+
+def test_strategies_of_a_method_share_a_panel(finish, panels):
+    for strategy, probability in (("fedavg", 0.5), ("fedbn+", 0.75)):
+        finish({NIH: {"Edema": probability}}, {"Edema": 20}, strategy=strategy)
+    [axes] = panels()
+    assert points(axes) == [[[0.5, 0.5]], [[0.75, 0.5]]]
+    assert legend(axes) == ["fedavg 0.000", "fedbn+ 0.250"]
+
+
+def test_a_bin_with_few_predictions_has_no_marker_but_counts(finish, panels):
     few = FEW_IMAGES - 1
     predicted = np.repeat([0.75, 0.25], [few, IMAGES - few]).astype(float)
-    more = np.repeat([0.25, 0.75], [IMAGES - 5, 5])  # with the first class 46 and 34
-    finish(made_up, {("global", "nih"): {"Edema": predicted}}, {"Edema": 0})
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
+    finish({NIH: {"Edema": predicted}}, {"Edema": 0})
+    [axes] = panels()
     assert points(axes) == [[]]
     assert legend(axes) == [f"fedbn+ {predicted.mean():.3f}"]
-    finish(made_up, {("global", "nih"): {"Edema": more}}, {"Edema": 0}, seed=1)
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
-    assert points(axes) == [[[0.25, 0], [0.75, 0]]]
+    more = np.repeat([0.25, 0.75], [IMAGES - 5, 5])  # with the first class 46 and 34
+    finish({NIH: {"Edema": more}}, {"Edema": 0}, seed=1)
+    assert points(panels()[0]) == [[[0.25, 0], [0.75, 0]]]
 
 
-def test_images_that_are_not_labelled_are_left_out(made_up, drawn):
+def test_images_that_are_not_labelled_are_left_out(made_up, panels):
     known = np.append(labels(20), [np.nan] * IMAGES)
-    predicted = np.append(said(0.5), said(1.0))
-    tests = {"nih": study_runs.table({"Edema": known})}
-    made_up.finish({("global", "nih"): {"Edema": predicted}}, tests=tests)
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
-    assert points(axes) == [[[0.5, 0.5]]]
+    predicted = np.repeat([0.5, 1.0], IMAGES)
+    made_up.finish({NIH: {"Edema": predicted}}, tests={"nih": study_runs.table({"Edema": known})})
+    assert points(panels()[0]) == [[[0.5, 0.5]]]
 
 
 @pytest.mark.parametrize(("test", "observed"), [("nih", 0.25), ("mimic", 0.375)])
-def test_of_models_of_sites_own_those_count_that_do(test, observed, made_up, drawn):
-    predicted = {
-        ("nih", test): {"Mass": said(0.5)},
-        ("chexpert", test): {"Fracture": said(0.5)},
-    }
-    positives = {"Mass": 10, "Fracture": 20}
-    finish(made_up, predicted, positives, sites=SITES, method="personalised")
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", test, "r").axes
-    assert points(axes) == [[[0.5, observed]]]
+def test_of_models_of_sites_own_those_count_that_do(test, observed, finish, panels):
+    predicted = {("nih", test): {"Mass": 0.5}, ("chexpert", test): {"Fracture": 0.5}}
+    finish(predicted, {"Mass": 10, "Fracture": 20}, sites=SITES, method="personalised")
+    assert points(panels(test)[0]) == [[[0.5, observed]]]
 
 
-def test_a_class_that_the_test_set_lacks_is_left_out(made_up, drawn):
-    predicted = {("global", "nih"): {"Mass": said(0.9), "Edema": said(0.5)}}
-    finish(made_up, predicted, {"Edema": 20})
-    [axes] = drawn(reliability_diagram, made_up.results(), "2", "nih", "r").axes
-    assert points(axes) == [[[0.5, 0.5]]]
+def test_a_class_that_the_test_set_lacks_is_left_out(finish, panels):
+    finish({NIH: {"Mass": 0.9, "Edema": 0.5}}, {"Edema": 20})
+    assert points(panels()[0]) == [[[0.5, 0.5]]]
 
 
-def test_there_is_nothing_to_draw_where_nothing_was_tested(made_up):
-    finish(made_up, {("global", "nih"): {"Edema": said(0.5)}}, {"Edema": 20}, setting="4")
-    results = made_up.results()
-    assert reliability_diagram(results, "2", "nih", "r") is None
-    assert reliability_diagram(results, "4", "mimic", "r") is None
-    assert reliability_diagram(results, "4", "nih", "r").startswith("<svg")
+def test_there_is_nothing_to_draw_where_nothing_was_tested(finish, made_up):
+    finish({NIH: {"Edema": 0.5}}, {"Edema": 20}, setting="4")
+    drawn = [
+        reliability_diagram(made_up.results(), *place, "r") is not None
+        for place in (("2", "nih"), ("4", "mimic"), ("4", "nih"))
+    ]
+    assert drawn == [False, False, True]

@@ -15,6 +15,8 @@ from cxr_study.reports.page import svg as page
 from cxr_study.reports.study.figures import looks
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
+SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Mass"]}
+
 
 def test_every_method_has_a_colour_and_a_marker_of_its_own():
     assert set(looks.METHODS) == set(TITLES)
@@ -51,6 +53,40 @@ def test_a_row_is_named_with_its_strategy_beside_others_of_its_method_alone():
     one, other = Row("surgical", "fedavg"), Row("surgical", "fedbn+")
     assert looks.row_name(one, [one, Row("vanilla", "fedbn+")]) == "Surgical aggregation"
     assert looks.row_name(one, [one, other]) == "Surgical aggregation, fedavg"
+
+
+@pytest.mark.parametrize(
+    ("models", "test", "counts"),
+    [
+        (("global",), "nih", ["global"]),
+        (("nih", "chexpert"), "nih", ["nih"]),
+        (("nih", "chexpert"), "mimic", ["nih", "chexpert"]),
+        (("nih-1", "nih-2"), "nih", ["nih-1", "nih-2"]),
+    ],
+)
+def test_a_sites_own_model_counts_on_its_test_set_and_all_do_on_others(models, test, counts):
+    assert looks.models_tested(models, test) == counts
+
+
+def test_the_mean_over_all_classes_is_that_of_the_models_that_count(made_up):
+    row = Row("personalised", "fedbn+")
+    made_up.finish(
+        {
+            ("nih", "nih"): {"Edema": 0.9, "Mass": 0.8},
+            ("chexpert", "nih"): {"Edema": 0.5, "Mass": 0.5},
+            ("nih", "mimic"): {"Edema": 0.9, "Mass": 0.7},
+            ("chexpert", "mimic"): {"Edema": 0.6, "Mass": 0.6},
+        },
+        method="personalised",
+        sites=SITES,
+    )
+    made_up.finish({("global", "nih"): {"Edema": 1.0, "Mass": 0.5}}, sites=SITES)
+    results = made_up.results()
+    assert looks.in_setting(results, row, "nih", "2").value == pytest.approx(0.85)
+    assert looks.in_setting(results, row, "mimic", "2").value == pytest.approx(0.7)
+    found = looks.in_setting(results, Row("surgical", "fedbn+"), "nih", "2")
+    assert found.value == pytest.approx(0.75)
+    assert looks.in_setting(results, row, "nih", "4").value is None
 
 
 class TestEvenly:
@@ -106,8 +142,3 @@ class TestSvg:
         [group] = [e for e in ElementTree.fromstring(small).iter("g") if len(e.findall("use")) == 3]
         assert "fill: #009e73" in group.get("style")
         assert all(use.get("style") is None for use in group.findall("use"))
-
-    def test_markers_that_differ_keep_their_looks(self):
-        markers = '<use x="1" style="a"/>\n<use x="2" style="b"/>\n'
-        found = re.fullmatch(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", f"<g>\n{markers}</g>")
-        assert looks._said_once(found) == f"<g>\n{markers}</g>"

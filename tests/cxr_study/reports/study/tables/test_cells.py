@@ -129,31 +129,33 @@ def cell(ours=None, theirs=None, metric="auroc", **more):
 
 
 class TestCell:
-    def test_ours_is_shown_as_mean_and_sd(self):
-        assert cell().shown == "0.812 ± 0.060"
-        assert cell(Ours(1, 1, 0.25, None, None, None, 14)).shown == "0.250"
+    @pytest.mark.parametrize(
+        ("ours", "shown", "ends"),
+        [
+            ((1, 1, 0.8123, 0.0601, None, None, 14), "0.812 ± 0.060", ""),
+            ((1, 1, 0.25, None, None, None, 14), "0.250", ""),
+            ((2, 2, 0.8, 0.1, 0.7504, 0.85, 14), "0.800 ± 0.100", "0.750 to 0.850"),
+            ((1, 0, None, None, None, None, 0), "\N{EN DASH}", ""),  # not defined
+            ((0, 0, None, None, None, None, 0), "", ""),  # not finished
+        ],
+    )
+    def test_ours_is_shown_as_mean_and_sd_and_the_interval_over_seeds(self, ours, shown, ends):
+        made = cell(Ours(*ours))
+        assert (made.shown, made.interval_shown) == (shown, ends)
 
-    def test_what_is_not_defined_is_a_dash_and_what_is_not_finished_nothing(self):
-        assert cell(Ours(1, 0, None, None, None, None, 0)).shown == "\N{EN DASH}"
-        assert cell(Ours(0, 0, None, None, None, None, 0)).shown == ""
-
-    def test_the_interval_over_seeds(self):
-        assert cell(Ours(2, 2, 0.8, 0.1, 0.7504, 0.85, 14)).interval_shown == "0.750 to 0.850"
-        assert cell().interval_shown == ""
-
-    def test_theirs_is_shown_with_what_is_printed_beside_it(self):
-        assert cell(theirs=published(sd=0.07)).published_shown == "0.82 ± 0.07"
-        ends = published(low=0.81, high=0.83)
-        assert cell(theirs=ends).published_shown == "0.82 (0.81 to 0.83)"
-        assert cell(theirs=published()).published_shown == "0.82"
-        assert cell().published_shown == ""
-
-    def test_bce_is_compared_with_bce(self):
-        ours = Ours(1, 1, 0.2, None, None, None, 14)
-        both = cell(ours, published(low=0.81, high=0.83, bce=0.15), "bce")
-        assert (both.published_shown, both.theirs) == ("0.15", 0.15)
-        assert both.difference == pytest.approx(0.05)
-        assert cell(ours, published(), "bce").published_shown == ""
+    @pytest.mark.parametrize(
+        ("theirs", "metric", "shown"),
+        [
+            (published(sd=0.07), "auroc", "0.82 ± 0.07"),
+            (published(low=0.81, high=0.83), "auroc", "0.82 (0.81 to 0.83)"),
+            (published(), "auroc", "0.82"),
+            (published(low=0.81, high=0.83, bce=0.15), "bce", "0.15"),
+            (published(), "bce", ""),
+            (None, "auroc", ""),
+        ],
+    )
+    def test_theirs_is_shown_with_what_is_printed_beside_it(self, theirs, metric, shown):
+        assert cell(theirs=theirs, metric=metric).published_shown == shown
 
     @pytest.mark.parametrize(
         ("value", "shown"),
@@ -164,14 +166,47 @@ class TestCell:
         assert both.difference == pytest.approx(value - 0.82)
         assert both.difference_shown == shown
 
-    def test_over_another_number_of_classes_there_is_no_difference(self):
-        other = cell(theirs=published(classes=13))
-        assert other.difference is None and other.difference_shown == ""
-        assert other.published_shown == "0.82"
+    def test_bce_is_compared_with_bce(self):
+        ours = Ours(1, 1, 0.2, None, None, None, 14)
+        assert cell(ours, published(bce=0.15), "bce").difference == pytest.approx(0.05)
 
-    def test_without_ours_or_theirs_there_is_no_difference(self):
-        nothing = Ours(1, 0, None, None, None, None, 0)
-        assert cell(nothing, published()).difference is None and cell().difference is None
+    @pytest.mark.parametrize(
+        ("ours", "theirs"),
+        [
+            (None, published(classes=13)),  # another number of classes
+            (Ours(1, 0, None, None, None, None, 0), published()),
+            (None, None),
+        ],
+    )
+    def test_what_cannot_be_compared_has_no_difference(self, ours, theirs):
+        made = cell(ours, theirs)
+        assert made.difference is None and made.difference_shown == ""
 
     def test_the_mark_is_that_of_its_p(self):
         assert [cell(p=p).mark for p in (None, 0.2, 0.001)] == ["", "ns", "**"]
+
+
+class TestValues:
+    def test_ours_and_theirs_stand_side_by_side(self):
+        ours = Ours(2, 2, 0.81237, 0.1, 0.81, 0.82, 14)
+        theirs = published(0.82, sd=0.07, low=0.81, high=0.83)
+        assert cell(ours, theirs, p=0.04).values() == {
+            "setting": "2", "method": "surgical", "strategy": "fedbn+",
+            "model": "global", "test": "nih", "group": "all", "metric": "auroc",
+            "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
+            "classes": 14,
+            "published": 0.82, "published_sd": 0.07, "published_low": 0.81, "published_high": 0.83,
+            "published_classes": 14, "source": "ML4H 2024, Table 2",
+            "difference": pytest.approx(-0.00763), "holm": 0.04, "best": False,
+        }  # fmt: skip
+
+    def test_sd_and_interval_of_what_is_published_are_of_auroc_alone(self):
+        theirs = published(0.82, sd=0.07, low=0.81, high=0.83, bce=0.15)
+        found = cell(theirs=theirs, metric="bce").values()
+        assert (found["published"], found["published_classes"]) == (0.15, 14)
+        assert found["published_sd"] is found["published_low"] is None
+
+    def test_what_there_is_not_is_none(self):
+        found = cell(Ours(1, 0, None, None, None, None, 0)).values()
+        assert (found["value"], found["runs"]) == (None, 1)
+        assert found["published"] is found["source"] is found["difference"] is None

@@ -1,7 +1,7 @@
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.layouts import PAPERS, Layout, averages
+from cxr_study.reports.study.tables.layouts import PAPERS, Column, Layout, averages, classes
 from cxr_study.studies.papers.published_results import of_study
 from cxr_study.studies.plan.study_file import read_study
 
@@ -33,17 +33,30 @@ def test_names_differ_and_settings_are_the_studys(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("names", "wanted"),
+    [(("clients", "shared-classes", "data-size"), True), (("nih-chexpert", "fedfbn"), False)],
+)
+def test_only_settings_that_cut_one_data_set_are_averaged(names, wanted):
+    assert {averages(read_study(name)) for name in names} == {wanted}
+
+
+@pytest.mark.parametrize(
+    ("test", "group", "called"),
     [
-        ("clients", True),
-        ("shared-classes", True),
-        ("data-size", True),
-        ("nih-chexpert", False),
-        ("fedfbn", False),
+        ("nih", "all", "NIH"),
+        ("nih", "unique", "NIH, unique classes"),
+        ("mimic", "chexpert", "MIMIC, classes of CheXpert"),
+        ("nih", "nih-1", "NIH, classes of nih-1"),
     ],
 )
-def test_only_settings_that_cut_one_data_set_are_averaged(name, wanted):
-    assert averages(read_study(name)) is wanted
+def test_a_test_set_is_called_by_its_group_of_classes(test, group, called):
+    assert classes(test, group) == called
+
+
+def test_headings_that_neighbours_share_are_spans():
+    columns = tuple(Column("a", "nih", ("2",), over=over) for over in ("X", "X", "", "X"))
+    assert Layout("x", "X", columns).spans == (("X", 2), ("", 1), ("X", 1))
+    assert Layout("x", "X", columns[2:3]).spans == ()
 
 
 def test_bce_stands_beside_auroc_below_the_test_set():
@@ -52,14 +65,3 @@ def test_bce_stands_beside_auroc_below_the_test_set():
         ("NIH, shared classes", "BCE", "bce"),
         ("NIH, shared classes", "AUROC", "auroc"),
     ]
-
-
-def test_where_batch_norm_is_frozen_federations_with_another_are_left_out():
-    rows = [
-        Row("individual", "fedavg"),
-        Row("personalised", "fedbn"),
-        Row("surgical", "fedavg"),
-        Row("surgical", "fedbn+"),
-    ]
-    assert Layout("x", "X", (), frozen=True).rows(rows) == [rows[0], rows[3]]
-    assert Layout("x", "X", ()).rows(rows) == rows

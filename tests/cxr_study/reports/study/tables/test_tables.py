@@ -1,9 +1,9 @@
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.tables import Column
+from cxr_study.reports.study.tables.layouts import Column
 from cxr_study.studies.papers.published_results import AVERAGE, Place
-from study_tables import NIH, SURGICAL, mean, published, table
+from study_tables import NIH, SURGICAL, mean, table
 
 VANILLA = Row("vanilla", "fedbn+")
 INDIVIDUAL = Row("individual", "fedavg")
@@ -53,49 +53,6 @@ class TestBuild:
         columns = (Column("BCE", "nih", ("2",), metric="bce"), Column("x", "nih", ("2",), "shared"))
         made = table(mean(0.8), mean(0.9, group="shared"), columns=columns)
         assert shown(made) == [["0.250", "0.900 ± 0.100"]]
-
-
-class TestModels:
-    def test_data_sets_that_trained_alone_have_a_line_each(self):
-        made = table(
-            mean(0.8, model="nih", **ALONE),
-            mean(0.6, model="chexpert", **ALONE),
-            rows=(INDIVIDUAL,),
-        )
-        assert [line.heading for line in made.lines] == ["Individual, NIH", "Individual, CheXpert"]
-        assert shown(made) == [["0.800 ± 0.100"], ["0.600 ± 0.100"]]
-
-    def test_parts_of_a_data_set_that_trained_alone_have_one_line(self):
-        made = table(
-            mean(0.8, model="nih-1", **ALONE), mean(0.6, model="nih-2", **ALONE), rows=(INDIVIDUAL,)
-        )
-        assert [line.heading for line in made.lines] == ["Individual"]
-        assert shown(made) == [["0.700 ± 0.100"]]
-
-    def test_a_federation_without_a_global_model_has_one_line(self):
-        facts = {"method": "personalised"}
-        made = table(
-            mean(0.8, model="nih", **facts),
-            mean(0.6, model="chexpert", **facts),
-            rows=(Row("personalised", "fedbn+"),),
-        )
-        assert [line.model for line in made.lines] == ["own"] and shown(made) == [["0.800 ± 0.100"]]
-
-
-class TestPublished:
-    def test_it_stands_in_the_cell_of_its_place(self):
-        made = table(
-            mean(0.8),
-            mean(0.6, method="vanilla"),
-            rows=(SURGICAL, VANILLA),
-            published=[published(0.82)],
-        )
-        assert [line.cells[0].theirs for line in made.lines] == [0.82, None]
-
-    def test_a_named_model_has_its_own(self):
-        lines = [published(0.7, INDIVIDUAL, "chexpert"), published(0.82, INDIVIDUAL, "nih")]
-        made = table(mean(0.8, model="nih", **ALONE), rows=(INDIVIDUAL,), published=lines)
-        assert made.lines[0].cells[0].theirs == 0.82
 
 
 class TestPValues:
@@ -162,14 +119,3 @@ class TestBest:
             rows=(SURGICAL, VANILLA, Row("complete", "fedbn+")),
         )
         assert [line.cells[0].best for line in made.lines] == [True, False, False]
-
-
-def test_headings_that_neighbours_share_are_spans():
-    columns = [
-        Column("a", "nih", ("2",), over="X"),
-        Column("b", "nih", ("2",), over="X"),
-        Column("c", "nih", ("2",)),
-        Column("d", "nih", ("2",), over="X"),
-    ]
-    assert table(mean(0.8), columns=columns).spans == (("X", 2), ("", 1), ("X", 1))
-    assert table(mean(0.8)).spans == ()

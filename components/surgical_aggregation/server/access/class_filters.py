@@ -1,0 +1,158 @@
+"""The server's filters: what a site gets, and for which classes it may speak."""
+
+from __future__ import annotations
+
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.event_type import EventType
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.aggregation.class_names import twins
+from surgical_aggregation.server.access.declared_classes import (
+    Table,
+    declaration_fault,
+    declared_classes,
+    permitted_classes,
+    tables,
+)
+from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST_ROUND
+from surgical_aggregation.wire.policy_scope import PolicyError
+
+
+class PermittedFilter(Filter):
+    """A filter that asks for each site which classes it may hold.
+
+    A table that is not usable ends the run with the reason when it starts; until it has ended, no
+    site may hold anything. So does one that spells a class in two ways: one of its sites would be
+    refused in every round.
+
+    Runs on the server.
+
+    Args:
+        permitted: Site -> classes that it may hold. Default None: a site is believed what it
+            declares. With a table, a site that is not in it may hold nothing. The server's own
+            policy holds as well; see `tables`.
+    """
+
+    def __init__(self, permitted: Table | None = None):
+        super().__init__()
+        self.permitted = permitted
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Look at the tables when the run starts."""
+        ended = fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR)  # by another such filter
+        if event_type != EventType.START_RUN or ended:
+            return
+        try:
+            for table in tables(fl_ctx, self.permitted):
+                if pair := twins(name for classes in table.values() for name in classes):
+                    raise PolicyError(
+                        f"a table of permitted classes has {pair[0]!r} and {pair[1]!r}, which are "
+                        "one class spelt twice. Spell it in one way for all sites."
+                    )
+        except PolicyError as error:
+            self.system_panic(str(error), fl_ctx)
+
+    def permitted_classes(self, fl_ctx: FLContext) -> tuple[str, ...]:
+        """Classes that the site of a message has declared and may hold.
+
+        Args:
+            fl_ctx: Context of a message from or to the site.
+        """
+        try:
+            return permitted_classes(fl_ctx, self.permitted)
+        except PolicyError:  # the run is being ended with the reason
+            return ()
+
+
+class SelectHead(PermittedFilter):
+    """Send a site the body and its own columns, nothing else.
+
+    Runs on the server, on task data, once per receiving site; list it for every task that carries a
+    model:
+
+        in   body variables, head/<class>/... for every class the server knows
+        out  body variables, head/<class>/... for the classes the receiving site declared
+
+    What comes in is one object for all sites, so what goes out is new, arrays included. Meta does
+    not go out. The header BEST_ROUND is added where there is a best model. A site that has declared
+    no classes gets the body alone, and data that is not a model is withheld; the server's log says
+    so. Never raises: that would end the round for every site.
+
+    Args:
+        permitted: See `PermittedFilter`; give `CheckResult` the same table. Default None.
+    """
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Cut the task's model down to what the receiving site may see."""
+        site = site_of(fl_ctx)
+        try:
+            variables = wire.weights(shareable).data
+            class_of = {name: wire.class_of(name) for name in variables}
+        except wire.WireError as error:
+            self.log_error(fl_ctx, f"sent {site} an empty model, for the task has none: {error}")
+            return DXO(DataKind.WEIGHTS, data={}).update_shareable(shareable)
+        own = {None, *self.permitted_classes(fl_ctx)}
+        if len(own) == 1 and any(class_of.values()):
+            self.log_error(
+                fl_ctx,
+                f"{site} has declared no permitted classes, so it gets the body alone. "
+                "Is DeclareClasses among the components of its client configuration?",
+            )
+        data = {name: v.copy() for name, v in variables.items() if class_of[name] in own}
+        best = fl_ctx.get_prop(BEST_ROUND)
+        if best is not None:
+            shareable.set_header(BEST_ROUND, best)
+        return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)
+
+
+class CheckResult(PermittedFilter):
+    """Refuse a training result with columns that its site has not declared or may not teach.
+
+    Or one of a site that passes for another, or has declared other classes before.
+
+    Runs on the server, on the result of the training task, ahead of any aggregator:
+
+        in   a site's result
+        out  the same, or a reply EXECUTION_RESULT_ERROR, which the workflow counts as that site's
+             failure (the round goes on while `min_clients` can still be reached)
+
+    Never raises. Whether the values are fit to be averaged is the aggregator's check.
+
+    Args:
+        permitted: See `PermittedFilter`. Default None.
+    """
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """Pass the result, or put an error reply in its place."""
+        if shareable.get_return_code() != ReturnCode.OK:
+            return shareable
+        reason = self._reason(shareable, fl_ctx)
+        if reason is None:
+            return shareable
+        task, round_ = map(fl_ctx.get_prop, (FLContextKey.TASK_NAME, AppConstants.CURRENT_ROUND))
+        announce(self, Refusal(site_of(fl_ctx), task, round_, reason), fl_ctx)
+        return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
+
+    def _reason(self, shareable: Shareable, fl_ctx: FLContext) -> str | None:
+        if reason := declaration_fault(fl_ctx):
+            return reason
+        try:
+            sent = set(wire.classes_of(wire.result(shareable).data))
+        except Exception as error:  # whatever a site sends
+            return f"it could not be read ({type(error).__name__}: {error})"
+        declared = set(declared_classes(fl_ctx))
+        if sent != declared:
+            return (
+                f"it must hold the declared classes {sorted(declared)}; "
+                f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
+            )
+        if beyond := sent - set(self.permitted_classes(fl_ctx)):
+            return f"the site is not permitted to teach {sorted(beyond)}"
+        return None

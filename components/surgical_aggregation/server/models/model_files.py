@@ -1,0 +1,90 @@
+"""Where global models lie on the server's disk, and which of them a job starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_context import FLContext
+
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError
+
+LAST_FILE = "last.npz"
+BEST_FILE = "best.npz"
+
+NAMED = 10
+"""How many of the newest jobs a refusal names."""
+
+
+def jobs_folder(fl_ctx: FLContext) -> Path:
+    """Folder of the server's workspace with a folder of checkpoints for every job."""
+    return Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "checkpoints"
+
+
+def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
+    """Folders that hold a job's checkpoints on the server.
+
+    Returns:
+        `models/` in the job's own workspace, which is downloaded with the job, and
+        `checkpoints/<job id>/` in the server's, which outlives the job's.
+    """
+    workspace = fl_ctx.get_engine().get_workspace()
+    job = fl_ctx.get_job_id()
+    return Path(workspace.get_run_dir(job)) / "models", jobs_folder(fl_ctx) / job
+
+
+def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
+    """Path of a checkpoint of an earlier job at this server.
+
+    Args:
+        jobs: Its id, or several, separated by commas: then the first that left such a file. Only
+            what stands in `jobs_folder` is an id, so no text leads out of it.
+        name: Name of the file.
+        fl_ctx: Context of the running job, on the server.
+
+    Raises:
+        CheckpointError: No job left such a file here; the message names jobs that did.
+
+    Example:
+        An admin may not know whether a job that the server lost has left a model. With
+        "<that job>,<the one that it continued>" it need not be known.
+    """
+    folder = jobs_folder(fl_ctx)
+    left = {path.parent.name: path for path in folder.glob(f"*/{name}") if path.is_file()}
+    for job in jobs.split(","):
+        if job.strip() in left:
+            return left[job.strip()]
+    newest = sorted(left, key=lambda job: left[job].stat().st_mtime, reverse=True)
+    raise CheckpointError(
+        f"an earlier job at this server is needed that left a {name}; {jobs!r} left none in "
+        f"{str(folder)!r}. Jobs that did, the newest first: {', '.join(newest[:NAMED]) or 'none'}."
+    )
+
+
+class InitialBody(FLComponent):
+    """Where the server finds the checkpoint to start from.
+
+    Runs on the server. The file is made once (`surgagg init`) or is the last.npz or best.npz of an
+    earlier run, which this run then continues, on the same sites or others: see `continuation` for
+    what goes on, and `remove_classes` for how a class is taken out before that.
+
+    Args:
+        file: Path of the checkpoint on the server.
+    """
+
+    def __init__(self, file: str | None = None):
+        super().__init__()
+        self.file = file
+
+    def path(self) -> Path:
+        """Path of the checkpoint; a study may make the file here when it is not there.
+
+        Raises:
+            CheckpointError: No file is configured.
+        """
+        if not self.file:
+            raise CheckpointError(
+                "the server needs the file of the initial body; none is configured. Make one with "
+                "`surgagg init` and set initial_body in the job's server configuration."
+            )
+        return Path(self.file)

@@ -1,0 +1,90 @@
+"""What has become of a task that several sites were given, and whether to wait on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal["open", "enough", "too few"]
+
+
+@dataclass
+class Collection:
+    """The results of a task.
+
+    Attributes:
+        task: Its name.
+        round: The round that is running; None for an evaluation.
+        sites: Names of those that were asked.
+        needed: Accepted results that are needed.
+        wait: Seconds to wait for the others once they are there.
+        accepted: Sites whose results were accepted, in order of arrival.
+        failed: Sites that answered, and whose result was not accepted.
+        reasons: Site -> why its result was refused, or never came; the first reason.
+        reached: When as many as needed had been accepted, seconds; None: not yet.
+    """
+
+    task: str
+    round: int | None
+    sites: Names[str]
+    needed: int
+    wait: float
+    accepted: list[str] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    reasons: dict[str, str] = field(default_factory=dict)
+    reached: float | None = None
+
+    def accept(self, site: str, now: float) -> None:
+        """A site's result was accepted at a time, in seconds of any clock that only goes on."""
+        self.accepted.append(site)
+        if len(self.accepted) == self.needed:
+            self.reached = now
+
+    def fail(self, site: str) -> None:
+        """A site's result was not accepted."""
+        self.failed.add(site)
+
+    def outstanding(self) -> set[str]:
+        """Sites that have not answered."""
+        return set(self.sites) - set(self.accepted) - self.failed
+
+    def verdict(self, now: float, gone: Names[str] = ()) -> Verdict:
+        """Whether to wait on.
+
+        Args:
+            now: The time.
+            gone: Sites that will not answer any more.
+
+        Returns:
+            "enough" when as many as needed were accepted, and all others have answered, are gone,
+            or were waited for long enough; "too few" as soon as so many cannot be reached any more.
+        """
+        coming = self.outstanding() - set(gone)
+        if len(self.accepted) + len(coming) < self.needed:
+            return "too few"
+        if self.reached is None:
+            return "open"
+        return "enough" if not coming or now - self.reached >= self.wait else "open"
+
+    def shortage(self, also: Sequence[str] = ()) -> str | None:
+        """Why the run must end, with every site's reason; None when enough results were accepted.
+
+        Args:
+            also: What else went wrong.
+        """
+        if len(self.accepted) >= self.needed:
+            return None
+        reasons = [
+            f"{site}: {reason}"
+            for site, reason in sorted(dict(self.reasons).items())
+            if site not in self.accepted
+        ]
+        of_round = "" if self.round is None else f" of round {self.round}"
+        return (
+            f"task {self.task!r}{of_round} needs accepted results of {self.needed} of the "
+            f"{len(self.sites)} sites; got {len(self.accepted)} (accepted: "
+            f"{', '.join(sorted(self.accepted)) or 'none'}; refused or silent: "
+            f"{'; '.join([*reasons, *also]) or 'none'}). Mend the sites, or lower min_clients."
+        )

@@ -1,0 +1,45 @@
+"""The policy of a site or of the server: properties of a scope in FLARE's `local/privacy.json`.
+
+FLARE puts the properties of a job's scope into every context of the job's process there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nvflare.apis.fl_context import FLContext
+
+
+class PolicyError(ValueError):
+    """A policy does not say what it may say."""
+
+
+def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any] | None:
+    """Properties of the scope of the running job; None where there is no policy.
+
+    Args:
+        fl_ctx: Any context of the job.
+        known: Keys that there may be.
+
+    Raises:
+        PolicyError: There is another key.
+    """
+    from nvflare.apis.fl_constant import FLContextKey  # those who write a policy need no FLARE
+
+    properties = fl_ctx.get_prop(FLContextKey.SCOPE_PROPERTIES)
+    if properties is None:
+        return None
+    if not isinstance(properties, Mapping) or (strange := sorted(properties.keys() - set(known))):
+        got = strange if isinstance(properties, Mapping) else properties
+        raise PolicyError(
+            f"local/privacy.json: a scope's 'properties' may have the keys {', '.join(known)}; "
+            f"got {got!r}. Check the spelling."
+        )
+    return dict(properties)
+
+
+def is_class_names(value: object) -> bool:
+    """Whether a value of a policy is a list of class names."""
+    return isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)

@@ -1,0 +1,53 @@
+"""How pages write numbers: figures with their intervals, counts, shares and durations."""
+
+import math
+
+UNDEFINED = "\N{EN DASH}"
+"""Stands where a figure is not defined."""
+
+WITHHELD = "withheld"
+"""Stands where a count is not shared."""
+
+
+def figure(value: float | None, decimals: int = 3, *, signed: bool = False) -> str:
+    """Write a figure: `0.812`, `+0.050`, or `UNDEFINED` for None and NaN."""
+    if value is None or math.isnan(value):
+        return UNDEFINED
+    return f"{value:{'+' if signed else ''}.{decimals}f}"
+
+
+def interval(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    decimals: int = 3,
+    *,
+    signed: bool = False,
+    to: str = " to ",
+) -> str:
+    """Write a figure with its interval, `0.812 (0.750 to 0.850)`, as far as they are defined."""
+    told = figure(value, decimals, signed=signed)
+    if told == UNDEFINED or low is None or high is None or math.isnan(low):
+        return told
+    ends = (figure(end, decimals, signed=signed) for end in (low, high))
+    return f"{told} ({to.join(ends)})"
+
+
+def count(value: int | None) -> str:
+    """Write a count: `1,234`, or `WITHHELD` for None."""
+    return WITHHELD if value is None else f"{value:,}"
+
+
+def share(value: float, decimals: int = 1) -> str:
+    """Write a share as a percentage: `12.3 %`."""
+    return f"{100 * value:.{decimals}f} %"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in the two largest units that matter, such as `2 min 03 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,130 @@
+"""Evaluates a finished run on every site's test split, and writes its report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from cxr_study.evaluation import test_scores
+from cxr_study.evaluation.summary import (
+    Best,
+    ClassAuroc,
+    MeanAuroc,
+    Model,
+    SiteData,
+    Splits,
+    Summary,
+)
+from cxr_study.jobs import job_folder
+from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.reports.run.example_pictures import choose
+from cxr_study.reports.run.page import write_report
+from cxr_study.runs import results
+from cxr_study.runs.finished_run import FinishedRun
+from surgical_aggregation import __version__
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.site.training import tensorflow_setup
+from surgical_aggregation.wire import variables as wire
+
+PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
+PERSONAL_NOTE = "Every site has a model of its own: 'global' stands for that model here."
+
+
+def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> tuple[Summary, Path]:
+    """Evaluate a finished run on every site's test split and write its report.
+
+    Args:
+        run: The run.
+        folder: Folder for the report.
+        title: Heading of the report.
+        console: Where to say what is being done.
+
+    Returns:
+        What the report says, and the path of the HTML file.
+
+    Raises:
+        ResultsError: The run has not finished.
+    """
+    knobs: Mapping[str, Any] = job_folder.knobs(run.job)
+    sites_of_job, seed = job_folder.sites(run.job), knobs["seed"]
+    network = test_scores.Network(knobs["backbone"], knobs["image_size"], knobs["hidden"])
+    tensorflow_setup.configure(tensorflow_setup.cores(), seed)
+    best = load(results.best_checkpoint(run.servers[-1]))
+    personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
+    known = (best, *personal.values())
+    union = wire.classes_of(chain.from_iterable(each.variables for each in known))
+    site_files = run.site_files or embedded_study().sites
+    tests: list[ClassAuroc] = []
+    means: list[MeanAuroc] = []
+    pictures = []
+    sites: dict[str, SiteData] = {}
+    for site in sites_of_job:
+        console.print(f"evaluating on the test split of {site} ...", highlight=False)
+        split = test_scores.load_test_split(site_files / f"{site}.yaml", union, network.image_size)
+        sites[site] = _site_data(split)
+        models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
+        if site in run.alone:
+            models["own"] = load(run.alone[site])
+        for name, checkpoint in models.items():
+            probabilities = test_scores.predict(checkpoint, network, split.pixels)
+            rows, row_means = test_scores.score(name, split, probabilities, union, seed)
+            tests += rows
+            means += row_means
+            if name == "global":
+                pictures += choose(split, probabilities, union)
+    phantom = run.site_files is None
+    summary = Summary(
+        title=title,
+        job=json.loads((run.job / "meta.json").read_text(encoding="utf-8"))["name"],
+        data="phantom" if phantom else "real",
+        note=" ".join([PHANTOM_NOTE] * phantom + [PERSONAL_NOTE] * bool(personal)),
+        version=__version__,
+        backbone=network.backbone,
+        image_size=network.image_size,
+        seed=seed,
+        num_rounds=results.rounds_run(*run.servers),
+        stopped_early=results.stopped_early(*run.servers),
+        personal=bool(personal),
+        wall_seconds=results.wall_seconds(*run.servers),
+        best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
+        union=union,
+        sites=sites,
+        taught_by=_taught_by(best, union, {site: sites[site].classes for site in sites_of_job}),
+        rounds=results.rounds(*run.servers, personal=bool(personal)),
+        refusals=results.refusals(*run.servers),
+        test=tuple(tests),
+        means=tuple(means),
+    )
+    return summary, write_report(summary, pictures, folder)
+
+
+def _taught_by(
+    best: Checkpoint, union: Sequence[str], held: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Class -> sites; those that hold it where the server does not know (a personal head)."""
+    classes = best.manifest.get("classes", {})
+    return {
+        name: tuple(classes[name]["sites"])
+        if name in classes
+        else tuple(site for site in held if name in held[site])
+        for name in union
+    }
+
+
+def _site_data(split: test_scores.TestSplit) -> SiteData:
+    return SiteData(
+        classes=tuple(sorted(split.held)),
+        images=_sizes(split.table),
+        patients=_sizes(split.table.drop_duplicates("patient")),
+    )
+
+
+def _sizes(table: pd.DataFrame) -> Splits:
+    rows = table["split"].value_counts()
+    return Splits(*(int(rows.get(name, 0)) for name in ("train", "validation", "test")))

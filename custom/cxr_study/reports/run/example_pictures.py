@@ -1,0 +1,95 @@
+"""Which test pictures a report shows, and what it says beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.evaluation.test_scores import TestSplit
+
+PER_SITE = 6
+MOST_CLASSES = 3  # present in one picture, so that a person can tell what shows what
+TOP_PREDICTIONS = 5
+"""Predictions shown per example, besides the classes that are present."""
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A test picture with what is known and what the global model says about it.
+
+    Attributes:
+        site: Whose test split it is from.
+        image: Grey values, shape (s, s), dtype uint8.
+        truth: Classes labelled present.
+        predictions: Class -> probability in [0, 1].
+        held: Classes that the site labels itself.
+    """
+
+    site: str
+    image: np.ndarray
+    truth: Sequence[str]
+    predictions: Mapping[str, float]
+    held: AbstractSet[str]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One line beside a picture; `probability` is None when the model has no such class."""
+
+    class_name: str
+    probability: float | None
+    present: bool
+    held: bool
+
+
+def predictions(example: Example) -> list[Prediction]:
+    """The most probable classes of an example, and those present, most probable first."""
+    ranked = sorted(example.predictions, key=lambda name: (-example.predictions[name], name))
+    shown = ranked[:TOP_PREDICTIONS]
+    shown += [name for name in ranked[TOP_PREDICTIONS:] if name in example.truth]
+    shown += [name for name in example.truth if name not in example.predictions]
+    return [
+        Prediction(name, example.predictions.get(name), name in example.truth, name in example.held)
+        for name in shown
+    ]
+
+
+def choose(
+    split: TestSplit, probabilities: pd.DataFrame, union: Sequence[str], count: int = PER_SITE
+) -> list[Example]:
+    """Pick test pictures that together show many classes, by their labels alone.
+
+    First come pictures of at most three classes, each the one that adds most classes not shown yet;
+    the last is one without any, where there is one. Predictions play no part, so the choice
+    flatters nobody.
+
+    Args:
+        split: The test split.
+        probabilities: Of the global model; see `evaluation.predict`.
+        union: Classes of the columns of the split's labels.
+        count: Pictures to pick, or as many as there are.
+    """
+    present = split.labels == 1
+    number = present.sum(axis=1)
+    clear = np.flatnonzero((number >= 1) & (number <= MOST_CLASSES))
+    normal = np.flatnonzero(number == 0)[:1]
+    picks: list[int] = []
+    shown = np.zeros(len(union), bool)
+    while len(picks) < count - len(normal) and len(picks) < len(clear):
+        left = np.setdiff1d(clear, picks)
+        picks.append(int(left[np.argmax((present[left] & ~shown).sum(axis=1))]))
+        shown |= present[picks[-1]]
+    return [
+        Example(
+            site=split.site,
+            image=np.asarray(split.pixels[pick]),
+            truth=[name for name, there in zip(union, present[pick], strict=True) if there],
+            predictions=probabilities.iloc[pick].to_dict(),
+            held=split.held,
+        )
+        for pick in [*picks, *normal.tolist()]
+    ]

@@ -1,0 +1,113 @@
+"""What a study's page says in plain tables: tests, subgroups, calibration, shared and unique.
+
+Each is a frame of texts: its index says what a line is of, its columns are the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.page.numbers import figure, interval
+from cxr_study.reports.study.tables.layouts import TESTS
+from cxr_study.studies.analysis.study_results import StudyResults
+
+_MODEL = ["setting", "method", "strategy", "model", "test"]
+
+
+def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
+    """Surgical aggregation against the other rows; see `significance`.
+
+    Args:
+        found: As `significance` gives it.
+        pairing: Which kind of pairs; over all classes of a test set.
+    """
+    chosen = found[(found["pairing"] == pairing) & (found["group"] == "all")]
+    named = chosen.rename(columns={"low": "difference_low", "high": "difference_high"})
+    numbers = {
+        "pairs": chosen["pairs"].map(str),
+        "difference": _intervals(named, "difference", signed=True),
+        "test": chosen["by"],
+        "p": chosen["p"].map(_p),
+        "Holm": chosen["holm"].map(_p),
+        "": chosen["mark"],
+    }
+    named["setting"] = named["setting"].replace("", "all")
+    return _frame(named, numbers, against="against")
+
+
+def by_class_kind(results: StudyResults) -> pd.DataFrame:
+    """Mean AUROC over shared and over unique classes, with their difference over seeds."""
+    told = results.seeds.assign(told=_intervals(results.seeds, "auroc"))
+    shared, unique = (told[told["group"] == group] for group in ("shared", "unique"))
+    both = shared.merge(unique, on=_MODEL, suffixes=("", "_unique"))
+    gap = (both["auroc"] - both["auroc_unique"]).map(lambda value: figure(value, signed=True))
+    return _frame(both, {"shared": both["told"], "unique": both["told_unique"], "gap": gap})
+
+
+def measured(results: StudyResults) -> pd.DataFrame:
+    """Every metric over all classes."""
+    chosen = results.seeds[results.seeds["group"] == "all"]
+    metrics = ("auroc", "auprc", "bce", "ece")
+    return _frame(chosen, {name.upper(): _intervals(chosen, name) for name in metrics})
+
+
+def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
+    """Mean AUROC by sex, age and view; see `subgroups`.
+
+    Args:
+        found: As `subgroups.over_seeds` gives it, not empty.
+    """
+    numbers = {
+        "images": found["images"].map("{:.0f}".format),
+        "patients": found["patients"].map("{:.0f}".format),
+        "same classes": _intervals(found, "compared_auroc"),
+        "all classes": _intervals(found, "auroc"),
+        "classes with few": found["few"].map("{:.0f}".format),
+    }
+    return _frame(found, numbers, {"by": found["kind"], "subgroup": found["subgroup"]})
+
+
+def by_patient(found: pd.DataFrame) -> pd.DataFrame:
+    """How far surgical aggregation is ahead of the other rows, run by run; see `patient_intervals`.
+
+    Args:
+        found: Its differences; those over all classes are shown.
+    """
+    chosen = found[found["group"] == "all"]
+    metrics = {name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")}
+    return _frame(chosen, {"seed": chosen["seed"].map(str), **metrics}, against="against")
+
+
+def _frame(
+    found: pd.DataFrame,
+    numbers: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
+    against: str = "method",
+) -> pd.DataFrame:
+    """Texts of numbers, with words that say which model was tested where."""
+    pairs = zip(found["method"], found["strategy"], strict=True)
+    rows = [Row(method, strategy) for method, strategy in pairs]
+    words: dict[str, Any] = {
+        "setting": found["setting"],
+        against: [row.title for row in rows],
+        "strategy": [row.variant for row in rows],
+        "model": found["model"],
+        "on": found["test"].map(TESTS),
+        **(more or {}),
+    }
+    columns = {name: list(values) for name, values in {**words, **numbers}.items()}
+    return pd.DataFrame(columns).set_index(list(words))
+
+
+def _intervals(found: pd.DataFrame, value: str, *, signed: bool = False) -> list[str]:
+    """A column, with those of the ends of its intervals."""
+    ends = zip(found[value], found[f"{value}_low"], found[f"{value}_high"], strict=True)
+    return [interval(*each, signed=signed) for each in ends]
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value is not None and value < 0.001 else figure(value)

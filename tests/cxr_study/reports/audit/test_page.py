@@ -1,0 +1,73 @@
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from cxr_study.common.wording import Notice
+from cxr_study.data.census.across_sites import compare
+from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
+from cxr_study.data.census.samples import Sample
+from cxr_study.data.census.shareable_census import share
+from cxr_study.data.census.take import SiteCensus
+from cxr_study.reports.audit import write
+from html_page import Page
+
+
+@pytest.fixture
+def sites(census, shared):
+    """Two sites at hand."""
+    sample = Sample(np.eye(64, dtype=np.uint8), ["Edema", "Mass"])
+    values = np.random.default_rng(0).normal(size=(40, SIDE * SIDE))
+    return [
+        SiteCensus(
+            dataclasses.replace(census, site=name),
+            dataclasses.replace(shared, site=name),
+            np.arange(BINS),
+            [sample],
+            Thumbnails(values, [str(i) for i in range(40)]),
+        )
+        for name in ("one", "<two>")
+    ]
+
+
+@pytest.fixture
+def page(sites):
+    across = compare([site.shared for site in sites], {"one": sites[0].thumbnails})
+    return Page(write.page(across, sites, [Notice("First.", "Told.")]))
+
+
+def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
+    assert page.needs_nothing_else()
+    assert "<two>" in page.text and "<two>" not in page.html
+    places = [
+        page.text.index(words)
+        for words in (
+            "First. Told.", "Notices for one", "2 images cannot be used.", "Across sites",
+            "less other views", "median 40, quartiles 35 and 41, range 34 to 90; 1 unknown",
+            "Images positive for both", "They are images of patients", "Edema and Mass",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_labels_stand_side_by_side_with_the_policy_between(page):
+    row = re.search(r'<th scope="row">Mass</th>(.*?)</tr>', page.html, re.S)[1]
+    cells = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)]
+    assert cells == [
+        "1", "1", "3", "0", "1", "ignore", "1", "1", "4", "50.0 %", "0", "1", "0",
+    ]  # fmt: skip
+
+
+def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):
+    small = share(large_census(4), 10, None, None)
+    assert small.sex["unknown"] is None
+    text = Page(write.page(compare([small], {}), [], [])).text
+    assert "Comparison of sites" in text and "Nothing of this is known of here:" in text
+    assert re.search(r"Sex F withheld M withheld unknown withheld", text)
+    assert "stays at the site" not in text
+
+
+def test_a_site_alone_is_not_compared(sites):
+    text = Page(write.page(compare([sites[0].shared], {}), sites[:1], [])).text
+    assert "Across sites" not in text and "Notices for one" in text

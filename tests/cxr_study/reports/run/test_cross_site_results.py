@@ -1,0 +1,116 @@
+import io
+import json
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from cxr_study.reports.run.cross_site_results import ClassTest, read, table, write_csv
+from cxr_study.runs.results import ResultsError
+
+NORTH = {
+    "bce": 0.3, "auroc": 0.75, "bce/Edema": 0.25, "auroc/Edema": 0.75, "bce/Nodule/Mass": 0.35,
+    "images": 40.0, "positives/Edema": 10.0, "negatives/Edema": 30.0,
+    "positives/Nodule/Mass": 0.0, "negatives/Nodule/Mass": 38.0,
+}  # fmt: skip
+SOUTH = {"bce/Edema": 0.5, "auroc/Edema": 0.5, "bce/Fracture": 0.125, "auroc/Fracture": 1.0}
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Write FLARE's results; the server's folder."""
+
+    def write(results):
+        file = tmp_path / "cross_site_val/cross_val_results.json"
+        file.parent.mkdir()
+        file.write_text(json.dumps(results), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def rows(server):
+    last = {"bce/Hernia": 0.1}  # measured on the validation split
+    return read(
+        server({"south": {"SRV_best": SOUTH, "SRV_last": last}, "north": {"SRV_best": NORTH}})
+    )
+
+
+def printed(rows, width=100):
+    text = io.StringIO()
+    Console(file=text, width=width).print(table(rows))
+    return text.getvalue()
+
+
+class TestRead:
+    def test_there_is_a_row_for_every_class_of_every_site_that_measures_it(self, rows):
+        assert rows == (
+            ClassTest("Edema", "north", 0.75, 0.25, 10, 30),
+            ClassTest("Edema", "south", 0.5, 0.5, None, None),
+            ClassTest("Fracture", "south", 1.0, 0.125, None, None),
+            ClassTest("Nodule/Mass", "north", None, 0.35, 0, 38),
+        )
+
+    @pytest.mark.parametrize(
+        ("model", "sent", "expected"),
+        [
+            ("SRV_given", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
+            ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
+            ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
+        ],
+    )
+    def test_what_is_not_measured_or_not_a_number_is_none(self, server, model, sent, expected):
+        assert read(server({"east": {model: sent}})) == (ClassTest("Edema", "east", *expected),)
+
+    def test_the_name_of_a_class_is_fit_for_a_terminal_whatever_a_site_sends(self, server):
+        (row,) = read(server({"east": {"SRV_best": {"bce/\x1b[2JEdema\n": 0.25}}}))
+        assert row.class_name == r"\x1b[2JEdema\n"
+        assert r"\x1b[2JEdema\n" in printed([row])
+
+    @pytest.mark.parametrize("results", [{}, {"north": {"SRV_last": NORTH}}])
+    def test_without_a_tested_model_it_says_where_to_look(self, server, results):
+        with pytest.raises(ResultsError, match=r"no result of a test split.*error_log\.txt"):
+            read(server(results))
+
+    def test_a_folder_without_results_is_refused(self, tmp_path):
+        with pytest.raises(ResultsError, match=r"cross_val_results\.json"):
+            read(tmp_path)
+
+
+def test_the_csv_has_every_row_and_leaves_out_what_is_not_there(rows, tmp_path):
+    write_csv(rows, tmp_path / "new/test.csv")
+    assert (tmp_path / "new/test.csv").read_text(encoding="utf-8").splitlines() == [
+        "class_name,site,auroc,bce,positives,negatives",
+        "Edema,north,0.75,0.25,10,30",
+        "Edema,south,0.5,0.5,,",
+        "Fracture,south,1.0,0.125,,",
+        "Nodule/Mass,north,,0.35,0,38",
+    ]
+    assert len(pd.read_csv(tmp_path / "new/test.csv")) == 4
+
+
+class TestTable:
+    def line(self, rows, name):
+        (line,) = [line for line in printed(rows).splitlines() if name in line]
+        return [cell.strip() for cell in line.strip("│").split("│")]
+
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            ["Edema", "0.750 (10 / 40)", "0.500"],
+            ["Fracture", "-", "1.000"],
+            ["Nodule/Mass", "not defined (0 / 38)", "-"],
+            ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"],
+        ],
+    )
+    def test_classes_stand_by_sites_with_what_is_known_and_their_mean(self, rows, cells):
+        assert self.line(rows, cells[0]) == cells
+
+    def test_nothing_is_said_of_counts_where_none_were_told(self, rows):
+        assert "in brackets" in printed(rows)
+        assert "in brackets" not in printed([row for row in rows if row.site == "south"])
+
+    def test_names_are_not_markup(self):
+        text = printed([ClassTest("[red]Edema[/]", "[b]east", 0.5, 0.5, None, None)])
+        assert "[red]Edema[/]" in text and "[b]east" in text

@@ -1,0 +1,57 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from cxr_study.evaluation.test_scores import TestSplit
+from cxr_study.reports.run.example_pictures import Example, choose, predictions
+
+UNION = ("A", "B", "C", "D", "E")
+
+
+def pick(pictures, count=6, probability=0.5):
+    """Choose among pictures given by the letters of their classes."""
+    labels = np.array([[float(name in letters) for name in UNION] for letters in pictures])
+    pixels = np.arange(len(pictures), dtype=np.uint8)[:, None, None].repeat(2, 1).repeat(2, 2)
+    split = TestSplit("nih", pd.DataFrame(), pixels, np.array([]), labels, frozenset("AB"))
+    chances = pd.DataFrame({name: [probability] * len(pictures) for name in UNION})
+    return choose(split, chances, UNION, count)
+
+
+def numbers(examples):
+    return [int(example.image[0, 0]) for example in examples]
+
+
+@pytest.mark.parametrize(
+    ("pictures", "count", "chosen"),
+    [
+        (["A", "AB", "BC", "CDE"], 3, [3, 1, 0]),  # each adds most classes not shown yet
+        (["ABCD", "AB"], 6, [1]),  # none of more than three
+        (["", "A", "", "B"], 2, [1, 0]),  # the last is the first without any
+        (["A", "A", "A"], 6, [0, 1, 2]),  # none twice
+        (["ABCDE"], 6, []),
+    ],
+)
+def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chosen):
+    for probability in (0.1, 0.9):
+        assert numbers(pick(pictures, count, probability)) == chosen
+
+
+def test_an_example_has_all_that_a_report_shows():
+    (example,) = pick(["BA"], probability=0.25)
+    assert (example.site, example.truth, example.held) == ("nih", ["A", "B"], {"A", "B"})
+    assert example.predictions == dict.fromkeys(UNION, 0.25)
+    assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
+
+
+def test_present_classes_are_shown_however_improbable_and_unknown_to_the_model():
+    probable = dict.fromkeys("abcdefg", 0.5)
+    image = np.zeros((2, 2), np.uint8)
+    truth = ["Fracture", "Hernia"]
+    shown = predictions(Example("nih", image, truth, {**probable, "Fracture": 0.125}, {"a"}))
+    assert [(line.class_name, line.present) for line in shown] == [
+        *((name, False) for name in "abcde"),
+        ("Fracture", True),
+        ("Hernia", True),
+    ]
+    assert [line.probability for line in shown[-2:]] == [0.125, None]
+    assert [line.held for line in shown[:2]] == [True, False]

@@ -1,0 +1,127 @@
+"""The HTML page of a run report."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from cxr_study.evaluation.summary import Refusal, Summary
+from cxr_study.reports.run.example_pictures import Example
+from cxr_study.reports.run.page import render, write_report
+from html_page import Page
+
+EVIL = "<script>alert('x')</script>&\""
+
+
+def example(image=None, truth=("Fracture",), held=("Edema", "Hernia"), **probabilities):
+    """A picture from nih, black unless given."""
+    image = np.zeros((64, 64), np.uint8) if image is None else image
+    return Example("nih", image, list(truth), probabilities, set(held))
+
+
+@pytest.fixture(scope="module")
+def page(summary):
+    """The report without pictures."""
+    return Page(render(summary, []))
+
+
+def test_nothing_is_loaded_from_anywhere(summary):
+    page = Page(render(summary, [example(Edema=0.5)]))
+    assert page.needs_nothing_else() and "img" in page.tags
+
+
+def test_twelve_pictures_stay_below_one_and_a_half_megabytes(summary):
+    noise = np.random.default_rng(0).integers(0, 256, (512, 512), dtype=np.uint8)
+    html = render(summary, [example(noise, Edema=0.5)] * 12)
+    assert len(html.encode()) < 1_500_000
+
+
+def test_class_site_and_reason_are_text(summary):
+    text = summary.to_json().replace("Hernia", json.dumps(EVIL)[1:-1]).replace("nih", "<b>nih")
+    changed = dataclasses.replace(
+        Summary.from_json(text), refusals=(Refusal(1, "<b>nih", EVIL),), title=EVIL
+    )
+    page = Page(render(changed, [example(truth=[EVIL], **{EVIL: 0.5})]))
+    assert not {"script", "b"} & set(page.tags)
+    assert EVIL in page.text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mean AUROC 0.81 (0.71\u20130.91) for 2 of 3 classes at nih",
+        "Phantom data. The pictures are generated",
+        "Research only, not for diagnosis",
+        "2 (best: 1)",
+        "nih global and own no positive image in the test split Hernia (0 / 100)",
+        "Best round: 1 , with a mean validation BCE of 0.250 over the sites that",
+        "1 (best) 0.2500",
+        "Edema labels it global 0.875",
+        "Fracture lacks it global 0.750",
+        "None: every result",
+        "training 50.0 s (41 %) validation 6.0 s (5 %) rest 1 min 07 s (54 %)",
+    ],
+)
+def test_it_says(page, words):
+    assert words in page.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"refusals": (Refusal(1, "nih", "holds NaN"),)}, "1 nih holds NaN"),
+        ({"refusals": (Refusal(None, "nih", "late", "test"),)}, "test nih late"),
+        ({"stopped_early": True}, "2 (stopped early; best: 1)"),
+    ],
+)
+def test_of_another_run_it_says(summary, page, changes, words):
+    assert words in Page(render(dataclasses.replace(summary, **changes), [])).text
+    assert words not in page.text
+
+
+def test_who_taught_what(summary, page):
+    def labels(page):
+        said = [value for name, value in page.attributes if name == "aria-label"]
+        return [said.count(word) for word in ("taught", "lacks it", "labels it, taught nothing")]
+
+    assert labels(page) == [4, 2, 0]
+    changed = dataclasses.replace(summary, taught_by={**summary.taught_by, "Hernia": ()})
+    assert labels(Page(render(changed, []))) == [3, 2, 1]
+
+
+def test_degenerate_runs_too(degenerate):
+    assert "Two hospitals" in Page(render(degenerate, [])).text
+
+
+class TestExamples:
+    def test_classes_the_site_does_not_label_are_marked(self, summary):
+        page = Page(render(summary, [example(Edema=0.25, Fracture=0.875)]))
+        assert "nih, present: Fracture (not labelled here)" in page.text
+        assert "Fracture 88 % Edema 25 %" in page.text
+        assert page.attributes.count(("class", "bar lacked")) == 1
+
+    def test_a_present_class_the_model_lacks_is_said_to_be_none_of_it(self, summary):
+        assert "not a class of the model" in Page(render(summary, [example()])).text
+
+    @pytest.mark.parametrize(("side", "crisp"), [(64, True), (224, False)])
+    def test_small_pictures_are_enlarged_pixel_by_pixel(self, summary, side, crisp):
+        html = render(summary, [example(np.zeros((side, side), np.uint8), Edema=0.5)])
+        assert ('class="crisp"' in html) == crisp
+
+
+class TestWriteReport:
+    def test_writes_the_page_and_an_equal_summary_and_nothing_else(self, summary, tmp_path):
+        path = write_report(summary, [], tmp_path / "new" / "report")
+        assert path.read_text(encoding="utf-8") == render(summary, [])
+        assert Summary.from_json((path.parent / "summary.json").read_text("utf-8")) == summary
+        assert sorted(p.name for p in path.parent.iterdir()) == ["report.html", "summary.json"]
+
+    def test_a_report_that_fails_leaves_the_last_one(self, summary, tmp_path):
+        path = write_report(summary, [], tmp_path)
+        before = path.read_bytes(), (tmp_path / "summary.json").read_bytes()
+        with pytest.raises(ValueError, match="wall_seconds"):
+            write_report(dataclasses.replace(summary, wall_seconds=np.inf), [], tmp_path)
+        with pytest.raises(ValueError, match="uint8"):
+            write_report(summary, [example(np.zeros((8, 8)))], tmp_path)
+        assert before == (path.read_bytes(), (tmp_path / "summary.json").read_bytes())

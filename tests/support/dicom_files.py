@@ -1,0 +1,40 @@
+"""DICOM files of a few pixels."""
+
+from io import BytesIO
+
+import numpy as np
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian
+
+
+def dataset(pixels, syntax=ExplicitVRLittleEndian, **elements):
+    pixels = np.atleast_2d(pixels)
+    file = Dataset()
+    file.file_meta = FileMetaDataset()
+    file.file_meta.TransferSyntaxUID = syntax
+    file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.1.1", "1.2.3"
+    file.Rows, file.Columns = pixels.shape
+    file.SamplesPerPixel = 1
+    file.PhotometricInterpretation = "MONOCHROME2"
+    file.BitsAllocated = 8 * pixels.itemsize
+    file.BitsStored = file.BitsAllocated if pixels.itemsize == 1 else 12
+    file.HighBit = file.BitsStored - 1
+    file.PixelRepresentation = int(pixels.dtype.kind == "i")
+    file.PixelData = pixels.tobytes() + b"\0" * (pixels.nbytes % 2)
+    for name, value in elements.items():
+        setattr(file, name, value)
+    return file
+
+
+def written(file):
+    data = BytesIO()
+    file.save_as(data, enforce_file_format=True)
+    return data.getvalue()
+
+
+def lut(entries, first=0, bits=16):
+    item = Dataset()
+    item.LUTDescriptor = [len(entries), first, bits]
+    item.LUTData = entries
+    item["LUTDescriptor"].VR = item["LUTData"].VR = "US"
+    return [item]

@@ -1,0 +1,183 @@
+import numpy as np
+import pytest
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.shareable import ReservedHeaderKey, ReturnCode, Shareable, make_reply
+
+from flare import Engine, context, result
+from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST_ROUND, CONTRIBUTION_REFUSED, REFUSAL
+
+BODY = {"conv/kernel": np.float32([1, 2])}
+CLASSES = ("Edema", "Hernia", "Mass")
+REFUSED = ReturnCode.EXECUTION_RESULT_ERROR
+SERVER = {"permitted": {"a": ["Edema", "Mass"], "b": ["Mass"]}}
+
+
+def columns(classes):
+    return {
+        name: (np.full(2, k, np.float32), np.float32([k])) for k, name in enumerate(sorted(classes))
+    }
+
+
+def task(classes=CLASSES):
+    data, meta = wire.join(BODY, columns(classes)), {"classes": list(classes)}
+    return DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
+
+
+def received(select=None, whole=None, **site):
+    """What site "a" gets."""
+    reply = (select or SelectHead()).process(whole or task(), context("a", **site))
+    return from_shareable(reply)
+
+
+def checked(sent, declared, permitted=None, **said):
+    """Return code of site "a"'s result, and the reason of its refusal."""
+    engine = Engine()
+    fl_ctx = context("a", classes=declared, current_round=2, engine=engine, **said)
+    fl_ctx.set_prop(FLContextKey.TASK_NAME, "train", private=True, sticky=False)
+    reply = CheckResult(permitted).process(sent, fl_ctx)
+    assert (engine.events == [CONTRIBUTION_REFUSED]) == (reply is not sent)
+    refusal = fl_ctx.get_prop(REFUSAL) or {"site": "a", "task": "train", "round": 2, "reason": None}
+    assert {**refusal, "reason": ""} == {"site": "a", "task": "train", "round": 2, "reason": ""}
+    return reply.get_return_code(), refusal["reason"]
+
+
+def teaches(declared, permitted=None, **said):
+    return checked(result({}, columns(declared)), declared, permitted, **said)[0] == ReturnCode.OK
+
+
+class TestSelectHead:
+    def test_a_site_gets_the_body_and_its_own_columns_and_no_meta(self):
+        dxo = received(classes=["Mass", "Edema", "Not yet taught"])
+        body, own = wire.split(dxo.data)
+        assert list(body) == ["conv/kernel"] and sorted(own) == ["Edema", "Mass"]
+        assert own["Mass"][0].tolist() == [2, 2]
+        assert "Hernia" not in str(dxo.meta)
+
+    @pytest.mark.parametrize("declared", [(), [["Edema"]]], ids=["nothing", "no name"])
+    def test_a_site_that_declared_no_classes_gets_the_body_alone(self, declared, logged):
+        assert list(received(classes=declared).data) == ["conv/kernel"]
+        assert "a has declared no permitted classes" in logged["error"][0]
+
+    def test_where_heads_are_personal_nothing_is_amiss(self, logged):
+        assert list(received(whole=task(())).data) == ["conv/kernel"]
+        assert logged["error"] == []
+
+    def test_nothing_is_shared_between_sites(self):
+        whole = task()
+        original = from_shareable(whole).data
+        for value in received(whole=whole, classes=["Edema"]).data.values():
+            value[:] = 99
+        assert original["conv/kernel"].tolist() == [1, 2]
+        assert original["head/Edema/kernel"].tolist() == [0, 0]
+        assert "head/Hernia/kernel" in original
+
+    def test_what_is_no_model_is_withheld(self):
+        for whole in (
+            Shareable(),
+            DXO(DataKind.METRICS, data={"Hernia": 1.0}).to_shareable(),
+            DXO(DataKind.WEIGHTS, data={"head/kernel": np.ones(2)}).to_shareable(),
+        ):
+            assert received(whole=whole, classes=["Edema"]).data == {}
+
+    @pytest.mark.parametrize("best", [None, 0, 3])
+    def test_the_round_of_the_best_model_goes_with_every_task(self, best):
+        fl_ctx = context("a", classes=["Edema"])
+        fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
+        assert SelectHead().process(task(), fl_ctx).get_header(BEST_ROUND) == best
+
+
+class TestCheckResult:
+    def test_declared_classes_pass_and_a_personal_head_sends_and_declares_none(self):
+        assert teaches(["Edema"]) and teaches([])
+
+    @pytest.mark.parametrize(
+        ("sent", "declared", "said", "reason"),
+        [
+            (["Edema", "Mass"], ["Edema"], {}, "undeclared ['Mass']"),
+            (["Edema"], ["Edema", "Mass"], {}, "missing ['Mass']"),
+            (["Edema"], [], {}, "undeclared ['Edema']"),
+            (["Edema"], ["Edema"], {"claims": "b"}, "it calls itself 'b'"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
+    def test_what_differs_from_the_declaration_is_refused(self, sent, declared, said, reason, kind):
+        code, why = checked(result({}, columns(sent), kind=kind), declared, **said)
+        assert code == REFUSED and reason in why
+
+    @pytest.mark.parametrize(
+        "rubbish", [Shareable(), DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable()]
+    )
+    def test_rubbish_is_refused_and_not_raised(self, rubbish):
+        assert checked(rubbish, ["Edema"])[0] == REFUSED
+
+    def test_the_reason_of_a_refusal_is_one_line_in_the_log(self, caplog):
+        rubbish = Shareable()
+        rubbish.set_header(ReservedHeaderKey.CONTENT_TYPE, "x\n2026-01-01 - all is well\x1b[8m")
+        checked(rubbish, ["Edema"])
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert r"x\n2026-01-01 - all is well\x1b[8m" in said and said.isprintable()
+
+    def test_an_error_reply_passes_unchanged(self):
+        reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        assert CheckResult().process(reply, context("a")) is reply
+
+
+class TestPermitted:
+    @pytest.mark.parametrize(
+        ("job", "policy", "permitted"),
+        [
+            (None, SERVER, ("Edema", "Mass")),
+            ({"a": ["Edema"], "b": ["Mass"]}, None, ("Edema",)),
+            ({"a": ["Mass", "Hernia"]}, SERVER, ("Mass",)),
+            (None, {"permitted": {"b": ["Edema"]}}, ()),
+            ({"b": ["Edema"]}, None, ()),
+            (None, {}, CLASSES),
+        ],
+        ids=["server", "job", "both", "not in the server's", "not in the job's", "no table"],
+    )
+    def test_a_class_must_be_in_every_table(self, job, policy, permitted):
+        got = received(SelectHead(job), classes=CLASSES, policy=policy)
+        assert wire.classes_of(got.data) == permitted
+        for name in CLASSES:
+            assert teaches([name], job, policy=policy) == (name in permitted)
+
+    def test_a_refusal_names_what_is_not_permitted(self):
+        sent = result({}, columns(["Edema", "Mass"]))
+        code, why = checked(sent, ["Edema", "Mass"], {"a": ["Edema"]})
+        assert (code, why) == (REFUSED, "the site is not permitted to teach ['Mass']")
+
+    @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
+    @pytest.mark.parametrize(
+        ("table", "policy", "reason"),
+        [
+            (None, {"permitted": {"a": "Edema"}}, "permitted"),
+            (None, {"permited": {"a": ["Edema"]}}, "permited"),
+            ({"a": "Edema"}, None, "permitted"),
+            (["Edema"], None, "permitted"),
+            (None, {"permitted": {"a": ["Mass"], "b": ["mass"]}}, "'Mass' and 'mass', which are"),
+        ],
+    )
+    def test_an_unusable_table_ends_the_run_once_when_it_starts(self, cls, table, policy, reason):
+        engine = Engine()
+        fl_ctx = context(engine=engine, policy=policy)
+        cls(table).handle_event(EventType.START_RUN, fl_ctx)
+        assert engine.events == [EventType.FATAL_SYSTEM_ERROR]
+        assert reason in fl_ctx.get_prop(FLContextKey.EVENT_DATA)
+        fl_ctx.set_prop(FLContextKey.FATAL_SYSTEM_ERROR, True, private=True, sticky=True)
+        cls(table).handle_event(EventType.START_RUN, fl_ctx)
+        assert engine.events == [EventType.FATAL_SYSTEM_ERROR]
+
+    def test_a_malformed_table_permits_nothing_until_the_run_has_ended(self):
+        policy = {"permitted": {"a": "Edema"}}
+        assert wire.classes_of(received(classes=CLASSES, policy=policy).data) == ()
+        assert not teaches(["Edema"], policy=policy)
+
+    def test_a_usable_table_lets_the_run_start(self):
+        engine = Engine()
+        for event in (EventType.START_RUN, EventType.END_RUN):
+            SelectHead().handle_event(event, context(engine=engine, policy=SERVER))
+        assert engine.events == []

@@ -1,0 +1,50 @@
+import os
+
+import pytest
+
+from flare import Engine, context
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError
+from surgical_aggregation.server.models.model_files import checkpoint_of
+
+
+@pytest.fixture
+def left(tmp_path):
+    """Let jobs have left a file at the server, one after another; the context of a job there."""
+
+    def make(*jobs, name="last.npz"):
+        for second, job in enumerate(jobs):
+            file = tmp_path / "server" / "checkpoints" / job / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+            os.utime(file, (second, second))
+        return context(engine=Engine(tmp_path))
+
+    return make
+
+
+def test_finds_the_file_of_the_job_that_is_asked_for(left, tmp_path):
+    fl_ctx = left("a", "b")
+    assert checkpoint_of("a", "last.npz", fl_ctx) == tmp_path / "server/checkpoints/a/last.npz"
+
+
+@pytest.mark.parametrize("asked", ["lost,b,a", "lost, b"])
+def test_of_several_jobs_it_is_the_first_that_left_one(left, tmp_path, asked):
+    path = checkpoint_of(asked, "last.npz", left("a", "b"))
+    assert path == tmp_path / "server/checkpoints/b/last.npz"
+
+
+def test_a_job_that_left_another_file_alone_is_not_enough(left):
+    left("a", name="best.npz")
+    with pytest.raises(CheckpointError, match=r"'a' left none in .* the newest first: b\.$"):
+        checkpoint_of("a", "last.npz", left("b"))
+
+
+def test_the_refusal_names_the_newest_jobs_first_and_no_more_than_ten(left):
+    with pytest.raises(CheckpointError) as error:
+        checkpoint_of("x", "last.npz", left(*(f"job{number:02}" for number in range(12))))
+    assert str(error.value).endswith(f"{', '.join(f'job{n:02}' for n in range(11, 1, -1))}.")
+
+
+def test_a_server_without_any_says_so(left):
+    with pytest.raises(CheckpointError, match="the newest first: none"):
+        checkpoint_of("a", "last.npz", left())
