@@ -3,7 +3,7 @@
 python tests/benchmarks/suite_cost.py --numprocesses auto --dist loadgroup
 
 Every argument is pytest's. A process belongs to the test that was running when it was started,
-which pytest says in its environment. Linux only.
+which pytest says in its environment.
 """
 
 import json
@@ -13,10 +13,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic, process_time, sleep  # tests may replace the module's
 
+import psutil
 import pytest
 
 HERE = Path(__file__)
@@ -39,33 +41,19 @@ TENSORFLOW = 450e6
 """Resident memory from which a process counts as one with TensorFlow, bytes."""
 
 
-def _timed(item):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
     """Around a phase of a test: note what it took of this process."""
-    wall, cpu = time.monotonic(), time.process_time()
+    wall, cpu = monotonic(), process_time()
     try:
         return (yield)
     finally:
-        line = [item.nodeid, time.monotonic() - wall, time.process_time() - cpu]
+        line = [item.nodeid, monotonic() - wall, process_time() - cpu]
         with Path(os.environ[MARK], str(os.getpid())).open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item):
-    """Time it."""
-    return (yield from _timed(item))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item):
-    """Time it."""
-    return (yield from _timed(item))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item):
-    """Time it."""
-    return (yield from _timed(item))
+pytest_runtest_setup = pytest_runtest_teardown = pytest_runtest_call
 
 
 class Processes:
@@ -83,26 +71,21 @@ class Processes:
     def look(self):
         """Note what each process has used, and what there is at this moment."""
         now = Counter()
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it may end meanwhile
                 self._look_at(process, now)
-            except (OSError, ValueError):
-                continue  # it has ended meanwhile
         self.peak |= now
 
     def _look_at(self, process, now):
-        environment = dict(
-            item.partition("=")[::2]
-            for item in (process / "environ").read_text(errors="replace").split("\0")
-        )
+        environment = process.environ()
         if environment.get(MARK) != self.run:
             return
-        numbers = (process / "stat").read_text().rpartition(") ")[2].split()
-        memory = int(numbers[21]) * os.sysconf("SC_PAGE_SIZE")
-        entry = self.found.setdefault((process.name, numbers[19]), {})
-        entry["test"] = environment.get("PYTEST_CURRENT_TEST", "")
-        entry["cpu"] = sum(map(int, numbers[11:13])) / os.sysconf("SC_CLK_TCK")
-        entry["command"] = (process / "cmdline").read_text().replace("\0", " ")
+        memory, times = process.memory_info().rss, process.cpu_times()
+        self.found[process] = {
+            "test": environment.get("PYTEST_CURRENT_TEST", ""),
+            "cpu": times.user + times.system,
+            "command": " ".join(process.cmdline()),
+        }
         now["processes"] += 1
         now["MB of memory"] += memory // 10**6
         now["processes with TensorFlow"] += memory > TENSORFLOW
@@ -134,12 +117,12 @@ def main():
         environment = {**os.environ, MARK: folder, "PYTHONPATH": path}
         processes = Processes(folder)
         command = [sys.executable, "-m", "pytest", "-p", HERE.stem, *sys.argv[1:]]
-        began = time.monotonic()
+        began = monotonic()
         run = subprocess.Popen(command, env=environment)
         while run.poll() is None:
             processes.look()
-            time.sleep(0.25)
-        seconds = time.monotonic() - began
+            sleep(0.25)
+        seconds = monotonic() - began
         lines = [json.loads(x) for f in Path(folder).iterdir() for x in f.read_text().splitlines()]
     wall, own = Counter(), Counter()
     for test, seconds_, cpu in lines:

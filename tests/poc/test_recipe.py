@@ -2,15 +2,14 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 import tiny_job
+from cxr_study.deployment.processes import PortError, check_free, end
 from simulated import SITES
 
 RECIPES = Path(__file__).parents[1] / "support" / "recipes.py"
@@ -18,27 +17,12 @@ SETTINGS = {"num_rounds": 8, "patience": 1, "warmup_epochs": 1}
 PORT = 8002  # of every POC's server
 
 
-def stop_all(folder):
-    """End what is left of a POC, however it ended; the paths of all its processes are in it."""
-    left = []
-    for process in psutil.process_iter():
-        try:
-            if any(str(folder) in word for word in process.cmdline()):
-                process.kill()
-                left.append(process)
-        except psutil.Error:
-            continue
-    psutil.wait_procs(left, timeout=10)
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    with socket.socket() as free:
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            free.bind(("", PORT))
-        except OSError:
-            pytest.skip(f"port {PORT} is taken")
+    try:
+        check_free(PORT)
+    except PortError as error:
+        pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("poc")
     (folder / "home").mkdir()
     (folder / "tmp").mkdir()
@@ -53,15 +37,7 @@ def found(tmp_path_factory):
     body = tiny_job.initial_body(folder / "body.npz")
     try:
         done = subprocess.run(
-            [
-                sys.executable,
-                RECIPES,
-                "poc",
-                folder,
-                folder / "sites.json",
-                body,
-                json.dumps(SETTINGS),
-            ],
+            [sys.executable, RECIPES, "poc", folder, table, body, json.dumps(SETTINGS)],
             env=environment,
             capture_output=True,
             text=True,
@@ -69,7 +45,7 @@ def found(tmp_path_factory):
             cwd=folder,
         )
     finally:
-        stop_all(folder / "workspace")
+        end(folder / "workspace")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return json.loads((folder / "found.json").read_text())
 
