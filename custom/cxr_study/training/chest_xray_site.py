@@ -35,9 +35,9 @@ class ChestXraySite(Site):
         sites: Folder of site files, at the site. Default None: the one that the site's policy names
             with 'site_files'; without a policy the embedded phantom study, made on first use, whose
             sites are "nih" and "chexpert".
-        backbone: See `model.build`; the same at every site. Default "small_densenet".
+        backbone: See `network.build`; the same at every site. Default "small_densenet".
         image_size: Side of the input, pixels; the same at every site. Default 64.
-        hidden: See `model.build`; the same at every site. Default 0.
+        hidden: See `network.build`; the same at every site. Default 0.
         batch_size: Default 64 (the papers).
         augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`. Default
             "radiology".
