@@ -96,7 +96,8 @@ def test_of_many_as_many_as_asked_for_are_chosen_with_both_ends(of, chosen):
 
 def test_intervals_are_apart_in_one_path():
     axes = Figure().subplots()
-    looks.intervals(axes, Row("vanilla", "fedbn+"), {1.0: (0.5, 0.75), 2.0: (0.25, 1.0)})
+    low, high = np.array([0.5, np.nan, 0.25]), np.array([0.75, np.nan, 1.0])
+    looks.intervals(axes, Row("vanilla", "fedbn+"), np.array([1, 3, 2]), low, high)
     [line] = axes.get_lines()
     at, over = line.get_xydata().T
     np.testing.assert_array_equal(over, [0.5, 0.75, np.nan, 0.25, 1.0, np.nan])
