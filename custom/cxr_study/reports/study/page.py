@@ -9,7 +9,7 @@ import pandas as pd
 
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
-from cxr_study.reports.study import facts, findings
+from cxr_study.reports.study import facts
 from cxr_study.reports.study.figures.bars import bars
 from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
@@ -47,7 +47,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         known=facts.facts(results, data),
         notices=list(facts.notices(results, data)),
         judged=analysis.judged,
-        told=partial(findings.told, results=results),
+        told=partial(facts.told, results=results),
         by_setting=auroc_by_setting(results, "by-setting"),
         bars=list(_bars(analysis, shown)),
         tables=tables,
