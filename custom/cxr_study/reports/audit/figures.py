@@ -12,6 +12,7 @@ from matplotlib.patches import Ellipse, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from cxr_study.data.census import pixels
+from cxr_study.data.census.across_sites import Across
 from cxr_study.data.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
@@ -86,32 +87,30 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
 
 
 @mpl.rc_context(STYLE | {"axes.grid": False})
-def features(
-    plane: pixels.Axes,
-    sites: Mapping[str, tuple[pixels.Moments, Sequence[pixels.Rectangle]]],
-    name: str,
-) -> str:
+def features(plane: pixels.Axes, sites: Across, name: str) -> str:
     """Draw where each site's images lie in the common plane, one panel per site.
 
     A rectangle is the darker, the denser its images; where a site shared none, there is only its
     ellipse, which holds 86 % of a normal distribution (two standard deviations).
     """
-    down, across = _grid(len(sites))
+    moments = sites.features
+    down, across = _grid(len(moments))
     side = FULL_WIDTH / max(across, 3) - 0.35
     figure = Figure((FULL_WIDTH, down * (side + 0.75)))
-    for i, ((site, (_, parts)), (own, _)) in enumerate(_with_looks(sites)):
+    for i, ((site, _), (own, _)) in enumerate(_with_looks(moments)):
         level, column = divmod(i, across)
         bottom = figure.get_figheight() - (level + 1) * (side + 0.75) + 0.42
         axes = axes_at(figure, 0.4 + column * (side + 0.35), bottom, side, side)
+        parts = sites.rectangles.get(site, ())
         densities = [part.images / (part.width * part.height) for part in parts]
         for part, density in zip(parts, densities, strict=True):
             looks: dict[str, Any] = {"facecolor": own, "edgecolor": "white", "linewidth": 0.6}
             looks["alpha"] = 0.06 + 0.84 * density / max(densities)
             corner = (part.left, part.bottom)
             axes.add_patch(Rectangle(corner, part.width, part.height, **looks))
-        for (other, (moments, _)), (colour, _) in _with_looks(sites):
+        for (other, shape), (colour, _) in _with_looks(moments):
             width = 2.0 if other == site else 0.9
-            axes.add_patch(_ellipse(plane, moments, color=colour, linewidth=width))
+            axes.add_patch(_ellipse(plane, shape, color=colour, linewidth=width))
         ends = (-pixels.REACH, pixels.REACH)
         axes.set(xlim=ends, ylim=ends, xticks=[-2, 0, 2], yticks=[-2, 0, 2])
         axes.spines[:].set_visible(True)
