@@ -1,7 +1,11 @@
-"""A hospital of the chest X-ray study: what its site file says, as a `Site`."""
+"""A hospital of the chest X-ray study, as a `Site`: what its site file says.
+
+And several hospitals' images in one place: the site that centralised training pretends there is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cxr_study.common import progress
-from cxr_study.data.images.labelled_images import LabelledImages
+from cxr_study.data.images.labelled_images import LabelledImages, pool
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.site_data import SiteImages, SiteLabels, load_images, load_labels
+from cxr_study.data.sites.site_data import (
+    SiteImages,
+    SiteLabels,
+    check_disjoint,
+    load_images,
+    load_labels,
+)
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.training.augmentation import amplitudes
@@ -35,9 +45,9 @@ class ChestXraySite(Site):
         sites: Folder of site files, at the site. Default None: the one that the site's policy names
             with 'site_files'; without a policy the embedded phantom study, made on first use, whose
             sites are "nih" and "chexpert".
-        backbone: See `model.build`; the same at every site. Default "small_densenet".
+        backbone: See `network.build`; the same at every site. Default "small_densenet".
         image_size: Side of the input, pixels; the same at every site. Default 64.
-        hidden: See `model.build`; the same at every site. Default 0.
+        hidden: See `network.build`; the same at every site. Default 0.
         batch_size: Default 64 (the papers).
         augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`. Default
             "radiology".
@@ -177,6 +187,48 @@ class ChestXraySite(Site):
     def _images(self) -> SiteImages:
         with progress.bar(f"{self.site}: decoding images") as report:
             return load_images(self.labels, self.image_size, progress=report)
+
+
+class PooledSite(Site):
+    """All images of several sites, shuffled together; they stay where they are decoded.
+
+    Args:
+        members: One or more, with the same classes: set their `other_classes` to "absent" or
+            "unknown". Network, batch size, augmentation and seed are those of the first.
+    """
+
+    def __init__(self, members: Sequence[ChestXraySite]):
+        super().__init__()
+        self.members = members
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Classes of every member.
+
+        Raises:
+            SiteError: Members differ in classes.
+            SplitError: Members share a patient, who might be in the one's training split and in
+                the other's test split.
+        """
+        check_disjoint(member.labels for member in self.members)
+        first, *others = self.members
+        for other in others:
+            if other.classes != first.classes:
+                raise SiteError(
+                    f"pooled sites need the same classes; {first.site} has "
+                    f"{', '.join(first.classes)}, {other.site} has {', '.join(other.classes)}. Set "
+                    "other_classes to 'absent' or 'unknown'."
+                )
+        return first.classes
+
+    def model(self) -> keras.Model:
+        """The members' network."""
+        return self.members[0].model()
+
+    def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
+        """Batches of the members' splits; without training, one member after the other."""
+        images = pool([member.labelled_images(split) for member in self.members])
+        return self.members[0].batches(images, training=training, first_pass=first_pass)
 
 
 def _names(union: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import METHODS, SoloRun, knobs, train
 from cxr_study.training import baseline
-from cxr_study.training.pooled_site import PooledSite
+from cxr_study.training.chest_xray_site import PooledSite
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import TrainingOptions

@@ -3,7 +3,7 @@ import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.patient_split import SplitError
-from cxr_study.training.pooled_site import PooledSite
+from cxr_study.training.chest_xray_site import PooledSite
 from surgical_aggregation.site.contract.site import SiteError
 
 

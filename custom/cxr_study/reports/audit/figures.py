@@ -1,4 +1,4 @@
-"""The figures of an audit about patients and pixels, as SVG elements to be placed in a page."""
+"""The figures of an audit: patients, pixels and labels, as SVG elements to be placed in a page."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,14 +9,48 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from cxr_study.data.census import pixels
-from cxr_study.data.census.census import AGES, UNKNOWN
+from cxr_study.data.census.across_sites import Across
+from cxr_study.data.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
+from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
-from cxr_study.reports.page.axes import axes_at, headed, in_percent, legend_above
-from cxr_study.reports.page.svg import FULL_WIDTH, STYLE, WIDTH, short, site_styles, svg
+from cxr_study.reports.audit.view import union
+from cxr_study.reports.page.axes import (
+    STRIPES,
+    axes_at,
+    headed,
+    in_percent,
+    legend_above,
+    name_rows,
+)
+from cxr_study.reports.page.numbers import WITHHELD
+from cxr_study.reports.page.svg import (
+    FULL_WIDTH,
+    GLOBAL,
+    INK,
+    LACKED,
+    MUTED,
+    STYLE,
+    WIDTH,
+    short,
+    site_styles,
+    svg,
+)
 
 _ACROSS = 5  # panels side by side
+_FILLS: dict[str, dict[str, Any]] = {
+    "positive": {"facecolor": GLOBAL},
+    "negative": {"facecolor": "#B9C3CC"},
+    "uncertain": STRIPES | {"linewidth": 0.5},
+    "soft": STRIPES | {"linewidth": 0.5},
+    "blank": {"facecolor": "#EDF0F3"},
+    "not labelled": {
+        "facecolor": "white", "edgecolor": LACKED, "hatch": "....", "linewidth": 0.5,
+    },
+}  # fmt: skip
+_ROW = 0.2  # inches
 
 
 @mpl.rc_context(STYLE)
@@ -53,32 +87,30 @@ def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
 
 
 @mpl.rc_context(STYLE | {"axes.grid": False})
-def features(
-    plane: pixels.Axes,
-    sites: Mapping[str, tuple[pixels.Moments, Sequence[pixels.Rectangle]]],
-    name: str,
-) -> str:
+def features(plane: pixels.Axes, sites: Across, name: str) -> str:
     """Draw where each site's images lie in the common plane, one panel per site.
 
     A rectangle is the darker, the denser its images; where a site shared none, there is only its
     ellipse, which holds 86 % of a normal distribution (two standard deviations).
     """
-    down, across = grid(len(sites))
+    moments = sites.features
+    down, across = _grid(len(moments))
     side = FULL_WIDTH / max(across, 3) - 0.35
     figure = Figure((FULL_WIDTH, down * (side + 0.75)))
-    for i, ((site, (_, parts)), (own, _)) in enumerate(_with_looks(sites)):
+    for i, ((site, _), (own, _)) in enumerate(_with_looks(moments)):
         level, column = divmod(i, across)
         bottom = figure.get_figheight() - (level + 1) * (side + 0.75) + 0.42
         axes = axes_at(figure, 0.4 + column * (side + 0.35), bottom, side, side)
+        parts = sites.rectangles.get(site, ())
         densities = [part.images / (part.width * part.height) for part in parts]
         for part, density in zip(parts, densities, strict=True):
             looks: dict[str, Any] = {"facecolor": own, "edgecolor": "white", "linewidth": 0.6}
             looks["alpha"] = 0.06 + 0.84 * density / max(densities)
             corner = (part.left, part.bottom)
             axes.add_patch(Rectangle(corner, part.width, part.height, **looks))
-        for (other, (moments, _)), (colour, _) in _with_looks(sites):
+        for (other, shape), (colour, _) in _with_looks(moments):
             width = 2.0 if other == site else 0.9
-            axes.add_patch(_ellipse(plane, moments, color=colour, linewidth=width))
+            axes.add_patch(_ellipse(plane, shape, color=colour, linewidth=width))
         ends = (-pixels.REACH, pixels.REACH)
         axes.set(xlim=ends, ylim=ends, xticks=[-2, 0, 2], yticks=[-2, 0, 2])
         axes.spines[:].set_visible(True)
@@ -89,7 +121,96 @@ def features(
     return svg(figure, name, "Images of each site in a common plane of features")
 
 
-def grid(panels: int) -> tuple[int, int]:
+@mpl.rc_context(STYLE)
+def labels(census: Census, name: str) -> str:
+    """Draw what each class's labels are as read and after the policy, as shares of the images."""
+    classes = list(census.classes)
+    figure = Figure((FULL_WIDTH, 0.95 + _ROW * len(classes)))
+    read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
+    after = {o: [e.labels[o] for e in census.classes.values()] for o in OUTCOMES}
+    for place, heading, cells in ((0.215, "as read", read), (0.632, "after the policy", after)):
+        high = figure.get_figheight() - 0.95
+        axes = axes_at(figure, place * FULL_WIDTH, 0.34, 0.348 * FULL_WIDTH, high)
+        left = np.zeros(len(classes))
+        for cell, images in cells.items():
+            shares = np.array(images) / max(1, census.total.images)
+            some = np.flatnonzero(images)
+            if some.size:
+                looks: dict[str, Any] = {"linewidth": 0.0, "label": cell} | _FILLS[cell]
+                axes.barh(some, shares[some], 0.72, left=left[some], **looks)
+            left += shares
+        axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))
+        in_percent(axes.xaxis)
+        name_rows(axes, [short(n) for n in classes] if heading == "as read" else [])
+        legend_above(
+            axes, title=heading, title_fontproperties={"weight": "bold", "size": 8.5},
+            alignment="left", handlelength=1.2, columnspacing=1.1,
+        )  # fmt: skip
+    return svg(figure, name, f"Labels of {census.site} as read and after the policy")
+
+
+@mpl.rc_context(STYLE | {"axes.grid": False})
+def cooccurrence(census: Census, name: str) -> str:
+    """Draw how many of the images positive for one class are positive for another as well."""
+    classes = [short(c) for c in census.classes]
+    counts = np.array(census.cooccurrence, float)
+    shares = counts / np.maximum(np.diag(counts), 1)[:, None]
+    size = len(classes)
+    side = 0.31 * size
+    figure = Figure((side + 2.6, side + 1.5))
+    axes = axes_at(figure, 1.95, 0.05, side, side)
+    shown = np.where(np.eye(size, dtype=bool), np.nan, shares)
+    axes.pcolormesh(shown, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.8)
+    for (row, column), count in np.ndenumerate(counts):
+        own = row == column
+        dark = not own and shares[row, column] > 0.45
+        axes.text(
+            column + 0.5, row + 0.5, _compact(int(count)), ha="center", va="center", fontsize=6.4,
+            color="white" if dark else INK if own else MUTED,
+            fontweight="bold" if own else "normal",
+        )  # fmt: skip
+    middles = np.arange(size) + 0.5
+    axes.set_yticks(middles, classes)
+    axes.set_xticks(middles, classes, rotation=55, ha="left", rotation_mode="anchor")
+    axes.tick_params(
+        length=0, labelcolor=INK, labelsize=7.5, top=True, labeltop=True, labelbottom=False
+    )
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
+    return svg(figure, name, f"Classes of {census.site} that occur together")
+
+
+@mpl.rc_context(STYLE)
+def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
+    """Draw which site holds which class, and how common it is there."""
+    classes = union(sites)
+    shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
+    top = max([value for row in shares for value in row if value] or [1.0])
+    down, across = _grid(len(sites))
+    panel = 0.75 + 0.19 * len(classes)
+    step = 0.79 / across
+    figure = Figure((FULL_WIDTH, down * panel))
+    looks = site_styles(len(sites))
+    for i, (site, row, (colour, _)) in enumerate(zip(sites, shares, looks, strict=True)):
+        level, column = divmod(i, across)
+        left, width = (0.205 + step * column) * FULL_WIDTH, (step - 0.035) * FULL_WIDTH
+        axes = axes_at(figure, left, (down - level - 1) * panel + 0.4, width, panel - 0.75)
+        axes.barh(range(len(classes)), [v or 0 for v in row], 0.7, color=colour)
+        for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
+            held = class_name in site.classes
+            text = "" if not held else WITHHELD if value is None else f"{100 * value:.1f}"
+            axes.text((value or 0) + 0.012 * top, y, text, va="center", fontsize=7, color=MUTED)
+            if not held:
+                axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
+        axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
+        headed(axes, short(site.site, 24), colour)
+        name_rows(axes, [short(c) for c in classes] if column == 0 else [])
+        axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
+        in_percent(axes.xaxis)
+    return svg(figure, name, "How common each class is at each site that holds it")
+
+
+def _grid(panels: int) -> tuple[int, int]:
     """Rows and columns for so many panels, all rows about as long."""
     down = math.ceil(panels / _ACROSS)
     return down, math.ceil(panels / down)
@@ -115,3 +236,9 @@ def _ellipse(plane: pixels.Axes, moments: pixels.Moments, **looks: Any) -> Ellip
     major, minor = 4 * np.sqrt(np.maximum(variances[::-1], 0))
     middle = (float(centre[0]), float(centre[1]))
     return Ellipse(middle, major, minor, angle=angle, fill=False, **looks)
+
+
+def _compact(count: int) -> str:
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"

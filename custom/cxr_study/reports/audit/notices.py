@@ -1,6 +1,6 @@
 """What to know before training on the data of sites, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.data.census.census import Census
@@ -10,46 +10,46 @@ from cxr_study.reports.audit.view import union
 from cxr_study.reports.page.numbers import share
 
 
-def of_site(census: Census) -> list[Notice]:
+def of_site(census: Census) -> Iterator[Notice]:
     """What to know about a site before training on it, most important first."""
-    found = []
     if not census.patients_known:
-        text = (
+        yield Notice(
+            "Patients unknown.",
             f"{census.dataset} has no patient numbers, so images of one patient may be in "
-            "different splits, and test results may look better than they are."
+            "different splits, and test results may look better than they are.",
         )
-        found.append(Notice("Patients unknown.", text))
     if census.duplicates_across:
-        text = (
+        yield Notice(
+            "Duplicates across splits.",
             f"{counted(census.duplicates_across, 'image')} repeat a picture of another split. "
-            "They are left out; is one patient under two numbers?"
+            "They are left out; is one patient under two numbers?",
         )
-        found.append(Notice("Duplicates across splits.", text))
     if census.bad_images:
         statuses = [
             f"{census.dropped[status]:,} {status}"
             for status in dict.fromkeys(bad.status for bad in census.bad_images)
         ]
-        text = f"{listed(statuses)}. They are left out, and listed below."
-        found.append(Notice(f"{counted(len(census.bad_images), 'image')} cannot be used.", text))
-    found += _label_notices(census)
-    return found
+        yield Notice(
+            f"{counted(len(census.bad_images), 'image')} cannot be used.",
+            f"{listed(statuses)}. They are left out, and listed below.",
+        )
+    yield from _of_labels(census)
 
 
-def _label_notices(census: Census) -> list[Notice]:
-    found = []
+def _of_labels(census: Census) -> Iterator[Notice]:
     for split in SPLITS:
         missing = [n for n, entry in census.classes.items() if not entry.positives[split]]
         if missing:
-            found.append(Notice(f"No positive image in {split}.", f"{shortened(missing)}."))
+            yield Notice(f"No positive image in {split}.", f"{shortened(missing)}.")
+    positives = {name: entry.positives["test"] for name, entry in census.classes.items()}
     few = [
-        f"{name} ({entry.positives['test']})"
-        for name, entry in sorted(census.classes.items(), key=lambda e: e[1].positives["test"])
-        if 0 < entry.positives["test"] < FEW_IMAGES
+        f"{name} ({positives[name]})"
+        for name in sorted(positives, key=positives.__getitem__)
+        if 0 < positives[name] < FEW_IMAGES
     ]
     if few:
         text = f"{shortened(few)}. Their AUROCs will have wide intervals."
-        found.append(Notice(f"Fewer than {FEW_IMAGES} positive test images.", text))
+        yield Notice(f"Fewer than {FEW_IMAGES} positive test images.", text)
     unsure = [
         (entry.read["uncertain"].images, entry.read["positive"].images, name, entry.uncertain)
         for name, entry in census.classes.items()
@@ -61,34 +61,28 @@ def _label_notices(census: Census) -> list[Notice]:
             for uncertain, positive, name, policy in sorted(unsure, reverse=True)
         ]
         text = f"{shortened(rows)}. The policy for uncertain labels moves these classes most."
-        found.append(Notice("More uncertain than positive labels.", text))
+        yield Notice("More uncertain than positive labels.", text)
     half = census.total.images / 2
     unlabelled = [n for n, e in census.classes.items() if e.labels["not labelled"] > half]
     if unlabelled:
-        found.append(Notice("Most images are not labelled for", f"{shortened(unlabelled)}."))
-    return found
+        yield Notice("Most images are not labelled for", f"{shortened(unlabelled)}.")
 
 
-def across(sites: Sequence[SharedCensus]) -> list[Notice]:
+def across(sites: Sequence[SharedCensus]) -> Iterator[Notice]:
     """What to know about the sites together."""
-    found = []
-    mixed = []
+    mixed, apart = [], []
     for name in union(sites):
         held = [site for site in sites if name in site.classes]
-        matter = [site for site in held if site.classes[name].read["uncertain"] != 0]
-        policies = {site.classes[name].uncertain for site in matter}
+        matter = [site.classes[name] for site in held if site.classes[name].read["uncertain"] != 0]
+        policies = {entry.uncertain for entry in matter}
         if len(policies) > 1:
             mixed.append(f"{name} ({', '.join(sorted(policies))})")
-    if mixed:
-        text = f"{shortened(mixed)}. The same label then means different things at different sites."
-        found.append(Notice("Sites differ in what uncertain labels count as.", text))
-    apart = []
-    for name in union(sites):
-        shares = [prevalence(site, name) for site in sites if name in site.classes]
-        known = [value for value in shares if value]
+        known = [value for site in held if (value := prevalence(site, name))]
         if known and max(known) >= 3 * min(known):
             apart.append(f"{name} ({share(min(known))} to {share(max(known))})")
+    if mixed:
+        text = f"{shortened(mixed)}. The same label then means different things at different sites."
+        yield Notice("Sites differ in what uncertain labels count as.", text)
     if apart:
         text = f"{shortened(apart)}. Other patients, or other rules of labelling?"
-        found.append(Notice("Threefold differences in how common a class is.", text))
-    return found
+        yield Notice("Threefold differences in how common a class is.", text)

@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from cxr_study.common.wording import FEW_IMAGES, counted
-from cxr_study.data.census.across_sites import Across
 from cxr_study.data.census.census import OUTCOMES, STATES, Census
-from cxr_study.data.census.pixels import Moments, Rectangle
 from cxr_study.data.census.shareable_census import SharedCensus
 from cxr_study.data.census.suppression import Cells
 from cxr_study.reports.page.numbers import UNDEFINED, share
@@ -98,16 +96,3 @@ def local_ages(census: Census) -> dict[str, tuple[Cells, int]]:
 def shared_ages(sites: Sequence[SharedCensus]) -> dict[str, tuple[Cells, int]]:
     """The same of each site, as far as shared."""
     return {site.site: (site.age, site.images) for site in sites}
-
-
-def places(across: Across) -> dict[str, tuple[Moments, Sequence[Rectangle]]]:
-    """Moments of the sites that share them, and where their images lie as far as counted."""
-    return {
-        name: (moments, across.rectangles.get(name, ()))
-        for name, moments in across.features.items()
-    }
-
-
-def without_features(across: Across) -> list[str]:
-    """Names of the sites that share no moments."""
-    return [site.site for site in across.sites if site.site not in across.features]

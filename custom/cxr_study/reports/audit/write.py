@@ -15,7 +15,7 @@ from cxr_study.data.census.take import SiteCensus, take
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.reports.audit import figures, label_figures, notices, view
+from cxr_study.reports.audit import figures, notices, view
 from cxr_study.reports.page.html import picture, template
 
 
@@ -99,7 +99,6 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
         known=known,
         cells=cells,
         figures=figures,
-        label_figures=label_figures,
         noticed=notices,
         picture=picture,
         view=view,

@@ -69,7 +69,7 @@ def choose(
 
     Args:
         split: The test split.
-        probabilities: Of the global model; see `evaluation.predict`.
+        probabilities: Of the global model; see `test_scores.predict`.
         union: Classes of the columns of the split's labels.
         count: Pictures to pick, or as many as there are.
     """

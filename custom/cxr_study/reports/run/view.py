@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
@@ -87,43 +87,38 @@ def lacked_headline(summary: Summary) -> str:
     )
 
 
-def notices(summary: Summary) -> list[Notice]:
+def notices(summary: Summary) -> Iterator[Notice]:
     """What limits the numbers, most important first."""
-    found = []
     if summary.data == "phantom":
         note = summary.note.removeprefix("phantom data: ")
         text = f"The pictures are generated, not taken from patients. {_sentence(note)}"
-        found.append(Notice("Phantom data.", text.strip()))
+        yield Notice("Phantom data.", text.strip())
     elif summary.note:
-        found.append(Notice("Note.", _sentence(summary.note)))
+        yield Notice("Note.", _sentence(summary.note))
     rows = [row for row in summary.test if row.model == "global"]
     defined = [row for row in rows if row.auroc is not None]
     small = [row for row in defined if min(row.positives, row.negatives) < FEW_IMAGES]
     if small:
-        found.append(Notice("Small test set: wide intervals.", _small(small, len(defined))))
+        yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
     if len(defined) < len(rows):
-        text = (
+        yield Notice(
+            "Not defined.",
             f"{len(rows) - len(defined)} of {len(rows)} AUROCs of the global model are not defined "
-            "and are left out of the means; the report lists the reasons."
+            "and are left out of the means; the report lists the reasons.",
         )
-        found.append(Notice("Not defined.", text))
     if summary.refusals:
         left_out = counted(len(summary.refusals), "result")
         text = f"The server went on without {left_out}; the report lists the reasons."
-        found.append(Notice("Results left out.", text))
-    absent = {
-        site: [str(entry.round) for entry in summary.rounds if site not in entry.sites]
-        for site in summary.sites
-    }
-    for site, missed in absent.items():
+        yield Notice("Results left out.", text)
+    for site in summary.sites:
+        missed = [str(entry.round) for entry in summary.rounds if site not in entry.sites]
         if missed:
             word = "round" if len(missed) == 1 else "rounds"
             text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
-            found.append(Notice("Missing site.", text))
+            yield Notice("Missing site.", text)
     if len(summary.rounds) > 1 and summary.best.round == summary.rounds[-1].round:
         text = "The last model is the best one, so more rounds may still improve it."
-        found.append(Notice("Not yet converged.", text))
-    return found
+        yield Notice("Not yet converged.", text)
 
 
 def undefined(summary: Summary) -> list[Undefined]:

@@ -1,14 +1,25 @@
-"""The head of a study's page: which data, how much of it, which network, how long, which code."""
+"""The head of a study's page: which data, how much of it, which network, how long, which code.
+
+And what must be known before a number of the page is believed, and what came out of claims.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
+
+import pandas as pd
 
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation import test_split
-from cxr_study.reports.study.tables.layouts import TESTS
+from cxr_study.reports.page.numbers import UNDEFINED, interval
+from cxr_study.reports.study.figures.looks import row_name
+from cxr_study.reports.study.tables.layouts import TESTS, classes
+from cxr_study.studies.analysis.claims import Finding
+from cxr_study.studies.analysis.reference import reference
 from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.subgroups import FEWEST, KINDS
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.run_folder import TEST_SETS, Result
 
@@ -54,6 +65,93 @@ def made_with(results: StudyResults) -> str:
     """The packages that decide what a run gives, with their versions."""
     packages = results.finished[0].what["packages"]
     return listed([f"{name} {version}" for name, version in packages.items()])
+
+
+def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
+    """Say it, one sentence or two at a time.
+
+    Args:
+        results: Of the study.
+        data: On which data.
+    """
+    if data.images is not None:
+        yield PHANTOM
+    if part := ", ".join(_part(results)):
+        yield f"A part of the study: {part}."
+    planned = {run.key for run in results.runs}
+    if missing := len(planned) - len(results.results):
+        yield f"{missing} of {len(planned)} runs are not finished; figures are of the others."
+    if lacking := [test for test in results.study.tests if test not in set(results.scores["test"])]:
+        yield f"Not tested on {', '.join(lacking)}: the data file does not have it."
+    if len({run.seed for run in results.finished}) == 1:
+        yield (
+            "One seed: there are no intervals over seeds, and no claim can be decided but that "
+            "models are the same."
+        )
+
+
+def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
+    """Say which test sets have no subgroups of a kind, or none that can be compared.
+
+    Args:
+        found: As `subgroups.over_seeds` gives it.
+    """
+    if found.empty:
+        return
+    for test, here in found.groupby(found["test"].map(TESTS), sort=False):
+        lacking = [kind for kind in KINDS if kind not in set(here["kind"])]
+        if lacking:
+            yield f"{test} does not tell {listed(lacking)}."
+        compared = here.groupby("kind", sort=False)["compared"].max()
+        if few := list(compared.index[compared == 0]):
+            yield (
+                f"{test}, by {listed(few)}: no class has {FEWEST} positives and {FEWEST} "
+                "negatives in every subgroup."
+            )
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding in words.
+
+    Attributes:
+        where: On which images and classes, and in which settings where it is not all of the study.
+        against: The row that is claimed to be worse, and how far the better one may be behind it;
+            the better one, too, unless it is the study's reference.
+        number: What is claimed to be above 0, or above minus the margin, with its interval.
+        verdict: See `claims.Finding`.
+    """
+
+    where: str
+    against: str
+    number: str
+    verdict: str
+
+
+def told(finding: Finding, results: StudyResults) -> Told:
+    """Say what came out of a comparison.
+
+    Args:
+        finding: Of it.
+        results: Of the study.
+    """
+    which, found = finding.comparison, finding.difference
+    where = [classes(which.test, which.group)]
+    if len(finding.settings) < len(results.study.settings):
+        where.append(", ".join(finding.settings))
+    beside = results.study.rows if results.study.given else which.rows
+    against = f"against {row_name(which.worse, beside)}"
+    surgical = reference(results.runs)
+    if surgical is not None and which.better != surgical:
+        against = f"{row_name(which.better, (*beside, surgical))}, {against}"
+    if which.model:
+        against += f", model of {TESTS.get(which.model, which.model)}"
+    if which.margin:
+        against += f" ({which.margin:g} behind is enough)"
+    number = UNDEFINED
+    if found is not None:
+        number = interval(found.mean, found.low, found.high, signed=True)
+    return Told("; ".join(where), against, number, finding.verdict)
 
 
 def _wall_time(results: Sequence[Result]) -> str:
@@ -103,3 +201,19 @@ def _tested(results: StudyResults) -> str:
                 patients = counted(table["patient"].nunique(), "patient")
                 found[name] = f"{TESTS[name]}: {images} of {patients}"
     return "; ".join(found.values())
+
+
+def _part(results: StudyResults) -> Iterator[str]:
+    """What was to be run of the study's file, where that is less."""
+    study = results.study
+    settings = {run.setting for run in results.runs}
+    named = [setting.name for setting in study.settings if setting.name in settings]
+    rows = {run.row for run in results.runs}
+    seeds = {run.seed for run in results.runs}
+    for those, all_, what in (
+        (len(named), len(study.settings), f"settings ({', '.join(named)})"),
+        (len(rows), len(study.rows), "methods with their strategies"),
+        (len(seeds), study.seeds, "seeds"),
+    ):
+        if those < all_:
+            yield f"{those} of {all_} {what}"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
-from cxr_study.reports.study import facts, findings
+from cxr_study.reports.study import facts
 from cxr_study.reports.study.figures.bars import bars
 from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
@@ -17,7 +17,6 @@ from cxr_study.reports.study.figures.embedding import MOST, embedding
 from cxr_study.reports.study.figures.factor import auroc_by_setting
 from cxr_study.reports.study.figures.looks import settings
 from cxr_study.reports.study.figures.rounds import convergence, drift
-from cxr_study.reports.study.notices import notices, without_subgroups
 from cxr_study.reports.study.tables import captions, frames
 from cxr_study.reports.study.tables.layouts import averages
 from cxr_study.reports.study.tables.tables import Table
@@ -46,9 +45,9 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
     return template(__package__).render(
         study=results.study,
         known=facts.facts(results, data),
-        notices=list(notices(results, data)),
+        notices=list(facts.notices(results, data)),
         judged=analysis.judged,
-        told=partial(findings.told, results=results),
+        told=partial(facts.told, results=results),
         by_setting=auroc_by_setting(results, "by-setting"),
         bars=list(_bars(analysis, shown)),
         tables=tables,
@@ -65,7 +64,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         kinds=frames.by_class_kind(results),
         fewest=subgroups.FEWEST,
         groups=None if by_subgroup.empty else frames.in_subgroups(by_subgroup),
-        without_subgroups=list(without_subgroups(by_subgroup)),
+        without_subgroups=list(facts.without_subgroups(by_subgroup)),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],

@@ -42,7 +42,7 @@ def test_name_what_is_wrong_with_the_site(census):
 
 
 def test_unknown_patients_come_first(census):
-    first = notices.of_site(dataclasses.replace(census, patients_known=False))[0]
+    first = next(notices.of_site(dataclasses.replace(census, patients_known=False)))
     assert first.heading == "Patients unknown." and first.text.startswith("nih has no patient")
 
 
@@ -57,7 +57,7 @@ def test_a_site_without_faults_has_none(census):
             )
         },
     )
-    assert notices.of_site(fine) == []
+    assert not list(notices.of_site(fine))
 
 
 def test_across_sites_name_policies_that_differ_where_labels_are_uncertain(shared):
@@ -65,9 +65,9 @@ def test_across_sites_name_policies_that_differ_where_labels_are_uncertain(share
     found = texts(notices.across(unsure))
     assert "Edema (ones, zeros)" in found["Sites differ in what uncertain labels count as."]
     agreed = [with_read(shared, name, positive=50, uncertain=50) for name in "ac"]
-    assert notices.across(agreed) == []
+    assert not list(notices.across(agreed))
     sure = [with_read(shared, name, positive=50, negative=50) for name in "ab"]
-    assert notices.across(sure) == []
+    assert not list(notices.across(sure))
 
 
 def test_across_sites_name_threefold_differences_of_prevalence(shared):

@@ -59,7 +59,7 @@ class TestHeadline:
 
 class TestNotices:
     def test_phantom_data_comes_first_and_says_so_once(self, summary):
-        first = view.notices(summary)[0]
+        first = next(view.notices(summary))
         assert first.heading == "Phantom data."
         assert first.text.endswith("Shows the method's behaviour, not clinical performance.")
 

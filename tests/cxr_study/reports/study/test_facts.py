@@ -1,16 +1,39 @@
 import dataclasses
 from pathlib import Path
 
-from cxr_study.reports.study.facts import described, facts, made_with
+import pandas as pd
+import pytest
+
+import study_runs
+from cxr_study.evaluation.seed_intervals import Interval
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.study.facts import (
+    PHANTOM,
+    described,
+    facts,
+    made_with,
+    notices,
+    told,
+    without_subgroups,
+)
+from cxr_study.studies.analysis.claims import HOLDS, Finding
+from cxr_study.studies.papers.claimed_numbers import Comparison
 from cxr_study.studies.plan.data_file import StudyData
+from study_scores import results
+
+REAL = StudyData("mine", None, {}, None, None, {})
+SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
+FOUND = Interval(0.05, 0.02, 0.08, 3)
+RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
+ALL = tuple(setting.name for setting in RESULTS.study.settings)
 
 
-def told(finished, **changes):
+def facts_of(finished, **changes):
     return dict(facts(dataclasses.replace(finished.results, **changes), finished.data))
 
 
 def test_the_head_says_data_tests_network_runs_and_versions(finished):
-    found = told(finished)
+    found = facts_of(finished)
     assert found["Data"] == "phantom, 2,000 images of each data set"
     assert found["Tested on"] == "NIH: 120 images of 60 patients; MIMIC: 120 images of 60 patients"
     assert found["Network"] == "small_densenet, 32 pixels"
@@ -29,16 +52,16 @@ def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finis
         run.key: dataclasses.replace(one, began=began, seconds=seconds, cores=4 if began else 16)
         for run, (began, seconds) in zip(finished.results.runs, began_and_took, strict=False)
     }
-    told_time = told(finished, results=results)["Wall time"]
+    told_time = facts_of(finished, results=results)["Wall time"]
     assert told_time == "7 min on 4 and 16 cores; CPU; 128 s a run"
 
 
-def test_every_device_and_every_state_of_the_code_is_told(finished):
+def test_every_device_and_every_state_of_the_code_is_facts_of(finished):
     results = dict(finished.results.results)
     first, second, *_ = results
     results[first] = dataclasses.replace(results[first], device="NVIDIA H100", code="9")
     results[second] = dataclasses.replace(results[second], code="9 (0123abc+)")
-    found = told(finished, results=results)
+    found = facts_of(finished, results=results)
     assert "; CPU and NVIDIA H100; " in found["Wall time"]
     assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
 
@@ -66,5 +89,132 @@ def test_runs_in_a_poc_are_counted(finished):
     runs = finished.results.runs
     in_poc = dataclasses.replace(runs[0], what={**runs[0].what, "poc": True})
     results = {**finished.results.results, in_poc.key: finished.results.results[runs[0].key]}
-    found = told(finished, runs=(in_poc, *runs[1:]), results=results)
+    found = facts_of(finished, runs=(in_poc, *runs[1:]), results=results)
     assert found["Runs"].endswith("1 of them in a POC")
+
+
+def noticed(*runs, data=REAL, planned=(), study="clients"):
+    """Notices about finished and planned runs."""
+    found = results({run: {("global", "nih"): {"Edema": 0.8}} for run in runs}, planned, study)
+    return list(notices(found, data))
+
+
+def as_planned(found, **changes):
+    return dataclasses.replace(found, study=dataclasses.replace(found.study, **changes))
+
+
+class TestNotices:
+    def test_a_part_of_the_studys_file_is_said_to_be_one(self):
+        runs = [study_runs.run(setting=name) for name in ("10", "2")]
+        planned = [study_runs.run("vanilla", setting="4")]
+        assert (
+            "A part of the study: 3 of 7 settings (2, 4, 10), 2 of 5 methods with their "
+            "strategies, 1 of 3 seeds."
+        ) in noticed(*runs, planned=planned)
+
+    def test_only_what_is_less_is_named(self):
+        found = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
+        rows = (found.runs[0].row,)
+        [first, *_] = notices(as_planned(found, rows=rows), REAL)
+        assert first == "A part of the study: 1 of 7 settings (2), 1 of 3 seeds."
+        settings = tuple(each for each in found.study.settings if each.name == "2")
+        whole = as_planned(found, rows=rows, settings=settings, seeds=1)
+        assert not any("A part" in notice for notice in notices(whole, REAL))
+
+    def test_one_seed_decides_nothing_but_that_models_are_the_same(self):
+        [*_, last] = noticed(study_runs.run())
+        assert "One seed" in last and last.endswith("but that models are the same.")
+        assert "One seed" not in " ".join(noticed(study_runs.run(), study_runs.run(seed=1)))
+
+    def test_phantom_data_unfinished_runs_and_test_sets_that_are_not_there_are_noticed(self):
+        phantom = dataclasses.replace(REAL, images=2000)
+        found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
+        assert found[0] == PHANTOM
+        assert "1 of 2 runs are not finished; figures are of the others." in found
+        assert "Not tested on mimic: the data file does not have it." in found
+        assert PHANTOM not in noticed(study_runs.run())
+
+
+class TestWithoutSubgroups:
+    def of(self, **compared):
+        """Notices of {test set: {kind: how many classes can be compared}}."""
+        lines = [
+            {"test": test, "kind": kind, "subgroup": name, "compared": number}
+            for test, kinds in compared.items()
+            for kind, number in kinds.items()
+            for name in "ab"
+        ]
+        return list(without_subgroups(pd.DataFrame(lines)))
+
+    def test_a_test_set_that_does_not_tell_a_kind_is_named(self):
+        assert self.of(nih={"sex": 3, "age": 2, "view": 1}, mimic={"view": 2}) == [
+            "MIMIC does not tell sex and age."
+        ]
+
+    def test_a_kind_without_a_class_to_compare_is_named(self):
+        assert self.of(nih={"sex": 3, "age": 0, "view": 0.5}) == [
+            "NIH, by age: no class has 10 positives and 10 negatives in every subgroup."
+        ]
+
+    def test_without_a_subgroup_there_is_nothing_to_say(self):
+        assert self.of() == []
+
+
+class TestTold:
+    def of(self, worse=VANILLA, difference=FOUND, better=SURGICAL, settings=ALL, **which):
+        comparison = Comparison(better, worse, "nih", **which)
+        return told(Finding(comparison, settings, difference, HOLDS), RESULTS)
+
+    def test_where_against_whom_how_much_and_the_verdict(self):
+        found = self.of()
+        assert (found.where, found.against, found.verdict) == ("NIH", "against Vanilla FL", HOLDS)
+        assert found.number == "+0.050 (+0.020 to +0.080)"
+
+    @pytest.mark.parametrize(
+        ("which", "where"),
+        [
+            ({"group": "shared"}, "NIH, shared classes"),
+            ({"group": "chexpert", "settings": ("2", "4")}, "NIH, classes of CheXpert; 2, 4"),
+            ({"settings": ALL}, "NIH"),
+        ],
+    )
+    def test_a_part_of_the_classes_or_of_the_studys_settings_is_named(self, which, where):
+        assert self.of(**which).where == where
+
+    @pytest.mark.parametrize(
+        ("better", "worse", "which", "against"),
+        [
+            (SURGICAL, Row("surgical", "fedbn"), {}, "against Surgical aggregation, fedbn"),
+            (
+                SURGICAL,
+                Row("individual", "fedavg"),
+                {"model": "chexpert"},
+                "against Individual, model of CheXpert",
+            ),
+            (SURGICAL, VANILLA, {"margin": 0.03}, "against Vanilla FL (0.03 behind is enough)"),
+            (
+                Row("partial_loss", "fedbn+"),
+                Row("partial_loss", "fedavg"),
+                {},
+                "FL with partial loss, fedbn+, against FL with partial loss, fedavg",
+            ),
+            (
+                Row("surgical", "fedavg"),
+                VANILLA,
+                {},
+                "Surgical aggregation, fedavg, against Vanilla FL",
+            ),
+            (VANILLA, SURGICAL, {}, "Vanilla FL, against Surgical aggregation"),
+        ],
+    )
+    def test_who_is_compared_is_named_as_far_as_it_is_not_clear(
+        self, better, worse, which, against
+    ):
+        assert self.of(worse, better=better, **which).against == against
+
+    @pytest.mark.parametrize(
+        ("difference", "number"),
+        [(Interval(0.05, None, None, 1), "+0.050"), (None, "\N{EN DASH}")],
+    )
+    def test_one_seed_has_no_interval_and_none_no_number(self, difference, number):
+        assert self.of(difference=difference).number == number

@@ -40,7 +40,7 @@ def bars(
     Args:
         results: Of the study.
         places: Names of the settings; of a single one there is no standard deviation.
-        marks: (row, test set) -> mark of significance; see `comparisons.mark`.
+        marks: (row, test set) -> mark of significance; see `paired_tests.mark`.
         name: Of the element; see `page.svg.svg`.
 
     Returns:

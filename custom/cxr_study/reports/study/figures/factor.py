@@ -23,7 +23,6 @@ from cxr_study.reports.study.figures.looks import (
     svg,
 )
 from cxr_study.reports.study.figures.panels import label_below, panels
-from cxr_study.reports.study.tables.cells import Ours
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
@@ -51,11 +50,11 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
     """
     places = settings(results)
     found = {
-        (test, row): [in_setting(results, row, test, place) for place in places]
+        (test, row): _figures(results, row, test, places)
         for test in results.study.tests
         for row in rows(results)
     }
-    found = {key: line for key, line in found.items() if any(ours.seeds for ours in line)}
+    found = {key: line for key, line in found.items() if np.isfinite(line[:, 0]).any()}
     if len(places) < 2 or not found:
         return None
     tests = list(dict.fromkeys(test for test, _ in found))
@@ -73,7 +72,7 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
             _draw(panel_of[test], row, shifts[row], line)
         else:
             _level(panel_of[test], row, line)
-    every[0].set_ylim(*_ends([ours for line in found.values() for ours in line]))
+    every[0].set_ylim(*_ends(np.concatenate(list(found.values()))))
     for axes in every:
         axes.set_xlim(-0.5, len(places) - 0.5)
         axes.set_xticks(range(len(places)), map(short, places), **turned)
@@ -84,40 +83,38 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
     return svg(figure, name, f"Mean AUROC by {results.study.factor}, on each test set")
 
 
+def _figures(results: StudyResults, row: Row, test: str, places: Sequence[str]) -> np.ndarray:
+    """Mean and ends of its interval in each setting, shape (settings, 3); NaN: not defined."""
+    every = [in_setting(results, row, test, place) for place in places]
+    return np.array([(ours.value, ours.low, ours.high) for ours in every], float)
+
+
 def _shifts(beside: Sequence[Row]) -> dict[Row, float]:
     """How far each row is moved along the axis."""
     step = min(0.08, _APART / max(1, len(beside) - 1))
     return {row: step * (place - (len(beside) - 1) / 2) for place, row in enumerate(beside)}
 
 
-def _ends(cells: Sequence[Ours]) -> tuple[float, float]:
+def _ends(figures: np.ndarray) -> tuple[float, float]:
     """Ends of the axis: with all means, and with intervals up to as far beyond as those reach."""
-    means = [ours.value for ours in cells if ours.value is not None]
-    low = min([ours.low for ours in cells if ours.low is not None], default=1.0)
-    high = max([ours.high for ours in cells if ours.high is not None], default=0.0)
-    lowest, highest = min(means), max(means)
+    lowest, highest = np.nanmin(figures[:, 0]), np.nanmax(figures[:, 0])
     room = max(highest - lowest, _LEAST)
-    low = min(lowest, max(low, lowest - room))
-    high = max(highest, min(high, highest + room))
+    low = max(np.nanmin(figures[:, :2]), lowest - room)
+    high = min(np.nanmax(figures[:, ::2]), highest + room)
     margin = max(high - low, _LEAST) / 20
     return low - margin, min(high + margin, 1.0)
 
 
-def _level(axes: Axes, row: Row, line: Sequence[Ours]) -> None:
+def _level(axes: Axes, row: Row, line: np.ndarray) -> None:
     """The mean of all settings, which are the same runs."""
-    level = float(np.mean([ours.value for ours in line if ours.value is not None]))
+    level = float(np.nanmean(line[:, 0]))
     axes.axhline(level, **lined(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
     axes.plot([1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marked(row))
 
 
-def _draw(axes: Axes, row: Row, shift: float, line: Sequence[Ours]) -> None:
+def _draw(axes: Axes, row: Row, shift: float, line: np.ndarray) -> None:
     """Means, joined, with their intervals."""
     places = np.arange(len(line)) + shift
-    means = [np.nan if ours.value is None else ours.value for ours in line]
+    means, low, high = line.T
     axes.plot(places, means, **marked(row) | lined(row))
-    ends = {
-        place: (ours.low, ours.high)
-        for place, ours in zip(places.tolist(), line, strict=True)
-        if ours.low is not None and ours.high is not None
-    }
-    intervals(axes, row, ends)
+    intervals(axes, row, places, low, high)

@@ -110,10 +110,11 @@ def evenly(number: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.int64))
 
 
-def intervals(axes: Axes, row: Row, ends: Mapping[float, tuple[float, float]]) -> None:
-    """Draw a row's intervals as one path: place along x -> ends."""
-    over = [value for low, high in ends.values() for value in (low, high, np.nan)]
-    at = [place for place in ends for _ in range(3)]
+def intervals(axes: Axes, row: Row, places: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Draw a row's intervals at places along x, those that are defined, as one path."""
+    known = ~np.isnan(low)
+    over = np.column_stack([low, high, np.full(len(low), np.nan)])[known].ravel()
+    at = np.repeat(places[known], 3)
     axes.plot(at, over, color=METHODS[row.method][0], linewidth=0.9)
 
 

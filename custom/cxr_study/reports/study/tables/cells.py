@@ -104,7 +104,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """Of significance; see `comparisons.mark`."""
+        """Of significance; see `paired_tests.mark`."""
         return mark(self.p)
 
     def values(self) -> dict[str, object]:

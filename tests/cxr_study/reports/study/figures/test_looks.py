@@ -90,22 +90,19 @@ def test_the_mean_over_all_classes_is_that_of_the_models_that_count(made_up):
     assert looks.in_setting(results, row, "nih", "4").value is None
 
 
-class TestEvenly:
-    def test_all_of_a_few(self):
-        assert looks.evenly(3, 5).tolist() == [0, 1, 2]
-
-    def test_of_many_as_many_as_asked_for_with_both_ends(self):
-        assert looks.evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
+@pytest.mark.parametrize(("of", "chosen"), [(3, [0, 1, 2]), (101, [0, 25, 50, 75, 100])])
+def test_of_many_as_many_as_asked_for_are_chosen_with_both_ends(of, chosen):
+    assert looks.evenly(of, 5).tolist() == chosen
 
 
-class TestIntervals:
-    def test_they_are_apart_in_one_path(self):
-        axes = Figure().subplots()
-        looks.intervals(axes, Row("vanilla", "fedbn+"), {1.0: (0.5, 0.75), 2.0: (0.25, 1.0)})
-        [line] = axes.get_lines()
-        at, over = line.get_xydata().T
-        np.testing.assert_array_equal(over, [0.5, 0.75, np.nan, 0.25, 1.0, np.nan])
-        np.testing.assert_array_equal(at, [1, 1, 1, 2, 2, 2])
+def test_intervals_are_apart_in_one_path():
+    axes = Figure().subplots()
+    low, high = np.array([0.5, np.nan, 0.25]), np.array([0.75, np.nan, 1.0])
+    looks.intervals(axes, Row("vanilla", "fedbn+"), np.array([1, 3, 2]), low, high)
+    [line] = axes.get_lines()
+    at, over = line.get_xydata().T
+    np.testing.assert_array_equal(over, [0.5, 0.75, np.nan, 0.25, 1.0, np.nan])
+    np.testing.assert_array_equal(at, [1, 1, 1, 2, 2, 2])
 
 
 class TestSvg:
@@ -143,3 +140,8 @@ class TestSvg:
         [group] = [e for e in ElementTree.fromstring(small).iter("g") if len(e.findall("use")) == 3]
         assert "fill: #009e73" in group.get("style")
         assert all(use.get("style") is None for use in group.findall("use"))
+
+    def test_markers_that_differ_keep_their_looks(self):
+        markers = '<use x="1" style="a"/>\n<use x="2" style="b"/>\n'
+        found = re.fullmatch(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", f"<g>\n{markers}</g>")
+        assert looks._said_once(found) == f"<g>\n{markers}</g>"

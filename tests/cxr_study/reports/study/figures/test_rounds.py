@@ -94,11 +94,22 @@ def result(losses, best):
     return {"losses": tuple(losses), "best_round": best}
 
 
+@pytest.fixture
+def panel(made_up, drawn):
+    """The only panel of a figure."""
+
+    def panel(draw):
+        [axes] = drawn(draw, made_up.results(), "f").axes
+        return axes
+
+    return panel
+
+
 class TestConvergence:
-    def test_the_line_is_the_mean_over_seeds_as_far_as_all_have_come(self, made_up, drawn, lines):
+    def test_the_line_is_the_mean_over_seeds_as_far_as_all_have_come(self, made_up, panel, lines):
         made_up.finish(REACHED, seed=0, result=result((None, 0.5, 0.4, 0.3), 3))
         made_up.finish(REACHED, seed=1, result=result((None, 0.3, 0.2), 2))
-        [axes] = drawn(convergence, made_up.results(), "c").axes
+        axes = panel(convergence)
         [(at, mean)] = lines(axes, "surgical", markers=False)
         assert at.tolist() == [0, 1, 2, 3]
         np.testing.assert_allclose(mean, [np.nan, 0.4, 0.3, np.nan])
@@ -107,17 +118,17 @@ class TestConvergence:
         assert set(heights.round(6)) == {0.5, 0.4, 0.3, 0.2}
         assert axes.get_ylabel() == "validation BCE"
 
-    def test_every_seeds_best_round_is_marked(self, made_up, drawn, lines):
+    def test_every_seeds_best_round_is_marked(self, made_up, panel, lines):
         made_up.finish(REACHED, seed=0, result=result((0.6, 0.5, 0.4, 0.45), 2))
         made_up.finish(REACHED, seed=1, result=result((0.6, 0.3, 0.35), 1))
-        [axes] = drawn(convergence, made_up.results(), "c").axes
+        axes = panel(convergence)
         [marks] = lines(axes, "surgical", markers=True)
         assert sorted(marks.T.tolist()) == [[1, 0.3], [2, 0.4]]
 
-    def test_a_best_round_that_no_common_loss_reaches_has_no_mark(self, made_up, drawn, lines):
+    def test_a_best_round_that_no_common_loss_reaches_has_no_mark(self, made_up, panel, lines):
         own = {"method": "individual", "result": result((0.6, 0.5), 7)}
         made_up.finish(REACHED, **own)
-        [axes] = drawn(convergence, made_up.results(), "c").axes
+        axes = panel(convergence)
         [marks] = lines(axes, "individual", markers=True)
         assert marks.size == 0
         assert len(lines(axes, "individual", markers=False)) == 1
@@ -138,11 +149,11 @@ def similar(*rounds):
 
 
 class TestDrift:
-    def test_the_line_is_the_mean_over_classes_and_seeds_in_a_band(self, made_up, drawn, lines):
+    def test_the_line_is_the_mean_over_classes_and_seeds_in_a_band(self, made_up, panel, lines):
         first = similar({"Edema": 0.5, "Mass": 0.9}, {"Edema": 0.8, "Mass": 0.9}, {"Edema": 0.9})
         made_up.finish(REACHED, seed=0, result=first)
         made_up.finish(REACHED, seed=1, result=similar({"Edema": 0.7}, {"Edema": 0.7}))
-        [axes] = drawn(drift, made_up.results(), "d").axes
+        axes = panel(drift)
         [(at, apart)] = lines(axes, "surgical", markers=False)
         assert at.tolist() == [0, 1]  # as far as both seeds have come
         np.testing.assert_allclose(apart, [1 - 0.7, 1 - 0.8])
@@ -152,19 +163,19 @@ class TestDrift:
         [(last, height)] = lines(axes, "surgical", markers=True)
         assert last.tolist() == [1] and height == pytest.approx([0.2])
 
-    def test_the_axis_is_one_of_nines_with_the_most_alike_on_top(self, made_up, drawn):
+    def test_the_axis_is_one_of_nines_with_the_most_alike_on_top(self, made_up, panel):
         made_up.finish(REACHED, result=similar({"Edema": 0.0}, {"Edema": 0.9}, {"Edema": 0.999}))
-        [axes] = drawn(drift, made_up.results(), "d").axes
+        axes = panel(drift)
         assert axes.get_yscale() == "log" and axes.yaxis_inverted()
         texts = axes.yaxis.get_major_formatter().format_ticks([1, 0.1, 0.01, 0.001])
         assert texts == ["0", "0.9", "0.99", "0.999"]
         assert axes.yaxis.get_minorticklocs().size == 0 and axes.get_ylabel() == "cosine similarity"
 
     def test_columns_that_are_the_same_are_drawn_at_the_end_of_the_axis(
-        self, made_up, drawn, lines
+        self, made_up, panel, lines
     ):
         made_up.finish(REACHED, result=similar({"Edema": 1.0}, {"Edema": 1.0}))
-        [axes] = drawn(drift, made_up.results(), "d").axes
+        axes = panel(drift)
         [(_, apart)] = lines(axes, "surgical", markers=False)
         np.testing.assert_allclose(apart, [CLOSEST, CLOSEST])
 

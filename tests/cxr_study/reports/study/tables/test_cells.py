@@ -7,30 +7,42 @@ from cxr_study.studies.papers.published_results import AVERAGE, Place
 from study_tables import SURGICAL, mean, means, published
 
 PLACE = Place("2", SURGICAL, "global", "nih", "all")
-PERSONALISED = Place("2", Row("personalised", "fedbn"), "own", "nih", "all")
-OWN = {"method": "personalised", "strategy": "fedbn"}
+AVERAGED = Place(AVERAGE, SURGICAL, "global", "nih", "all")
+PERSONALISED = Row("personalised", "fedbn")
 
 
-def reached(*lines, place=PLACE, metric="auroc", settings=("2",)):
-    return measure(means(*lines), place, metric, settings)
+def own(auroc, model, **more):
+    """A line of a site's own model."""
+    return mean(auroc, model=model, method="personalised", strategy="fedbn", **more)
+
+
+def place(test="nih", model="own", setting="2"):
+    """Where that is looked for."""
+    return Place(setting, PERSONALISED, model, test, "all")
+
+
+def reached(lines, of=PLACE, metric="auroc"):
+    settings = ("2", "4") if of.setting == AVERAGE else ("2",)
+    return measure(means(*lines), of, metric, settings)
 
 
 class TestMeasure:
     def test_mean_sd_and_interval_are_over_seeds(self):
-        values, sds = [0.7, 0.8, 0.75], [0.1, 0.2, 0.12]
-        ours = reached(
-            *(
-                mean(value, auroc_sd=sd, seed=seed)
-                for seed, (value, sd) in enumerate(zip(values, sds, strict=True))
-            )
-        )
+        values = [0.7, 0.8, 0.75]
+        figures = enumerate(zip(values, [0.1, 0.2, 0.12], strict=True))
+        ours = reached([mean(value, auroc_sd=sd, seed=seed) for seed, (value, sd) in figures])
         low, high = stats.t.interval(0.95, 2, loc=0.75, scale=stats.sem(values))
         assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.14))
         assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
         assert (ours.runs, ours.seeds, ours.classes) == (3, 3, 14)
 
-    def test_one_seed_has_no_interval(self):
-        assert reached(mean(0.7)) == Ours(1, 1, 0.7, 0.1, None, None, 14)
+    def test_of_an_average_mean_and_sd_are_over_settings_the_interval_over_seeds(self):
+        every = [(0.7, "2", 0), (0.9, "4", 0), (0.6, "2", 1), (0.8, "4", 1)]
+        lines = [mean(auroc, setting=setting, seed=seed) for auroc, setting, seed in every]
+        ours = reached(lines, AVERAGED)
+        low, high = stats.t.interval(0.95, 1, loc=0.75, scale=stats.sem([0.8, 0.7]))
+        assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.02**0.5))
+        assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
 
     @pytest.mark.parametrize(
         "other",
@@ -40,88 +52,62 @@ class TestMeasure:
         ],
     )  # fmt: skip
     def test_what_is_of_another_place_is_not_in_it(self, other):
-        assert reached(mean(0.7), mean(0.1, **other)).value == 0.7
-        assert reached(mean(0.1, **other)) == Ours(0, 0, None, None, None, None, 0)
+        assert reached([mean(0.7), mean(0.1, **other)]).value == 0.7
+        assert reached([mean(0.1, **other)]) == Ours(0, 0, None, None, None, None, 0)
 
-    def test_what_is_not_defined_is_a_finished_run_without_a_value(self):
-        assert reached(mean(None)) == Ours(1, 0, None, None, None, None, 0)
-
-    def test_a_seed_that_does_not_define_it_is_left_out(self):
-        ours = reached(mean(0.7), mean(None, seed=1))
-        assert (ours.runs, ours.seeds, ours.value, ours.classes) == (2, 1, 0.7, 14)
+    @pytest.mark.parametrize(
+        ("lines", "of", "runs", "seeds", "value", "sd", "classes"),
+        [
+            # One seed has no interval, a single class no SD; what is not defined has no value.
+            ([mean(0.7)], PLACE, 1, 1, 0.7, 0.1, 14),
+            ([mean(0.7, auroc_sd=None)], PLACE, 1, 1, 0.7, None, 14),
+            ([mean(None)], PLACE, 1, 0, None, None, 0),
+            # A seed that does not define it is left out.
+            ([mean(0.7), mean(None, seed=1)], PLACE, 2, 1, 0.7, 0.1, 14),
+            # On its own test set a site is measured with its own model, whatever that lacks ...
+            ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
+            ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
+            # ... and elsewhere it is the mean over the models that have the classes.
+            (
+                [
+                    own(0.8, "nih", test="mimic"), own(None, "third", test="mimic"),
+                    own(0.6, "chexpert", test="mimic", auroc_sd=0.3),
+                ],
+                place("mimic"), 1, 1, 0.7, 0.2, 14,
+            ),
+            # A named model is measured on every test set.
+            (
+                [own(0.8, "nih"), own(0.3, "chexpert")], place(model="chexpert"),
+                1, 1, 0.3, 0.1, 14,
+            ),
+            # Each setting of an average has its own sites.
+            (
+                [
+                    own(0.8, "nih"), own(0.2, "chexpert"),
+                    own(0.5, "nih-1", setting="4"), own(0.7, "nih-2", setting="4"),
+                ],
+                place(setting=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
+            ),
+            # In an average a seed counts that is finished and defined in all settings.
+            (
+                [mean(0.7), mean(0.9, setting="4"), mean(0.1, seed=1, classes=9)],
+                AVERAGED, 1, 1, 0.8, 0.02**0.5, 14,
+            ),
+            ([mean(0.7), mean(None, setting="4")], AVERAGED, 1, 0, None, None, 0),
+        ],
+    )  # fmt: skip
+    def test_what_counts(self, lines, of, runs, seeds, value, sd, classes):
+        ours = reached(lines, of)
+        assert (ours.runs, ours.seeds, ours.classes) == (runs, seeds, classes)
+        assert (ours.value, ours.sd) == (pytest.approx(value), pytest.approx(sd))
+        assert ours.low is None and ours.high is None
 
     def test_of_numbers_of_classes_the_smallest_counts(self):
-        assert reached(mean(0.7), mean(0.7, seed=1, classes=13)).classes == 13
+        assert reached([mean(0.7), mean(0.7, seed=1, classes=13)]).classes == 13
 
     def test_bce_has_no_sd(self):
-        ours = reached(mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1), metric="bce")
+        ours = reached([mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1)], metric="bce")
         assert (ours.value, ours.sd) == (0.25, None)
-
-    def test_a_single_class_has_no_sd(self):
-        assert reached(mean(0.7, auroc_sd=None)).sd is None
-
-
-class TestOwnModels:
-    def test_on_its_own_test_set_a_site_is_measured_with_its_own_model(self):
-        lines = [mean(0.8, model="nih", **OWN), mean(0.3, model="chexpert", **OWN)]
-        assert reached(*lines, place=PERSONALISED).value == 0.8
-
-    def test_where_its_own_model_lacks_a_class_no_other_stands_in(self):
-        lines = [mean(None, model="nih", **OWN), mean(0.3, model="chexpert", **OWN)]
-        ours = reached(*lines, place=PERSONALISED)
-        assert (ours.runs, ours.value) == (1, None)
-
-    def test_elsewhere_it_is_the_mean_over_the_models_that_have_the_classes(self):
-        place = Place("2", PERSONALISED.row, "own", "mimic", "all")
-        facts = {"test": "mimic", **OWN}
-        lines = [
-            mean(0.8, model="nih", **facts),
-            mean(0.6, model="chexpert", auroc_sd=0.3, **facts),
-            mean(None, model="third", **facts),
-        ]
-        ours = reached(*lines, place=place)
-        assert (ours.value, ours.sd) == (pytest.approx(0.7), pytest.approx(0.2))
-        assert (ours.runs, ours.seeds, ours.classes) == (1, 1, 14)
-
-    def test_each_setting_of_an_average_has_its_own_sites(self):
-        lines = [
-            mean(0.8, model="nih", **OWN),
-            mean(0.2, model="chexpert", **OWN),
-            mean(0.5, model="nih-1", setting="4", **OWN),
-            mean(0.7, model="nih-2", setting="4", **OWN),
-        ]
-        place = Place(AVERAGE, PERSONALISED.row, "own", "nih", "all")
-        ours = reached(*lines, place=place, settings=("2", "4"))
-        assert (ours.runs, ours.value) == (1, pytest.approx((0.8 + 0.6) / 2))
-
-    def test_a_named_model_is_measured_on_every_test_set(self):
-        place = Place("2", PERSONALISED.row, "chexpert", "nih", "all")
-        lines = [mean(0.8, model="nih", **OWN), mean(0.3, model="chexpert", **OWN)]
-        assert reached(*lines, place=place).value == 0.3
-
-
-class TestAverage:
-    place = Place(AVERAGE, SURGICAL, "global", "nih", "all")
-
-    def average(self, *lines):
-        return reached(*lines, place=self.place, settings=("2", "4"))
-
-    def test_mean_and_sd_are_over_settings_the_interval_over_seeds(self):
-        ours = self.average(
-            mean(0.7), mean(0.9, setting="4"), mean(0.6, seed=1), mean(0.8, setting="4", seed=1)
-        )
-        low, high = stats.t.interval(0.95, 1, loc=0.75, scale=stats.sem([0.8, 0.7]))
-        assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.02**0.5))
-        assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
-
-    def test_a_seed_without_one_of_the_settings_is_not_finished(self):
-        ours = self.average(mean(0.7), mean(0.9, setting="4"), mean(0.1, seed=1, classes=9))
-        assert (ours.runs, ours.seeds, ours.value) == (1, 1, pytest.approx(0.8))
-        assert ours.classes == 14
-
-    def test_a_seed_that_one_setting_does_not_define_is_left_out(self):
-        ours = self.average(mean(0.7), mean(None, setting="4"))
-        assert (ours.runs, ours.seeds, ours.value) == (1, 0, None)
 
 
 def cell(ours=None, theirs=None, metric="auroc", **more):

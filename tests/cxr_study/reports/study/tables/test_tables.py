@@ -55,6 +55,13 @@ class TestBuild:
         assert shown(made) == [["0.250", "0.900 ± 0.100"]]
 
 
+def test_parts_of_a_data_set_that_trained_alone_have_one_line():
+    lines = [mean(0.8, model="nih-1", **ALONE), mean(0.6, model="nih-2", **ALONE)]
+    made = table(*lines, rows=(INDIVIDUAL,))
+    assert [line.heading for line in made.lines] == ["Individual"]
+    assert shown(made) == [["0.700 ± 0.100"]]
+
+
 class TestPValues:
     def test_it_stands_in_the_cell_of_its_row(self):
         p_values = {
