@@ -12,7 +12,6 @@ from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
 from cxr_study.reports.study.write import write
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.data_file import read_data
-from cxr_study.studies.plan.run_folder import RUNS
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import read_study
 from cxr_study.studies.runner.machine import Machine
@@ -65,7 +64,6 @@ def done(tmp_path_factory):
         means=results.means.set_index(PLACE)["auroc"].sort_index(),
         kept={place: results.results[run.key] for place, run in runs.items()},
         page=page.read_text(),
-        folders={place: home / "out" / RUNS / run.key for place, run in runs.items()},
     )
 
 
