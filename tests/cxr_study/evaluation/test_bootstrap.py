@@ -131,8 +131,8 @@ class TestIntervals:
         rng = np.random.default_rng(2)
         values = []
         for _ in range(1000):
-            drawn = rng.choice(names, len(names))
-            rows = np.concatenate([np.flatnonzero(patients == name) for name in drawn])
+            chosen = rng.choice(names, len(names))
+            rows = np.concatenate([np.flatnonzero(patients == name) for name in chosen])
             values.append(auroc(labels[rows], scores[rows]))
         low, high = np.percentile(values, [2.5, 97.5], axis=0)
         mean_low, mean_high = np.percentile(np.mean(values, axis=1), [2.5, 97.5])

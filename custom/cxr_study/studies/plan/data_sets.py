@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,16 +86,7 @@ def _site_file(name: str, source: Path, folder: Path) -> Path:
     if source.suffix == ".yaml":
         site = read_site_file(source)
         classes = held_classes(site, class_columns(read_labels(site)))
-        write_site_file(
-            path,
-            dataset=site.dataset,
-            labels=site.labels,
-            metadata=site.metadata,
-            images=site.images,
-            split=folder / "split.csv",
-            classes=list(classes),
-            **decisions(site, classes),
-        )
+        write_copy(site, path, classes, folder / "split.csv")
     elif name == "nih":
         write_nih_pool(source, folder)
     else:
@@ -109,6 +100,23 @@ def _site_file(name: str, source: Path, folder: Path) -> Path:
             split=folder / "split.csv",
         )
     return path
+
+
+def write_copy(
+    site: SiteFile, path: Path, classes: Sequence[str], split: Path, truth: Path | None = None
+) -> None:
+    """Write a site file of the same data and decisions with other classes, split and truth."""
+    write_site_file(
+        path,
+        dataset=site.dataset,
+        labels=site.labels,
+        metadata=site.metadata,
+        images=site.images,
+        split=split,
+        truth=truth,
+        classes=list(classes),
+        **decisions(site, classes),
+    )
 
 
 def _read(path: Path) -> DataSet:

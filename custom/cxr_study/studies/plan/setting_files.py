@@ -17,12 +17,11 @@ from typing import Any
 import pandas as pd
 
 from cxr_study.data.labels.class_sets import ClassSets
-from cxr_study.data.sites.partition import decisions, write_sites
+from cxr_study.data.sites.partition import write_sites
 from cxr_study.data.sites.patient_split import split_patients
-from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.runs.simulated_run import prepare
-from cxr_study.studies.plan.data_sets import DataSet
+from cxr_study.studies.plan.data_sets import DataSet, write_copy
 from cxr_study.studies.plan.run import Run, key_of
 
 
@@ -101,7 +100,8 @@ class SettingFiles:
 
         def write(half: Path) -> None:
             for name, each in sites.items():
-                _write_site(half, each, held[name], each.site.split, each.site.truth)
+                site = each.site
+                write_copy(site, half / f"{name}.yaml", held[name], site.split, site.truth)
 
         return written(self.folder, {"given": digests}, write)
 
@@ -172,21 +172,4 @@ def _write_split_site(
 ) -> None:
     split = folder / f"{data.site.site}_split.csv"
     write_split(assignment, data.table, split, scheme=scheme, seed=seed)
-    _write_site(folder, data, classes, split, None)
-
-
-def _write_site(
-    folder: Path, data: DataSet, classes: Sequence[str], split: Path, truth: Path | None
-) -> None:
-    site = data.site
-    write_site_file(
-        folder / f"{site.site}.yaml",
-        dataset=site.dataset,
-        labels=site.labels,
-        metadata=site.metadata,
-        images=site.images,
-        split=split,
-        truth=truth,
-        classes=list(classes),
-        **decisions(site, classes),
-    )
+    write_copy(data.site, folder / f"{data.site.site}.yaml", classes, split)

@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cxr_study.common.spelling import nearest
 from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
@@ -183,6 +184,12 @@ def _rows(keys: Keys, settings: tuple[Setting, ...]) -> tuple[Row, ...]:
             f"{keys.path}: {methods.place}key 'complete' needs a setting that cuts a data set; no "
             "setting has the key 'cut'."
         )
+    for number, setting in enumerate(settings, start=1):
+        if lacking := [name for name in setting.methods if not methods.has(name)]:
+            raise keys.error(
+                f"{keys.path}: setting {number}, key 'methods' needs methods of the study; "
+                f"{nearest(lacking[0], tuple(methods.values))}, got {lacking[0]!r}."
+            )
     strategies = dict.fromkeys(TITLES, tuple(SOLO_STRATEGIES))
     strategies |= dict.fromkeys(job_templates.METHODS, STRATEGIES)
     strategies["surgical"] = (*STRATEGIES, *HEAD_WEIGHTED)

@@ -143,14 +143,14 @@ class TestGivenSites:
     def given(self, small_data, tmp_path):
         """The runs of "methods" on copies of the sites, written before by a function."""
 
-        def given(change=lambda sites: None, **selection):
+        def given(change=lambda sites: None, study="methods", **selection):
             sites = tmp_path / "phantom/sites"
             if not sites.is_dir():
                 shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
             change(sites)
             sources = {name: sites / f"{name}.yaml" for name in ("nih", "chexpert")}
             data = dataclasses.replace(small_data.data, sources=sources, given=True)
-            study = read_study("methods").on(data)
+            study = read_study(study).on(data)
             wanted = Selection(methods=("surgical",), **selection)
             return plan.runs(study, data, {}, tmp_path / "out", wanted)
 
@@ -172,6 +172,14 @@ class TestGivenSites:
         assert ("model" in early.what, early.rounds) == (False, 24)
         assert early.what["knobs"]["patience"] == 4
         assert set(by_setting["equal classes"].what["union"]) == SHARED
+
+    def test_head_weightings_are_rows_that_share_the_mean_with_the_study_of_methods(self, given):
+        runs = given(study="head-weightings", settings=("equal rounds",), seeds=1)
+        weightings = [run.what["knobs"]["head_weighting"] for run in runs]
+        assert weightings == ["mean", "samples", "positives"]
+        assert {run.what["knobs"]["strategy"] for run in runs} == {"fedbn+"}
+        shared = set(keys(runs)) & set(keys(given(settings=("equal rounds",), seeds=1)))
+        assert shared == {runs[0].key}
 
     def test_seeds_have_the_same_data_and_other_keys(self, given):
         runs = given(settings=("equal rounds",), seeds=2)

@@ -65,7 +65,7 @@ def test_what_no_site_trains_on_is_tested_whole(files):
 
 def test_what_is_there_is_not_written_again(files, monkeypatch):
     folder = files.wholes({"nih": ["Mass"]}, seed=0)
-    monkeypatch.setattr(setting_files, "_write_site", None)
+    monkeypatch.setattr(setting_files, "write_copy", None)
     assert files.wholes({"nih": ["Mass"]}, seed=0) == folder
 
 

@@ -114,6 +114,10 @@ class TestReadStudy:
             ({"settings": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
             ({"tests": ...}, "needs key 'tests'; has title"),
             (
+                {"settings": [CUT, {**WHOLE, "methods": ["vanilla"]}]},
+                "setting 2, key 'methods' needs methods of the study; .*, got 'vanilla'",
+            ),
+            (
                 {"methods": {"surgica": ["fedbn"]}},
                 "key 'methods', key 'surgica' is not known; nearest known: surgical",
             ),
