@@ -107,6 +107,10 @@ def test_what_a_report_needs_is_left(go):
     assert all(state.is_dir() for state in finished.states.values())
 
 
+def test_the_job_is_not_marked_as_bringing_code_for_the_kits_allow_its_classes(go):
+    assert not list((go() / "job").glob("*/custom"))
+
+
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
 def test_sites_share_the_cores_unless_they_are_told_otherwise(go, monkeypatch, asked, threads):
     monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)
