@@ -26,7 +26,6 @@ WAYS: Mapping[str, str] = MappingProxyType(
 
 
 _PATH = re.compile(r'\bpath\s*[=:]\s*"([\w.]+)"')
-_ALLOWED = ("nvflare.", *(f"{package}." for package in PACKAGES))
 
 
 def add(app: Path, way: str) -> None:
@@ -58,9 +57,12 @@ def unmark(job: Path) -> None:
 
     A job that names others keeps it.
     """
+    from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
+
+    allowed = (*DEFAULT_CLASS_ALLOW_LIST, *(f"{package}." for package in PACKAGES))
     texts = [file.read_text(encoding="utf-8") for file in job.glob("*/config/*.conf")]
     named = {name for text in texts for name in _PATH.findall(text)}
-    if not all(name.startswith(_ALLOWED) for name in named):
+    if not all(name.startswith(allowed) for name in named):
         return
     for custom in job.glob("*/custom"):
         if [file.name for file in custom.iterdir()] == [MARKER.name]:

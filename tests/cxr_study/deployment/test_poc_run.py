@@ -107,8 +107,13 @@ def test_what_a_report_needs_is_left(go):
     assert all(state.is_dir() for state in finished.states.values())
 
 
-def test_the_job_is_not_marked_as_bringing_code_for_the_kits_allow_its_classes(go):
-    assert not list((go() / "job").glob("*/custom"))
+@pytest.mark.parametrize(("job", "marked"), [("tiny", 2), ("surgical", 0)])
+def test_only_a_job_with_classes_that_the_kits_do_not_allow_stays_marked(
+    go, monkeypatch, job, marked
+):
+    if job == "surgical":
+        monkeypatch.setattr(tiny_job, "make", lambda *_: tiny_job.JOBS / job)
+    assert len(list((go() / "job").glob("*/custom"))) == marked
 
 
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
