@@ -198,7 +198,7 @@ def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
     code = "from cxr_study.cli.main import main; main()"
     system = PocSystem(tmp_path / "poc")
     system.prepare(deployed.PROJECT)
-    command = [sys.executable, "-c", code, "poc", "start", "--folder", str(system.folder)]
+    command = [sys.executable, "-c", code, "deploy", "poc", "start", "--folder", str(system.folder)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
         while not system.running:
             time.sleep(0.1)

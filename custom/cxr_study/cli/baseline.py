@@ -22,8 +22,8 @@ from cxr_study.cli.run import (
     say,
     split,
 )
-from cxr_study.jobs import presets, settings
-from cxr_study.jobs.settings import JobError, check_sites
+from cxr_study.jobs import presets
+from cxr_study.jobs.settings import JobError, check_sites, parse
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
@@ -56,7 +56,7 @@ def baseline(
     patience: Annotated[
         int | None, typer.Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
-    settings_: Settings = None,
+    settings: Settings = None,
     force: Force = False,
 ) -> None:
     """Train without a federation, with the recipe of the jobs, for comparison.
@@ -71,7 +71,7 @@ def baseline(
     check_data(site_files, phantom)
     names = split(sites)
     check_sites(names)
-    runs = list(_runs(method, names, out, preset, settings_ or [], known))
+    runs = list(_runs(method, names, out, preset, settings or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
     from cxr_study.common import progress
     from cxr_study.phantom.demo_data import embedded_study
@@ -97,7 +97,7 @@ def _runs(
     named: Mapping[str, object],
 ) -> Iterator[SoloRun]:
     """One run, or with "individual" one for each site."""
-    shared, per_site = settings.parse(given)
+    shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
     shared, per_site = presets.apply(preset, {**shared, **named}, per_site, alone)
     for site in per_site:

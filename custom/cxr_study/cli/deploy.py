@@ -23,7 +23,8 @@ from cxr_study.cli.run import (
     split,
 )
 from cxr_study.common.progress import Steps
-from cxr_study.jobs import code_shipping, job_folder, job_templates, presets, settings
+from cxr_study.jobs import code_shipping, job_folder, job_templates, presets
+from cxr_study.jobs.settings import parse
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
@@ -49,7 +50,7 @@ def job(
     ] = None,
     sites: Sites = "nih,chexpert",
     preset: Preset = None,
-    settings_: Settings = None,
+    settings: Settings = None,
     code: Annotated[
         str,
         typer.Option(
@@ -61,7 +62,7 @@ def job(
 
     It names classes of this software, and --code says how they get to the server and the sites.
     """
-    for_all, per_site = settings.parse(settings_ or [])
+    for_all, per_site = parse(settings or [])
     job_templates.configure(
         method,
         out,
@@ -89,7 +90,7 @@ def submit(
         typer.Option(help="Folder of <site>.yaml, if you have the sites' data: a full report."),
     ] = None,
     preset: Preset = None,
-    settings_: Settings = None,
+    settings: Settings = None,
     retries: Retries = 3,
     server_timeout: Annotated[
         float, typer.Option(min=0, help="Seconds to wait for a server that has gone away.")
@@ -103,7 +104,7 @@ def submit(
     itself. What comes home are models, records, and what the sites measured on their test splits.
     """
     names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *settings.parse(settings_ or []), names)
+    for_all, per_site = presets.apply(preset, *parse(settings or []), names)
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
     check_site_files(site_files, names)
     check_room(out, force)

@@ -13,7 +13,8 @@ from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.jobs import job_folder, presets, settings
+from cxr_study.jobs import job_folder, presets
+from cxr_study.jobs.settings import parse
 from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def run(
     phantom: cli_run.Phantom = False,
     initial_body: cli_run.InitialBody = None,
     preset: cli_run.Preset = None,
-    settings_: cli_run.Settings = None,
+    settings: cli_run.Settings = None,
     project: Project = PROJECT,
     port: Port = None,
     retries: Retries = 3,
@@ -63,7 +64,7 @@ def run(
     """
     check_data(site_files, phantom)
     names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *settings.parse(settings_ or []), names)
+    for_all, per_site = presets.apply(preset, *parse(settings or []), names)
     if initial_body is not None:
         for_all = {**for_all, "initial_body": str(initial_body.absolute())}
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cxr_study.jobs import job_folder, job_templates, presets, settings
+from cxr_study.jobs import job_folder, job_templates, presets
 from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs.settings import parse
 from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,
@@ -77,7 +78,7 @@ class DataError(ValueError):
 def demo(
     out: Out = Path("runs/demo"),
     job: Annotated[Path, typer.Option(**_JOB)] = Path("surgical"),
-    settings_: Settings = None,
+    settings: Settings = None,
     force: Force = False,
 ) -> None:
     """Run a job on the phantom, and write a report.
@@ -85,7 +86,7 @@ def demo(
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
     site alone for comparison.
     """
-    study = _study(job, out, job_folder.sites(job), None, None, None, settings_)
+    study = _study(job, out, job_folder.sites(job), None, None, None, settings)
     method = job_templates.METHODS.get(job.name)
     title = method.title if method else job.name
     run_and_report(study, True, f"{title} on the phantom study", force)
@@ -99,14 +100,14 @@ def run(
     phantom: Phantom = False,
     initial_body: InitialBody = None,
     preset: Preset = None,
-    settings_: Settings = None,
+    settings: Settings = None,
     own: Own = False,
     force: Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
     names = split(sites) or job_folder.sites(job)
-    study = _study(job, out, names, site_files, initial_body, preset, settings_)
+    study = _study(job, out, names, site_files, initial_body, preset, settings)
     run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
 
 
@@ -122,7 +123,7 @@ def continue_(
     start: Annotated[
         Start, typer.Option("--from", help="Model to start from; best: with new optimizers.")
     ] = Start.LAST,
-    settings_: Settings = None,
+    settings: Settings = None,
     own: Own = False,
     force: Force = False,
 ) -> None:
@@ -140,7 +141,7 @@ def continue_(
         )
     job = earlier / "job"
     names = split(sites) or job_folder.sites(job)
-    for_all, per_site = settings.parse(settings_ or [])
+    for_all, per_site = parse(settings or [])
     study = StudyRun(
         job=job,
         folder=out,
@@ -168,7 +169,7 @@ def _study(
     preset: str | None,
     given: list[str] | None,
 ) -> StudyRun:
-    for_all, per_site = presets.apply(preset, *settings.parse(given or []), sites)
+    for_all, per_site = presets.apply(preset, *parse(given or []), sites)
     job_folder.check(job, sites=sites, settings=for_all, per_site=per_site)
     network = job_folder.typed(job, for_all)
     if "backbone" in network.model_fields_set:  # a census has none

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from importlib import import_module
@@ -22,6 +23,9 @@ WAYS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Way -> what it needs."""
+
+
+_PATH = re.compile(r'\bpath\s*[=:]\s*"([\w.]+)"')
 
 
 def add(app: Path, way: str) -> None:
@@ -49,7 +53,17 @@ def mark(job: Path) -> None:
 
 
 def unmark(job: Path) -> None:
-    """Take the marker out of a job, for places that allow the packages' classes."""
+    """Take the marker out of a job, for places that allow the packages' classes, and FLARE's.
+
+    A job that names others keeps it.
+    """
+    from nvflare.app_common.default_component_policy import DEFAULT_CLASS_ALLOW_LIST
+
+    allowed = (*DEFAULT_CLASS_ALLOW_LIST, *(f"{package}." for package in PACKAGES))
+    texts = [file.read_text(encoding="utf-8") for file in job.glob("*/config/*.conf")]
+    named = {name for text in texts for name in _PATH.findall(text)}
+    if not all(name.startswith(allowed) for name in named):
+        return
     for custom in job.glob("*/custom"):
         if [file.name for file in custom.iterdir()] == [MARKER.name]:
             shutil.rmtree(custom)

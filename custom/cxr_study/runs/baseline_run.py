@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.methods import METHODS as FEDERATED
 from cxr_study.jobs.settings import JobError, Settings, check_known
 from surgical_aggregation.site.training.training_options import TrainingOptions
 
@@ -68,18 +67,18 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
             f"without a federation there is no method {method!r}; "
             f"{nearest(method, tuple(METHODS))}."
         )
-    with TemporaryDirectory() as folder:
-        job = Path(folder) / METHODS[method]
-        job_templates.write(METHODS[method], job)
-        own = {name: value for name, value in job_folder.knobs(job).items() if name in KNOBS}
+    from cxr_study.jobs.job_settings import JobSettings, checked
+
+    federated = FEDERATED[METHODS[method]]
+    names = [name for name in KNOBS if name != "union" or federated.union_head]
+    own: dict[str, Any] = {name: JobSettings.model_fields[name].default for name in names}
+    own["strategy"] = federated.strategy
     check_known(settings, own, f"{method} training")
     if settings.get("strategy") == "fedbn":
         raise JobError(
             "without a federation the strategy must be fedavg or fedbn+; fedbn differs from fedavg "
             "only in what a site does not send. Use fedavg."
         )
-    from cxr_study.jobs.job_settings import checked
-
     typed = checked({**own, **settings})
     return {name: getattr(typed, name) for name in own}
 
@@ -134,7 +133,7 @@ def _site(run: SoloRun, name: str) -> ChestXraySite:
         name,
         None if run.site_files is None else str(run.site_files),
         augmentation=run.knobs["augmentation"],
-        other_classes=job_templates.METHODS[METHODS[run.method]].other_classes,
+        other_classes=FEDERATED[METHODS[run.method]].other_classes,
         union=run.knobs.get("union", ""),
         **network,
     )

@@ -43,6 +43,9 @@ REFUSED = {
         baseline centralized --phantom
         baseline individual
         baseline individual --phantom --preset papers
+        baseline individual --phantom --out .
+        baseline individual --phantom --strategy fedbn
+        baseline individual --phantom --set nope=3
         data site nhi nowhere new.yaml
         data site nih nowhere new.yaml
         data split nih.yaml --share 2
@@ -65,9 +68,6 @@ REFUSED = {
         run surgical --phantom --set nope=3
         deploy job surgical --out new --set nope=3
         deploy job surgical --out new --strategy fedprox
-        baseline individual --phantom --set nope=3
-        baseline individual --phantom --strategy fedbn
-        baseline individual --phantom --out .
     """,
     ("yaml",): """
         run jobs/surgical --site-files nowhere

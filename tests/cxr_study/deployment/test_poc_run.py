@@ -98,6 +98,21 @@ def test_a_hospitals_own_data_is_decoded_once_before(go, did, tmp_path):
     assert did[:2] == ["decode", "prepare"]
 
 
+def test_what_a_report_needs_is_left(go):
+    finished = finished_run(go())
+    assert [path.parent.name for path in finished.servers] == ["1"]
+    assert all(state.is_dir() for state in finished.states.values())
+
+
+@pytest.mark.parametrize(("job", "marked"), [("tiny", 2), ("surgical", 0)])
+def test_only_a_job_with_classes_that_the_kits_do_not_allow_stays_marked(
+    go, monkeypatch, job, marked
+):
+    if job == "surgical":
+        monkeypatch.setattr(tiny_job, "make", lambda *_: tiny_job.JOBS / job)
+    assert len(list((go() / "job").glob("*/custom"))) == marked
+
+
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
 def test_sites_share_the_cores_unless_they_are_told_otherwise(go, monkeypatch, asked, threads):
     monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)

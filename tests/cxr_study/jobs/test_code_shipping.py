@@ -70,6 +70,15 @@ def test_a_marked_job_is_one_of_installed_code_once_the_marker_is_out(written, t
     assert len(files["carried"]) == len([*(tmp_path / "carried").rglob("*")])
 
 
+def test_a_job_that_names_classes_of_others_stays_marked(written, tmp_path):
+    job = shutil.copytree(written / "marked", tmp_path / "job")
+    config = job / job_templates.CLIENT_CONFIG
+    site = "cxr_study.training.chest_xray_site.ChestXraySite"
+    config.write_text(config.read_text().replace(site, "my_hospital.MySite"))
+    code_shipping.unmark(job)
+    assert len(list(job.glob("*/custom/README.txt"))) == 2
+
+
 def test_carried_code_runs_where_the_packages_are_not_installed(written):
     custom = written / "carried" / "app_server" / "custom"
     script = (

@@ -30,17 +30,6 @@ def copy(tmp_path):
 
 
 class TestSettings:
-    def test_only_settings_at_the_top_are_settings(self):
-        assert set(job_folder.knobs(SURGICAL)) == {
-            "num_rounds", "patience", "min_clients", "wait_seconds", "site_silence",
-            "initial_body", "continues", "strategy", "body_weighting", "head_weighting",
-            "server_optimizer", "server_learning_rate", "server_momentum", "sites", "backbone",
-            "image_size", "hidden", "batch_size", "augmentation", "epochs", "learning_rate",
-            "warmup_epochs", "warmup_learning_rate", "gradient_clip", "proximal",
-            "class_weighting", "focal_gamma", "mixed_precision", "send", "report_counts", "seed",
-            "threads", "tracking",
-        }  # fmt: skip
-
     def test_a_value_that_cannot_be_read_is_refused_by_its_file_and_line(self, tmp_path):
         shutil.copytree(SURGICAL, tmp_path / "job")
         config = tmp_path / "job" / SERVER_CONFIG
@@ -48,13 +37,10 @@ class TestSettings:
         with pytest.raises(JobError, match=rf"^{config}, line \d+: setting 'num_rounds' ne"):
             job_folder.knobs(tmp_path / "job")
 
-    def test_a_folder_that_is_no_job_is_refused(self, tmp_path):
+    @pytest.mark.parametrize("job", [Path("none"), SURGICAL / "meta.json"])
+    def test_what_is_no_job_is_refused(self, job):
         with pytest.raises(JobError, match=r"config_fed_server\.conf does not exist; a job folder"):
-            job_folder.knobs(tmp_path)
-
-    def test_a_file_is_no_job(self):
-        with pytest.raises(JobError, match="does not exist; a job folder holds"):
-            job_folder.knobs(SURGICAL / "meta.json")
+            job_folder.knobs(job)
 
 
 def test_sites_are_those_of_the_deploy_map():

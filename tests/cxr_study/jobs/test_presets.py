@@ -33,36 +33,35 @@ class TestApply:
         assert {name: settings[name] for name in wanted} == wanted
         assert per_site == {}
 
-    def test_fedfbn_has_another_rate_at_chexpert(self):
-        settings, per_site = apply("paper-fedfbn", {}, {}, ["nih", "chexpert"])
-        assert settings["learning_rate"] == 1e-5
-        assert per_site == {"chexpert": {"learning_rate": 5e-5}}
-
-    def test_a_site_that_takes_no_part_gets_nothing(self):
-        assert apply("paper-fedfbn", {}, {}, ["nih-1", "nih-2"])[1] == {}
-
-    def test_explicit_settings_win_also_over_those_of_a_site(self):
-        settings, per_site = apply("paper-fedfbn", {"learning_rate": 0.5}, {}, ["nih", "chexpert"])
-        assert settings["learning_rate"] == 0.5 and per_site == {}
-
-    def test_explicit_settings_of_a_site_win_over_all(self):
-        _, per_site = apply(
-            "paper-fedfbn",
-            {"seed": 3},
-            {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
-            ["nih", "chexpert"],
-        )
-        assert per_site == {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}}
-
-    def test_a_sites_explicit_knob_leaves_the_presets_other_knobs(self):
-        _, per_site = apply("paper-fedfbn", {}, {"chexpert": {"epochs": 2}}, ["chexpert"])
-        assert per_site == {"chexpert": {"learning_rate": 5e-5, "epochs": 2}}
+    @pytest.mark.parametrize(
+        ("settings", "per_site", "sites", "merged"),
+        [
+            ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
+            ({}, {}, "nih-1 nih-2", {}),
+            ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
+            (
+                {"learning_rate": 0.25},
+                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+                "nih chexpert",
+                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+            ),
+            (
+                {},
+                {"chexpert": {"epochs": 2}},
+                "chexpert",
+                {"chexpert": {"learning_rate": 5e-5, "epochs": 2}},
+            ),
+        ],
+        ids=["its own", "not there", "set for all", "set for one", "another one set"],
+    )
+    def test_a_rate_of_one_site_stands_under_what_is_set(self, settings, per_site, sites, merged):
+        shared, of_sites = apply("paper-fedfbn", settings, per_site, sites.split())
+        assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)
+        assert of_sites == merged
 
     def test_without_a_preset_nothing_changes(self):
-        assert apply(None, {"seed": 1}, {"a": {"epochs": 2}}, ["a"]) == (
-            {"seed": 1},
-            {"a": {"epochs": 2}},
-        )
+        given = {"seed": 1}, {"a": {"epochs": 2}}
+        assert apply(None, *given, ["a"]) == given
 
     def test_an_unknown_preset_is_refused_with_the_nearest(self):
         with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
