@@ -1,30 +1,18 @@
-"""A provisioned network: kits, installed and carried code, rights, certificates, identities.
+"""A provisioned network: kits, installed and carried code, rights.
 
 A training by installed code, submitted by FLARE's command, and an evaluation of its best model that
-carries its code, submitted in the admin console; while impostors knock at the server.
+carries its code, submitted in the admin console.
 """
 
-import datetime
-import json
-import shutil
-import socket
-import ssl
 import time
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 import deployed
-import tiny_job
-from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.jobs import job_templates
 from cxr_study.reports.run.cross_site_results import read
 
 SUBMITTERS = {"console": "admin@network.org", "command": "lead@university.org"}
-DAY = datetime.timedelta(days=1)
 
 
 class TestKits:
@@ -83,104 +71,3 @@ class TestEvaluation:
             "chexpert": dict.fromkeys(["Edema", "Fracture"], False),
             "mercy": {"Fracture": False},
         }
-
-
-@pytest.fixture(scope="module")
-def guise(network):
-    folder = network.folder / "guise"
-    classes = ["Edema", "Pleural Effusion"]
-    sites = {site: {"classes": classes, "images": 16} for site in ("nih", "mercy")}
-    job_templates.write("surgical", folder / "template", "installed")
-    settings = {"num_rounds": 1, "warmup_epochs": 1, "min_clients": 1, "wait_seconds": 60}
-    job = tiny_job.make(
-        folder, sites, job=folder / "template", settings=settings,
-        claims={"mercy": ["nih", classes]},
-    )  # fmt: skip
-    return deployed.run(network, job)
-
-
-class TestIdentity:
-    """A site with a good certificate of its own, whose job process calls itself by another's."""
-
-    def test_it_is_refused_under_its_own_name_and_the_victim_teaches(self, guise):
-        assert guise.status == "FINISHED:COMPLETED"
-        refused = [event for event in guise.record if event["event"] == "refused"]
-        said = {(event["site"], event["task"], event["reason"]) for event in refused}
-        tasks = ("train", "validate", "test")
-        assert said == {("mercy", task, "it calls itself 'nih'") for task in tasks}
-        assert guise.last.manifest["classes"]["Edema"]["sites"] == ["nih"]
-
-
-def copied(kit, target, authority, until):
-    """A copy of a kit with a certificate that an authority signed and that is valid for a time."""
-    for part in ("startup", "local"):
-        shutil.copytree(kit / part, target / part)
-    path = target / "startup" / "client.crt"
-    valid = x509.load_pem_x509_certificate(path.read_bytes())
-    now = datetime.datetime.now(datetime.timezone.utc)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(valid.subject)
-        .issuer_name(valid.issuer)
-        .public_key(valid.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - 30 * DAY)
-        .not_valid_after(now + until)
-    )
-    for extension in valid.extensions:
-        builder = builder.add_extension(extension.value, extension.critical)
-    certificate = builder.sign(authority, hashes.SHA256())
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return target
-
-
-def accepted(kit, port):
-    """Whether a server keeps the connection of a kit's certificate open; FLARE's says no word."""
-    startup = kit / "startup"
-    context = ssl.create_default_context(cafile=startup / "rootCA.pem")
-    context.load_cert_chain(startup / "client.crt", startup / "client.key")
-    with (
-        socket.create_connection(("localhost", port), timeout=5) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as secure,
-    ):
-        try:
-            return secure.recv(1) != b""
-        except TimeoutError:
-            return True
-        except ssl.SSLError:
-            return False
-
-
-@pytest.fixture(scope="module")
-def impostors(network):
-    state = json.loads((network.server.parents[1] / "state" / "cert.json").read_text())
-    own = serialization.load_pem_private_key(state["root_pri_key"].encode(), None)
-    mercy, folder = network.kit("mercy"), network.folder / "impostors"
-    return {
-        "expired": copied(mercy, folder / "expired", own, -DAY),
-        "forged": copied(mercy, folder / "forged", rsa.generate_private_key(65537, 2048), DAY),
-    }
-
-
-class TestCertificates:
-    """Two that pass for mercy: one expired yesterday, one is another authority's of that name."""
-
-    def test_the_server_refuses_them(self, network, impostors):
-        kits = {"valid": network.kit("mercy"), **impostors}
-        found = {name: accepted(kit, network.project.port) for name, kit in kits.items()}
-        assert found == {"valid": True, "expired": False, "forged": False}
-
-    def test_they_are_never_let_in_and_disturb_nobody(self, network, impostors):
-        for kit in impostors.values():
-            processes.start(kit, network.environment)
-        logs = [kit / "log.txt" for kit in impostors.values()]
-        deadline = time.monotonic() + 60
-        while not all(log.exists() and log.read_text() for log in logs):
-            assert time.monotonic() < deadline, logs
-            time.sleep(0.5)
-        time.sleep(10)  # they try again and again
-        with FlareSession(network.lead) as session:
-            assert session.sites() == set(network.sites)
-        for log in logs:
-            assert "Successfully registered client" not in log.read_text()
-        assert (network.server / "log.txt").read_text().count("New client mercy@") == 1
