@@ -42,7 +42,7 @@ def site(
 ) -> None:
     """Write a site file for a data set, and split its patients 70/10/20.
 
-    What the site file can say besides is in custom/README.md.
+    What the site file can say besides is in custom/SITES.md.
     """
     if dataset not in DATASETS:
         raise typer.BadParameter(

@@ -156,7 +156,7 @@ def sets(setting):
 
 
 def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
-    readme = (Path(__file__).parents[4] / "custom/README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[4] / "custom/STUDIES.md").read_text(encoding="utf-8")
     [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)
     (tmp_path / "own.yaml").write_text(example, encoding="utf-8")
     study = read_study(tmp_path / "own.yaml")
