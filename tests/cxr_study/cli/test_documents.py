@@ -1,0 +1,38 @@
+"""Every command of the documents is one that there is, with options that it takes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from cxr_study.cli import main as cli
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = ("README.md", "jobs/README.md", "custom/SITES.md", "custom/STUDIES.md")
+
+
+def commands(document):
+    """Words of each command of ours in a document's blocks; placeholders as a letter."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", (ROOT / document).read_text("utf-8"), re.M | re.S)
+    lines = "\n".join(blocks).replace("\\\n", "").splitlines()
+    split = [shlex.split(re.sub(r"<[^>]*>", "X", line), comments=True) for line in lines]
+    return [words[1:] for words in split if words and words[0] == "surgagg"]
+
+
+FOUND = [(document, words) for document in DOCUMENTS for words in commands(document)]
+
+
+def test_there_are_some_in_each_document():
+    assert {document for document, _ in FOUND} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id=shlex.join(words)) for _, words in FOUND])
+def test_it_is_a_command_with_options_that_it_takes(words):
+    command, rest = typer.main.get_command(cli.app), list(words)
+    while hasattr(command, "commands"):
+        command = command.commands[rest.pop(0)]
+    assert not command.hidden
+    with command.make_context("surgagg", rest):
+        pass
