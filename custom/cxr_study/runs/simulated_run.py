@@ -46,36 +46,42 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     write_facts(study.folder, study.site_files)
     if study.site_files is None:
         embedded_study()
-    alone = {
-        "min_clients": 1,
-        "threads": max(1, tensorflow_setup.cores() // len(study.sites)),
-    }
-    stop = Event()
+    alone = _alone(study) if own else []
+    federated: _Job = (job, study.workspace, study.sites, "federated run")
+    # The phantom's processes are small; with a hospital's data one run at a time has the memory.
+    at_once = [[federated, *alone]] if study.site_files is None else [[federated], alone]
     with round_bars(console) as progress:
-        _simulate(study, job, study.workspace, study.sites, "federated run", progress, stop)
-        if own:
-            with ThreadPoolExecutor(len(study.sites)) as pool:
-                pending = []
-                for site in study.sites:
-                    own_job = study.folder / "own" / f"{site}-job"
-                    job_folder.copy(
-                        study.job,
-                        own_job,
-                        sites=[site],
-                        settings={**study.settings, **study.per_site.get(site, {}), **alone},
-                    )
-                    pending.append(
-                        pool.submit(
-                            _simulate, study, own_job, study.own_workspace(site), (site,),
-                            f"{site} alone", progress, stop,
-                        )
-                    )  # fmt: skip
-                try:
-                    for outcome in pending:
-                        outcome.result()
-                except BaseException:  # an interrupt too: the pool would wait for the other sites
-                    stop.set()
-                    raise
+        for jobs in filter(None, at_once):
+            _simulate_all(study, jobs, progress)
+
+
+_Job = tuple[Path, Path, Sequence[str], str]
+"""A job's folder, its workspace, its sites, and what it is called."""
+
+
+def _alone(study: StudyRun) -> list[_Job]:
+    """The same job for each site alone, written beside the federated one."""
+    settings = {"min_clients": 1, "threads": max(1, tensorflow_setup.cores() // len(study.sites))}
+    jobs: list[_Job] = []
+    for site in study.sites:
+        job = study.folder / "own" / f"{site}-job"
+        own = {**study.settings, **study.per_site.get(site, {}), **settings}
+        job_folder.copy(study.job, job, sites=[site], settings=own)
+        jobs.append((job, study.own_workspace(site), (site,), f"{site} alone"))
+    return jobs
+
+
+def _simulate_all(study: StudyRun, jobs: Sequence[_Job], progress: Progress) -> None:
+    """Run jobs side by side; where one fails, the others are stopped."""
+    stop = Event()
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        pending = [pool.submit(_simulate, study, *job, progress, stop) for job in jobs]
+        try:
+            for outcome in pending:
+                outcome.result()
+        except BaseException:  # an interrupt too: the pool would wait for the other jobs
+            stop.set()
+            raise
 
 
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:

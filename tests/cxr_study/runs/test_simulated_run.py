@@ -181,6 +181,24 @@ class TestRun:
             go(study(), own=True)
         assert finished == []
 
+    def test_on_the_phantom_all_jobs_run_side_by_side(self, study, monkeypatch):
+        begun = threading.Barrier(3, timeout=60)  # breaks where one waits for another's end
+        monkeypatch.setattr(simulated_run, "simulate", lambda *_, **__: begun.wait())
+        go(study(site_files=None), own=True)
+
+    def test_on_a_hospitals_data_the_federation_has_the_machine_for_itself(
+        self, study, monkeypatch
+    ):
+        ended = []
+
+        def simulate(job, workspace, sites, **_):
+            assert len(sites) == 2 or ("nih", "chexpert") in ended
+            ended.append(sites)
+
+        monkeypatch.setattr(simulated_run, "simulate", simulate)
+        go(study(), own=True)
+        assert len(ended) == 3
+
 
 class TestContinue:
     @pytest.fixture
