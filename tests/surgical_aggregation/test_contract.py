@@ -88,10 +88,6 @@ def imports(module):
 
 
 class TestLayers:
-    @pytest.mark.parametrize("module", modules(surgical_aggregation), ids=lambda m: m.__name__)
-    def test_the_method_knows_nothing_of_the_study(self, module):
-        assert "cxr_study" not in imports(module)
-
     @pytest.mark.parametrize(
         "module",
         [

@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def used(self) -> Fraction:
-        """Share of a site's own training patients that is used, for `site_cut.write_sites`."""
+        """Share of a site's own training patients that is used, for `partition.write_sites`."""
         if self.share is None or not isinstance(self.sites, int):
             return Fraction(1)
         return self.share * self.sites
