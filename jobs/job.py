@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv, SimEnv
 
-from cxr_study.jobs import settings
+from cxr_study.jobs import command_line_settings
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.jobs.presets import PRESETS
 from cxr_study.jobs.recipe import SurgicalAggregationRecipe
@@ -38,7 +38,7 @@ def main() -> None:
 
     sites = options.sites.split(",")
     try:
-        knobs, per_site = settings.parse(options.set)
+        knobs, per_site = command_line_settings.parse(options.set)
         recipe = SurgicalAggregationRecipe(
             sites=sites,
             method=options.method,

@@ -69,4 +69,4 @@ def simulated(command):
     line = " ".join(command)
     if "simulator_worker" in line:
         return f"site {command[command.index('--client') + 1]}"
-    return "server" if "cxr_study.runs.simulator " in line else None
+    return "server" if "cxr_study.runs.patched_simulator " in line else None

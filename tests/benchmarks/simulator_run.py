@@ -13,10 +13,10 @@ from measure import sampled, seconds, simulated
 
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import embedded_study
-from cxr_study.runs import results
+from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import server_folder
-from cxr_study.runs.results import read_events
-from cxr_study.runs.simulation import simulate
+from cxr_study.runs.job_results import read_events
+from cxr_study.runs.simulator_process import simulate
 
 
 def main():
@@ -40,7 +40,7 @@ def main():
         with sampled(look):
             wall, _ = seconds(lambda: simulate(job, workspace, sites))
         server = server_folder(workspace)
-        trained = {entry.round: entry for entry in results.rounds(server)}
+        trained = {entry.round: entry for entry in job_results.rounds(server)}
         print("round   seconds   slowest site trains + validates   beyond")
         beyond = []
         for event in read_events(server):

@@ -14,11 +14,11 @@ from cxr_study.runs.training_process import ROUND
 from cxr_study.studies.plan import plan
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.scenario_files import decode
 from cxr_study.studies.plan.selection import Selection
-from cxr_study.studies.plan.setting_files import decode
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import make
-from cxr_study.studies.runner.machine import Machine
+from cxr_study.studies.runner import run_study
+from cxr_study.studies.runner.machine_capacity import Machine
 
 ROLES = ("the sites", "the server", "files and predictions")
 
@@ -50,7 +50,7 @@ def profile(run, folder):
             marks.append((time.perf_counter(), cpu.total()))
 
     with sampled(cpu.look):
-        make.run_all([run], folder, Machine.here(), told)
+        run_study.run_all([run], folder, Machine.here(), told)
         marks.append((time.perf_counter(), cpu.total()))
     rounds = len(marks) - 2
     took, total = marks[-1][0] - marks[0][0], marks[-1][1]
@@ -81,7 +81,7 @@ def main():
         first, *others = plan.runs(study, data, found, folder, selection)
         decode(found, [], folder / "sites", first.what["network"]["image_size"])
         alone = profile(first, folder / "runs")
-        at_once = partial(make.run_all, others, folder / "runs", Machine.here())
+        at_once = partial(run_study.run_all, others, folder / "runs", Machine.here())
         together = seconds(partial(at_once, lambda run, doing: None))[0] / len(others)
         print(f"{len(others)} side by side: a run takes {together / alone:.2f} of a run alone")
 

@@ -145,7 +145,7 @@ class TestMethod:
     def test_a_column_is_declared_and_labelled_unless_the_head_stays_at_the_site(self, job):
         paths = {node["path"] for node in walk(parsed(job, NAMES[1])) if "path" in node}
         parts = {
-            "surgical_aggregation.site.declaration.DeclareClasses",
+            "surgical_aggregation.site.class_declaration.DeclareClasses",
             "surgical_aggregation.site.label_head.LabelHead",
         }
         assert paths & parts == (set() if METHODS[job].personal_head else parts)

@@ -24,7 +24,7 @@ from cxr_study.deployment.poc_project import PocError
 from cxr_study.deployment.poc_run import PocRun
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.processes import PortError
-from cxr_study.runs import results
+from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
 from simulated import SITES
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -83,7 +83,7 @@ class TestPocRun:
     def test_makes_every_round_once_though_a_process_was_killed(self, done):
         run = finished_run(done[0].folder)
         assert len(run.servers) == 2
-        assert results.rounds_run(*run.servers) == ROUNDS
+        assert job_results.rounds_run(*run.servers) == ROUNDS
         first, second = (load(server / "models/last.npz").manifest for server in run.servers)
         assert second["round"] == ROUNDS
         assert second["history"] == [{"job": first["job"], "rounds": [0, first["round"]]}]

@@ -25,8 +25,8 @@ from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, R
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
 from cxr_study.studies.runner import predictions
-from cxr_study.studies.runner.machine import Machine
-from cxr_study.studies.runner.make import make
+from cxr_study.studies.runner.machine_capacity import Machine
+from cxr_study.studies.runner.run_study import make
 from surgical_aggregation.checkpoints.checkpoint import load
 
 STUDIES = {

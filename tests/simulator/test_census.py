@@ -7,7 +7,7 @@ import pytest
 
 from cxr_study.data.census.census import STATES
 from cxr_study.data.census.flare_counts import from_flare_job
-from cxr_study.data.census.take import take
+from cxr_study.data.census.take_census import take
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file

@@ -12,7 +12,7 @@ from cxr_study.data.sites.split_file import read_split
 from cxr_study.evaluation.summary import Summary
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.runs.simulation import server_folder
+from cxr_study.runs.simulator_process import server_folder
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
 

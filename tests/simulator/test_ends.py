@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import tiny_job
-from cxr_study.runs.results import read_events
-from cxr_study.runs.simulation import LostSiteError, SimulationError, server_folder, simulate
+from cxr_study.runs.job_results import read_events
+from cxr_study.runs.simulator_process import LostSiteError, SimulationError, server_folder, simulate
 from simulated import processes
 from tiny_job import JOBS
 

@@ -5,7 +5,7 @@ import pytest
 
 import tiny_job
 from cxr_study.jobs import job_folder
-from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.simulator_process import SimulationError
 from simulated import KNOBS, SITES, UNION, Run, run
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire

@@ -14,8 +14,8 @@ from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner.machine import Machine
-from cxr_study.studies.runner.make import make
+from cxr_study.studies.runner.machine_capacity import Machine
+from cxr_study.studies.runner.run_study import make
 
 EQUAL, EARLY = "equal rounds", "early stopping"
 SITES = {"north": "nih", "south": "chexpert"}

@@ -19,11 +19,11 @@ import tiny_job
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run, job_watch, processes
 from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError
-from cxr_study.deployment.failure import ABORTED
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.job_failure import ABORTED
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER
-from cxr_study.runs.results import read_events
+from cxr_study.runs.job_results import read_events
 from faults import mark
 from simulated import TWO, UNDISTURBED
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load

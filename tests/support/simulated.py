@@ -15,8 +15,8 @@ from filelock import FileLock
 
 import tiny_job
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
-from cxr_study.runs.results import read_events
-from cxr_study.runs.simulation import simulate
+from cxr_study.runs.job_results import read_events
+from cxr_study.runs.simulator_process import simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 
 SITES = {

@@ -8,7 +8,7 @@ import pandas as pd
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predicted
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
 from cxr_study.studies.runner import predictions
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flare import context, global_model, result
-from surgical_aggregation.aggregation import contribution
+from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import (
@@ -104,8 +104,8 @@ def test_what_all_results_of_a_round_must_be_like_is_found_out_once(monkeypatch)
 
         return call
 
-    kept, result_type = contribution.kept_at_site, np.result_type
-    monkeypatch.setattr(contribution, "kept_at_site", counting(kept))
+    kept, result_type = result_checks.kept_at_site, np.result_type
+    monkeypatch.setattr(result_checks, "kept_at_site", counting(kept))
     monkeypatch.setattr(np, "result_type", counting(result_type))
     aggregator, model = SurgicalAggregator(), global_model(BODY)
     for site in SITES:

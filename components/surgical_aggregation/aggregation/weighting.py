@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from surgical_aggregation.aggregation.contribution import Contribution
+    from surgical_aggregation.aggregation.result_checks import Contribution
 
 BODY_WEIGHTINGS = ("mean", "samples")
 HEAD_WEIGHTINGS = ("mean", "samples", "positives")

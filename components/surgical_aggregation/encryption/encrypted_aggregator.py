@@ -13,7 +13,7 @@ from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedA
 from nvflare.app_opt.he.homomorphic_encrypt import load_tenseal_context_from_workspace
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
-from surgical_aggregation.aggregation.contribution import Contribution, Expected, fault
+from surgical_aggregation.aggregation.result_checks import Contribution, Expected, fault
 from surgical_aggregation.aggregation.weighting import BODY_WEIGHTINGS, body_weights, check
 from surgical_aggregation.encryption.ciphertext import (
     CiphertextError,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.untrusted import checked_job
+from surgical_aggregation.wire.untrusted_text import checked_job
 
 _LINE = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
 """As FLARE's logs, so that what reads those reads the notes."""

@@ -10,7 +10,7 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load, save
-from surgical_aggregation.wire.untrusted import checked_job
+from surgical_aggregation.wire.untrusted_text import checked_job
 
 STATE_FILE = "site_state.npz"
 PREVIOUS_FILE = "site_state_before.npz"

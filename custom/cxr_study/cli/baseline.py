@@ -23,7 +23,7 @@ from cxr_study.cli.run import (
     split,
 )
 from cxr_study.jobs import presets
-from cxr_study.jobs.settings import JobError, check_sites, parse
+from cxr_study.jobs.command_line_settings import JobError, check_sites, parse
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import SoloRun
 from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE

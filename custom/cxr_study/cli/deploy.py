@@ -24,7 +24,7 @@ from cxr_study.cli.run import (
 )
 from cxr_study.common.progress import Steps
 from cxr_study.jobs import code_shipping, job_folder, job_templates, presets
-from cxr_study.jobs.settings import parse
+from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES

@@ -14,7 +14,7 @@ from cxr_study.cli.run import check_data, check_room, console, make_room, say, s
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.jobs import job_folder, presets
-from cxr_study.jobs.settings import parse
+from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from cxr_study.jobs import job_folder, job_templates, presets
+from cxr_study.jobs.command_line_settings import parse
 from cxr_study.jobs.network_check import check_network
-from cxr_study.jobs.settings import parse
 from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,

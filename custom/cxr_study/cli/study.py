@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cxr_study.cli.run import say, split
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.studies.plan.shipped import names
+from cxr_study.studies.plan.shipped_files import names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -80,8 +80,8 @@ def run(
     from cxr_study.studies.analysis import summary
     from cxr_study.studies.analysis.study_results import gather
     from cxr_study.studies.runner import provenance
-    from cxr_study.studies.runner.machine import Machine
-    from cxr_study.studies.runner.make import make
+    from cxr_study.studies.runner.machine_capacity import Machine
+    from cxr_study.studies.runner.run_study import make
 
     origins = [provenance.origin(path_of(study), found, selection) for study in studies]
     for study, told in zip(read, origins, strict=True):

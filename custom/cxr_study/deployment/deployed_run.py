@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import job_watch
-from cxr_study.deployment.failure import explain
 from cxr_study.deployment.flare_session import FlareSession, SessionError
+from cxr_study.deployment.job_failure import explain
 from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER, JobFailedError

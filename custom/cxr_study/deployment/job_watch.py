@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.runs.results import read_events
+from cxr_study.runs.job_results import read_events
 from surgical_aggregation.server.records.run_record import RunRecord
 
 POLL = 1.0

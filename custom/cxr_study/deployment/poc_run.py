@@ -16,8 +16,8 @@ from cxr_study.deployment.deployed_run import DeployedRun
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
+from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.network_check import check_network
-from cxr_study.jobs.settings import JobError, Settings
 from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts

@@ -15,7 +15,7 @@ from surgical_aggregation.site.contract.site_policy import SitePolicy
 SCOPE = "cxr"
 """Name of the privacy scope that every job gets which names none."""
 
-GATE = "surgical_aggregation.site.result_gate.PolicyGate"
+GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 
 CARRIERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 
 _SETTING = re.compile(
     r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import hocon
-from cxr_study.jobs.settings import JobError, Settings, check_known, check_per_site, check_sites
+from cxr_study.jobs.command_line_settings import (
+    JobError,
+    Settings,
+    check_known,
+    check_per_site,
+    check_sites,
+)
 
 if TYPE_CHECKING:
     from cxr_study.jobs.job_settings import JobSettings

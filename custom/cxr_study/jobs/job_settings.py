@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.training.augmentation import amplitudes
 from cxr_study.training.network import BACKBONES
 from surgical_aggregation.aggregation import server_optimizer, strategy, weighting

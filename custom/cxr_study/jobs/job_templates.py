@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import code_shipping, job_folder, presets
+from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, META, SERVER_CONFIG
 from cxr_study.jobs.methods import METHODS
-from cxr_study.jobs.settings import JobError, Settings
 
 EVALUATION = "evaluation"
 """Name of the job that measures a model and trains none."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs.settings import JobError, Settings
+from cxr_study.jobs.command_line_settings import JobError, Settings
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from nvflare.recipe.spec import ExecEnv, Recipe
 
 from cxr_study.jobs import job_templates
+from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.fed_job import Configuration, StudyJob, read
-from cxr_study.jobs.settings import JobError, Settings
 from surgical_aggregation.site.contract.site import Site
 
 

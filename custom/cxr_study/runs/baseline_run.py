@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
+from cxr_study.jobs.command_line_settings import JobError, Settings, check_known
 from cxr_study.jobs.methods import METHODS as FEDERATED
-from cxr_study.jobs.settings import JobError, Settings, check_known
 from surgical_aggregation.site.training.training_options import TrainingOptions
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class FinishedRun:
 
     Attributes:
         job: Job folder that was run.
-        servers: The server's folders of the jobs that made the run; see `results`.
+        servers: The server's folders of the jobs that made the run; see `job_results`.
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
         states: Site -> folder of its files of the run, where they are at hand: in it are models of
             the site's own, if the strategy leaves it one.
@@ -143,10 +143,10 @@ def downloaded_run(
 
 
 def _alone(workspace: Path, site: str) -> Path:
-    from cxr_study.runs import results  # needs FLARE
+    from cxr_study.runs import job_results  # needs FLARE
 
-    personal = results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
-    return personal.get(site) or results.best_checkpoint(server_folder(workspace))
+    personal = job_results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
+    return personal.get(site) or job_results.best_checkpoint(server_folder(workspace))
 
 
 def _facts(folder: Path) -> dict:

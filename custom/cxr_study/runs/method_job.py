@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cxr_study.jobs import job_templates
+from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
-from cxr_study.jobs.settings import Settings
 from cxr_study.runs.finished_run import checkpoint_folder
 from surgical_aggregation.aggregation import strategy
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE

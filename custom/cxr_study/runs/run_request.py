@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from cxr_study.jobs import job_folder
-from cxr_study.jobs.settings import JobError, Settings
+from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 
 

@@ -17,7 +17,7 @@ from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.runs.finished_run import RunFolderError, write_facts
 from cxr_study.runs.run_request import StudyRun, check
-from cxr_study.runs.simulation import SimulationError, simulate
+from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
 
 

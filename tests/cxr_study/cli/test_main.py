@@ -10,7 +10,7 @@ import typer
 from cxr_study.cli import main as cli
 from cxr_study.cli import run
 from cxr_study.jobs.job_templates import METHODS
-from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
 from typed import typed
 

@@ -11,7 +11,7 @@ from cxr_study.cli.report import make_report
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import downloaded_run, write_facts
-from cxr_study.runs.results import ResultsError
+from cxr_study.runs.job_results import ResultsError
 from tiny_job import JOBS
 
 

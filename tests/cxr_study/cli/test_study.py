@@ -14,8 +14,8 @@ from cxr_study.studies.analysis import study_results, summary
 from cxr_study.studies.plan.plan import check
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import StudyFileError, path_of, read_study, shipped
-from cxr_study.studies.runner import make as module
-from cxr_study.studies.runner.machine import Machine
+from cxr_study.studies.runner import run_study as module
+from cxr_study.studies.runner.machine_capacity import Machine
 from typed import typed
 
 

@@ -58,7 +58,7 @@ class TestSite:
         assert scope["name"] == privacy["default_scope"]
         assert SitePolicy(**{**scope["properties"], "share": ("Edema",)}) == policy
         assert [f["path"] for f in scope["task_result_filters"]] == [
-            "surgical_aggregation.site.result_gate.PolicyGate"
+            "surgical_aggregation.site.policy_filter.PolicyGate"
         ]
 
     def test_a_folder_of_site_files_is_found_from_wherever_flare_starts(self, kits, monkeypatch):

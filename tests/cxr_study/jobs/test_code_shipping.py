@@ -9,7 +9,7 @@ import pytest
 
 from cxr_study.jobs import code_shipping, fed_job, job_templates
 from cxr_study.jobs.code_shipping import MARKER, PACKAGES, WAYS
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 
 ROOT = Path(__file__).parents[3]
 SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}

@@ -4,7 +4,7 @@ import pytest
 from pyhocon import ConfigFactory
 
 from cxr_study.jobs import hocon
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 
 JOBS = Path(__file__).parents[3] / "jobs"
 

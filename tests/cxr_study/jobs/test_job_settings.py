@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import job_folder
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.jobs.job_settings import checked, lines
-from cxr_study.jobs.settings import JobError
 
 JOBS = Path(__file__).parents[3] / "jobs"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.jobs.job_templates import JOBS, METHODS
-from cxr_study.jobs.settings import JobError
 from surgical_aggregation.aggregation.strategy import STRATEGIES, StrategyError
 
 FOLDERS = Path(__file__).parents[3] / "jobs"

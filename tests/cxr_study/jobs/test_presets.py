@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from cxr_study.jobs import job_folder
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.jobs.presets import PRESETS, apply
-from cxr_study.jobs.settings import JobError
 
 JOBS = Path(__file__).parents[3] / "jobs"
 

@@ -13,9 +13,9 @@ from nvflare.fuel.utils.wfconf import resolve_var_refs
 from nvflare.recipe import SimEnv, add_experiment_tracking, set_per_site_config, set_recipe_meta
 
 from cxr_study.jobs import job_folder
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.jobs.recipe import SurgicalAggregationRecipe
-from cxr_study.jobs.settings import JobError
 from tiny_site import TinySite
 
 JOBS = Path(__file__).parents[3] / "jobs"

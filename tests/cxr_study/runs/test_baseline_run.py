@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.jobs import job_folder
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import METHODS, SoloRun, knobs, train

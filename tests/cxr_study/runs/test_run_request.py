@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cxr_study.data.sites.site_file import SiteFileError
-from cxr_study.jobs.settings import JobError
+from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.runs.run_request import Earlier, RunFolderError, StudyRun, check
 
 JOBS = Path(__file__).parents[3] / "jobs"

@@ -16,7 +16,7 @@ from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RUN_FILE, RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import Earlier, StudyRun
 from cxr_study.runs.simulated_run import run
-from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation.site.site_state import STATE_FILE
 
 PREPARE = simulated_run.prepare

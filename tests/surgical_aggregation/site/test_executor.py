@@ -9,8 +9,8 @@ from nvflare.apis.signal import Signal
 
 from flare import Engine
 from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.site.class_declaration import DeclareClasses
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.declaration import DeclareClasses
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire

@@ -18,7 +18,7 @@ from surgical_aggregation.server.access.declared_classes import (
     permitted_classes,
     tables,
 )
-from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND

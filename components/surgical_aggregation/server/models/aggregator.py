@@ -19,16 +19,16 @@ from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.column_similarity import column_similarity
-from surgical_aggregation.aggregation.contribution import (
+from surgical_aggregation.aggregation.result_checks import (
     Contribution,
     Expected,
     added,
     fault,
     oversize,
 )
-from surgical_aggregation.aggregation.limits import limits as limits_by_name
+from surgical_aggregation.aggregation.result_limits import limits as limits_by_name
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
-from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,

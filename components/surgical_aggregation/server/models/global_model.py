@@ -21,11 +21,11 @@ from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation import server_optimizer
 from surgical_aggregation.aggregation.averaging import Array, Variables
-from surgical_aggregation.aggregation.contribution import Contribution
+from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import digest
-from surgical_aggregation.server.access.refusal import drop_round
+from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, HOLDERS, INITIAL_BODY
 

@@ -19,9 +19,9 @@ from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     hold_to_declaration,
 )
-from surgical_aggregation.server.access.refusal import Refusal, announce, announce_silence
+from surgical_aggregation.server.access.refusal_events import Refusal, announce, announce_silence
 from surgical_aggregation.server.access.site_identity import set_site
-from surgical_aggregation.server.workflows.collection import Collection
+from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL
 

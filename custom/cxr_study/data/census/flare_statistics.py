@@ -9,7 +9,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.abstract.statistics_spec import DataType, Feature, Statistics
 
 from cxr_study.data.census.flare_counts import DATASET, to_counts
-from cxr_study.data.census.take import take
+from cxr_study.data.census.take_census import take
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file

@@ -11,7 +11,7 @@ from cxr_study.common.wording import Notice
 from cxr_study.data.census import census as cells
 from cxr_study.data.census.across_sites import Across, compare
 from cxr_study.data.census.shareable_census import SharedCensus
-from cxr_study.data.census.take import SiteCensus, take
+from cxr_study.data.census.take_census import SiteCensus, take
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file

@@ -13,10 +13,10 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from cxr_study.runs.results import ResultsError
+from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
 from surgical_aggregation.server.models.evaluated_model import GIVEN
-from surgical_aggregation.wire.untrusted import one_line
+from surgical_aggregation.wire.untrusted_text import one_line
 
 RESULTS_FILE = "cross_site_val/cross_val_results.json"
 """FLARE's own file in the server's folder of a job."""

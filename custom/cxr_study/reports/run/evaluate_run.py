@@ -26,7 +26,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.reports.run.example_pictures import choose
 from cxr_study.reports.run.page import write_report
-from cxr_study.runs import results
+from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -56,8 +56,10 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     sites_of_job = job_folder.sites(run.job)
     network = Network(settings.backbone, settings.image_size, settings.hidden)
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
-    best = load(results.best_checkpoint(run.servers[-1]))
-    personal = {site: load(path) for site, path in results.personal_checkpoints(run.states).items()}
+    best = load(job_results.best_checkpoint(run.servers[-1]))
+    personal = {
+        site: load(path) for site, path in job_results.personal_checkpoints(run.states).items()
+    }
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
     site_files = run.site_files or embedded_study().sites
@@ -89,16 +91,16 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         backbone=network.backbone,
         image_size=network.image_size,
         seed=settings.seed,
-        num_rounds=results.rounds_run(*run.servers),
-        stopped_early=results.stopped_early(*run.servers),
+        num_rounds=job_results.rounds_run(*run.servers),
+        stopped_early=job_results.stopped_early(*run.servers),
         personal=bool(personal),
-        wall_seconds=results.wall_seconds(*run.servers),
+        wall_seconds=job_results.wall_seconds(*run.servers),
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
         taught_by=_taught_by(best, union, {site: sites[site].classes for site in sites_of_job}),
-        rounds=results.rounds(*run.servers, personal=bool(personal)),
-        refusals=results.refusals(*run.servers),
+        rounds=job_results.rounds(*run.servers, personal=bool(personal)),
+        refusals=job_results.refusals(*run.servers),
         test=tuple(tests),
         means=tuple(means),
     )

@@ -14,9 +14,9 @@ import pandas as pd
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation import test_split
 from cxr_study.reports.page.numbers import UNDEFINED, interval
-from cxr_study.reports.study.figures.looks import row_name
+from cxr_study.reports.study.figures.style import row_name
 from cxr_study.reports.study.tables.layouts import TESTS, classes
-from cxr_study.studies.analysis.claims import Finding
+from cxr_study.studies.analysis.claim_checks import Finding
 from cxr_study.studies.analysis.reference import reference
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.analysis.subgroups import FEWEST, KINDS

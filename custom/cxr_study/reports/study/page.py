@@ -15,9 +15,9 @@ from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
 from cxr_study.reports.study.figures.embedding import MOST, embedding
 from cxr_study.reports.study.figures.factor import auroc_by_setting
-from cxr_study.reports.study.figures.looks import settings
 from cxr_study.reports.study.figures.rounds import convergence, drift
-from cxr_study.reports.study.tables import captions, frames
+from cxr_study.reports.study.figures.style import settings
+from cxr_study.reports.study.tables import captions, plain_tables
 from cxr_study.reports.study.tables.layouts import averages
 from cxr_study.reports.study.tables.tables import Table
 from cxr_study.studies.analysis import class_tests, subgroups
@@ -54,23 +54,23 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         caption=captions.caption,
         notes=captions.notes,
         over_settings=_over_settings(analysis),
-        over_classes=frames.tested(analysis.tests, CLASSES),
-        by_patient=frames.by_patient(analysis.by_patient.differences),
+        over_classes=plain_tables.tested(analysis.tests, CLASSES),
+        by_patient=plain_tables.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
         dots=[
             (setting, [class_dots(results, setting, test, f"dots-{i}-{test}") for test in tests])
             for i, setting in enumerate(shown)
         ],
-        kinds=frames.by_class_kind(results),
+        kinds=plain_tables.by_class_kind(results),
         fewest=subgroups.FEWEST,
-        groups=None if by_subgroup.empty else frames.in_subgroups(by_subgroup),
+        groups=None if by_subgroup.empty else plain_tables.in_subgroups(by_subgroup),
         without_subgroups=list(facts.without_subgroups(by_subgroup)),
         reliability=[
             reliability_diagram(results, last, test, f"reliability-{test}") for test in tests
         ],
         last=last,
         most=MOST,
-        metrics=frames.measured(results),
+        metrics=plain_tables.measured(results),
         convergence=convergence(results, "convergence"),
         drift=drift(results, "drift"),
         embedding=embedding(results, last, "embedding"),
@@ -109,4 +109,4 @@ def _over_settings(analysis: Analysis) -> pd.DataFrame | None:
     tested = tests.loc[tests["pairing"] == SETTINGS, "p"].notna().any()
     if not tested or not averages(analysis.results.study):
         return None
-    return frames.tested(tests, SETTINGS)
+    return plain_tables.tested(tests, SETTINGS)

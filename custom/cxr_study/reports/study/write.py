@@ -13,7 +13,7 @@ from cxr_study.reports.study.facts import described
 from cxr_study.reports.study.page import page
 from cxr_study.reports.study.tables.latex import HEAD, latex
 from cxr_study.reports.study.tables.tables import PValues, Table, tables
-from cxr_study.studies.analysis import claims, summary
+from cxr_study.studies.analysis import claim_checks, summary
 from cxr_study.studies.analysis.analysis import analyse
 from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -50,7 +50,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         "patient_differences.csv": analysis.by_patient.differences,
         "class_tests.csv": analysis.by_class.merge(analysis.by_patient.classes, how="left"),
         "subgroups.csv": analysis.by_subgroup,
-        "claims.csv": claims.table(analysis.judged),
+        "claims.csv": claim_checks.table(analysis.judged),
     }
     for name, frame in {**frames, TABLES_FILE: cells(laid_out)}.items():
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))

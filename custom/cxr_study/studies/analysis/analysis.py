@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from cxr_study.common.progress import bar
-from cxr_study.studies.analysis import claims
-from cxr_study.studies.analysis.claims import Judged
+from cxr_study.studies.analysis import claim_checks
+from cxr_study.studies.analysis.claim_checks import Judged
 from cxr_study.studies.analysis.class_tests import class_tests
 from cxr_study.studies.analysis.patient_intervals import PatientIntervals, patient_intervals
 from cxr_study.studies.analysis.significance import significance
@@ -27,7 +27,7 @@ class Analysis:
         by_patient: Intervals over the test patients; see `patient_intervals`.
         by_class: DeLong's tests; see `class_tests`.
         by_subgroup: Of sex, age and view; see `subgroups`.
-        judged: What the papers claim; see `claims`.
+        judged: What the papers claim; see `claim_checks`.
     """
 
     results: StudyResults
@@ -51,5 +51,5 @@ def analyse(results: StudyResults, processes: int) -> Analysis:
         by_class = class_tests(results, processes=processes, report=report)
     with bar("measuring subgroups") as report:
         by_subgroup = subgroups(results, processes=processes, report=report)
-    judged = claims.judge(published_claims.read(), results)
+    judged = claim_checks.judge(published_claims.read(), results)
     return Analysis(results, significance(results), by_patient, by_class, by_subgroup, judged)

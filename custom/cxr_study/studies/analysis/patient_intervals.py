@@ -40,7 +40,7 @@ from cxr_study.studies.analysis.means import GROUPS, RUN, with_ends
 from cxr_study.studies.analysis.reference import counts_on, reference
 from cxr_study.studies.analysis.resampled_run import METRICS
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import GLOBAL, TEST_SETS
 
 _COLUMNS = [

@@ -9,7 +9,7 @@ import pandas as pd
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.papers.published_results import OWN
 from cxr_study.studies.plan.data_file import DATA_SETS
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import GLOBAL
 
 

@@ -30,7 +30,7 @@ import pandas as pd
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import calibration_error, reliability
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, read_result
 from cxr_study.studies.runner import predictions
 from surgical_aggregation.aggregation.metrics import auroc, bce

@@ -12,7 +12,7 @@ import numpy as np
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.reference import counts_on
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.claimed_numbers import EVERY_SITE, KINDS, Comparison
+from cxr_study.studies.papers.claim import EVERY_SITE, KINDS, Comparison
 from cxr_study.studies.plan.study_file import Setting
 
 

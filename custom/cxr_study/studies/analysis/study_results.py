@@ -10,7 +10,7 @@ import pandas as pd
 
 from cxr_study.studies.analysis.means import by_run, over_seeds
 from cxr_study.studies.analysis.scores import scores
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, Result, read_result
 from cxr_study.studies.plan.study_file import Study
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.claims import judge
+from cxr_study.studies.analysis.claim_checks import judge
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.papers import published_claims
 

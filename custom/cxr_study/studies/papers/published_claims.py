@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.papers import claimed_numbers
-from cxr_study.studies.papers.claimed_numbers import Claim, Comparison
+from cxr_study.studies.papers import claim
+from cxr_study.studies.papers.claim import Claim, Comparison
 
 _FILE = Path(__file__).with_name("published_claims.yaml")
 
@@ -36,7 +36,7 @@ def read() -> tuple[Claim, ...]:
 
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
     rest = {name: entry[name] for name in ("model", "margin") if name in entry}
-    kind = getattr(claimed_numbers, entry.get("kind", "ahead").upper())
+    kind = getattr(claim, entry.get("kind", "ahead").upper())
     settings: list[tuple[str, ...]] = [(name,) for name in entry.get("settings", ())] or [()]
     for worse, test, group, names in product(
         entry["worse"], entry["tests"], entry.get("groups", ["all"]), settings

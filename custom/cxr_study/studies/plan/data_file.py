@@ -35,7 +35,7 @@ from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.presets import PRESETS
-from cxr_study.studies.plan import shipped
+from cxr_study.studies.plan import shipped_files
 
 DATA_SETS: Mapping[str, str] = MappingProxyType(
     {"nih": "nih", "chexpert": "chexpert", "mimic": "cxr-lt"}
@@ -102,7 +102,7 @@ def read_data(source: str | Path) -> StudyData:
         DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
             it should be, or data are not where it says; names the file and the key.
     """
-    path = shipped.find(source, "data", "data file", DataFileError)
+    path = shipped_files.find(source, "data_files", "data file", DataFileError)
     keys = read_keys(path, "data file", DataFileError)
     given, real = keys.has("sites"), keys.values.get("data") != _PHANTOM
     required = ("data", "initial_body") if real else ("data", "images")

@@ -15,11 +15,11 @@ from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet, given_sites
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
+from cxr_study.studies.plan.scenario import Setting
+from cxr_study.studies.plan.scenario_files import SettingFiles
 from cxr_study.studies.plan.selection import Selection, StudyError, trainings
-from cxr_study.studies.plan.setting import Setting
-from cxr_study.studies.plan.setting_files import SettingFiles
 from cxr_study.studies.plan.study_file import Study
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 

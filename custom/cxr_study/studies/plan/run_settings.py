@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cxr_study.jobs import job_folder, presets
+from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
 from cxr_study.jobs.network_check import check_network
-from cxr_study.jobs.settings import Settings
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
-from cxr_study.studies.plan.setting import Setting
+from cxr_study.studies.plan.scenario import Setting
 from cxr_study.studies.plan.study_file import StudyFileError
 
 OWN_KNOBS = (

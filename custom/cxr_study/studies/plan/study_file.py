@@ -32,9 +32,9 @@ from cxr_study.common.spelling import nearest
 from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
-from cxr_study.studies.plan import shipped as shipped_files
+from cxr_study.studies.plan import shipped_files as shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.setting import Setting, read_setting
+from cxr_study.studies.plan.scenario import Setting, read_setting
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 _KEYS = ("title", "source", "factor", "settings", "quick", "methods", "seeds", "tests")
@@ -103,7 +103,7 @@ class Study:
 
 def shipped() -> tuple[str, ...]:
     """Names of the studies that come with the package."""
-    return shipped_files.names("published")
+    return shipped_files.names("study_files")
 
 
 def path_of(source: str | Path) -> Path:
@@ -115,7 +115,7 @@ def path_of(source: str | Path) -> Path:
     Raises:
         StudyFileError: It is neither.
     """
-    return shipped_files.find(source, "published", "study", StudyFileError).absolute()
+    return shipped_files.find(source, "study_files", "study", StudyFileError).absolute()
 
 
 def read_study(source: str | Path) -> Study:

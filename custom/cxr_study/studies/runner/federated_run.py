@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs import method_job, results
+from cxr_study.runs import job_results, method_job
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
-from cxr_study.runs.results import read_events
-from cxr_study.runs.simulation import LostSiteError, simulate
+from cxr_study.runs.job_results import read_events
+from cxr_study.runs.simulator_process import LostSiteError, simulate
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -62,7 +62,7 @@ def train(training: Training, tell: Tell) -> Trained:
     return Trained(
         method_job.models(training.row, workspaces[-1], training.sites, best=not training.last),
         _rounds_made(workspaces[-1]),
-        tuple(each.mean_validation_bce for each in results.rounds(*servers, personal=personal)),
+        tuple(each.mean_validation_bce for each in job_results.rounds(*servers, personal=personal)),
         similarities(servers),
     )
 

@@ -22,10 +22,10 @@ from filelock import FileLock
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Network, predict
+from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
-from cxr_study.jobs.settings import Settings
 from cxr_study.runs import training_process
-from cxr_study.runs.simulation import SimulationError
+from cxr_study.runs.simulator_process import SimulationError
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.plan.run_folder import (
     GLOBAL,

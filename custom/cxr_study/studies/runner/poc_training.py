@@ -14,8 +14,8 @@ from rich.console import Console
 
 from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_run import PocRun
-from cxr_study.runs import finished_run, method_job, results
-from cxr_study.runs.results import read_events
+from cxr_study.runs import finished_run, job_results, method_job
+from cxr_study.runs.job_results import read_events
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.runner.federated_run import similarities
 from cxr_study.studies.runner.training import Trained, Training
@@ -63,10 +63,10 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         if personal
         else dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     )
-    rounds = results.rounds(*finished.servers, personal=personal)
+    rounds = job_results.rounds(*finished.servers, personal=personal)
     return Trained(
         models,
-        results.rounds_run(*finished.servers),
+        job_results.rounds_run(*finished.servers),
         tuple(each.mean_validation_bce for each in rounds),
         similarities(finished.servers),
     )

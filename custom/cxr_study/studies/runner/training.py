@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
-from cxr_study.jobs.settings import Settings
 from cxr_study.runs.method_job import Models
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from cxr_study.reports.run.cross_site_results import ClassTest, read, table, write_csv
-from cxr_study.runs.results import ResultsError
+from cxr_study.runs.job_results import ResultsError
 
 NORTH = {
     "bce": 0.3, "auroc": 0.75, "bce/Edema": 0.25, "auroc/Edema": 0.75, "bce/Nodule/Mass": 0.35,

@@ -16,8 +16,8 @@ from cxr_study.reports.study.facts import (
     told,
     without_subgroups,
 )
-from cxr_study.studies.analysis.claims import HOLDS, Finding
-from cxr_study.studies.papers.claimed_numbers import Comparison
+from cxr_study.studies.analysis.claim_checks import HOLDS, Finding
+from cxr_study.studies.papers.claim import Comparison
 from cxr_study.studies.plan.data_file import StudyData
 from study_scores import results
 

@@ -11,7 +11,7 @@ import study_runs
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study import page as pages
 from cxr_study.studies.analysis.analysis import Analysis
-from cxr_study.studies.analysis.claims import judge
+from cxr_study.studies.analysis.claim_checks import judge
 from cxr_study.studies.analysis.patient_intervals import patient_intervals
 from cxr_study.studies.analysis.significance import significance
 from cxr_study.studies.analysis.study_results import gather

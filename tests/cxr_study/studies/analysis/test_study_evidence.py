@@ -4,7 +4,7 @@ import pytest
 import study_runs
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.study_evidence import StudyEvidence
-from cxr_study.studies.papers.claimed_numbers import EVERY_SITE, NEARER, Comparison
+from cxr_study.studies.papers.claim import EVERY_SITE, NEARER, Comparison
 from study_scores import LACKS, results
 
 OURS, THEIRS = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")

@@ -5,7 +5,7 @@ import pytest
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.analysis.means import GROUPS
 from cxr_study.studies.papers import published_claims
-from cxr_study.studies.papers.claimed_numbers import (
+from cxr_study.studies.papers.claim import (
     AHEAD,
     EVERY_SITE,
     GROWS_WITH_SITES,

@@ -6,7 +6,7 @@ import yaml
 from cxr_study.data.readers import DATASETS
 from cxr_study.phantom.drawing.acquisition import SITES
 from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.studies.plan import shipped
+from cxr_study.studies.plan import shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, DataFileError, read_data
 
 REAL = {"data": {"nih": "phantom/nih"}, "initial_body": "body.npz"}
@@ -106,7 +106,7 @@ class TestShipped:
         assert data.knobs["image_size"] == 64
 
     def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
-        shutil.copy(shipped.find("real", "data", "data file", DataFileError), tmp_path)
+        shutil.copy(shipped_files.find("real", "data_files", "data file", DataFileError), tmp_path)
         (tmp_path / "initial.npz").touch()
         for name, place in {
             "nih": "nih",

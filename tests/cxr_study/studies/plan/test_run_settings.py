@@ -8,7 +8,7 @@ from cxr_study.jobs.network_check import InitialBodyError
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
-from cxr_study.studies.plan.setting import Setting
+from cxr_study.studies.plan.scenario import Setting
 from cxr_study.studies.plan.study_file import StudyFileError
 
 

@@ -10,7 +10,7 @@ from cxr_study.data.labels.class_sets import class_sets_of, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.setting import CLASSES, Setting
+from cxr_study.studies.plan.scenario import CLASSES, Setting
 from cxr_study.studies.plan.study_file import StudyFileError, read_study, shipped
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}

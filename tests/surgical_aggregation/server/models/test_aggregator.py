@@ -17,7 +17,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.aggregation.limits import LimitError
+from surgical_aggregation.aggregation.result_limits import LimitError
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator

@@ -8,7 +8,7 @@ from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
 from flare import Engine, context, global_model
-from surgical_aggregation.aggregation.contribution import Contribution
+from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.models.global_model import (

@@ -8,7 +8,7 @@ from nvflare.widgets.info_collector import GroupInfoCollector, InfoCollector
 
 from flare import Engine, context
 from surgical_aggregation import __version__
-from surgical_aggregation.server.access.refusal import Refusal, announce
+from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.records.run_record import RunRecord
 from surgical_aggregation.wire.headers import (
     BEST,

@@ -14,7 +14,7 @@ from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.axes import axes_at, beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, WIDTH
-from cxr_study.reports.study.figures.looks import LOOK, METHODS, in_setting, row_name, rows, svg
+from cxr_study.reports.study.figures.style import LOOK, METHODS, in_setting, row_name, rows, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 

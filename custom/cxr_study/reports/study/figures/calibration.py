@@ -14,8 +14,8 @@ from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page.svg import MUTED
-from cxr_study.reports.study.figures.looks import LOOK, lined, marked, models_tested, rows, svg
 from cxr_study.reports.study.figures.panels import label_below, panels
+from cxr_study.reports.study.figures.style import LOOK, lined, marked, models_tested, rows, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS

@@ -8,8 +8,8 @@ import pandas as pd
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.axes import beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, short
-from cxr_study.reports.study.figures.looks import LOOK, marked, models_tested, rows, svg
 from cxr_study.reports.study.figures.panels import panels
+from cxr_study.reports.study.figures.style import LOOK, marked, models_tested, rows, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 

@@ -20,10 +20,10 @@ from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.reports.page.axes import legend_above
 from cxr_study.reports.page.svg import OWN, WIDTH
-from cxr_study.reports.study.figures.looks import LOOK, evenly, svg
+from cxr_study.reports.study.figures.style import LOOK, evenly, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.plan.run import Run
+from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
 from cxr_study.studies.runner import predictions
 

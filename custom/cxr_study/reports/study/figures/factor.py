@@ -12,7 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.svg import short
-from cxr_study.reports.study.figures.looks import (
+from cxr_study.reports.study.figures.panels import label_below, panels
+from cxr_study.reports.study.figures.style import (
     LOOK,
     in_setting,
     intervals,
@@ -22,7 +23,6 @@ from cxr_study.reports.study.figures.looks import (
     settings,
     svg,
 )
-from cxr_study.reports.study.figures.panels import label_below, panels
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 

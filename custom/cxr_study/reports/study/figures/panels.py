@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.reports.page.axes import headed
 from cxr_study.reports.page.svg import MUTED, WIDTH
-from cxr_study.reports.study.figures.looks import STRATEGIES, lined, marked
+from cxr_study.reports.study.figures.style import STRATEGIES, lined, marked
 
 ACROSS = 3
 """Panels side by side at most."""

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.figures.looks import (
+from cxr_study.reports.study.figures.panels import label_below, panels
+from cxr_study.reports.study.figures.style import (
     LOOK,
     evenly,
     lined,
@@ -26,7 +27,6 @@ from cxr_study.reports.study.figures.looks import (
     settings,
     svg,
 )
-from cxr_study.reports.study.figures.panels import label_below, panels
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run_folder import Result
 

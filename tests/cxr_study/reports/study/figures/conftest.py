@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import study_runs
-from cxr_study.reports.study.figures.looks import METHODS
+from cxr_study.reports.study.figures.style import METHODS
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.study_file import Setting, Study
 

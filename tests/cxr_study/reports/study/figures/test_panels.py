@@ -4,8 +4,8 @@ import matplotlib as mpl
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.figures.looks import LOOK
 from cxr_study.reports.study.figures.panels import ACROSS, label_below, panels
+from cxr_study.reports.study.figures.style import LOOK
 from drawn_texts import legend
 
 TITLES = [str(number) for number in range(ACROSS + 1)]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.figures.looks import LOOK
 from cxr_study.reports.study.figures.rounds import (
     CLOSEST,
     POINTS,
@@ -15,6 +14,7 @@ from cxr_study.reports.study.figures.rounds import (
     drift,
     results_of,
 )
+from cxr_study.reports.study.figures.style import LOOK
 from drawn_texts import legend
 
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")

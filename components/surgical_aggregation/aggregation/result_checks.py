@@ -1,0 +1,257 @@
+"""One site's result of one round, and what makes it unfit to be averaged."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral, Real
+
+import numpy as np
+
+from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
+from surgical_aggregation.aggregation.result_limits import Limits
+from surgical_aggregation.aggregation.strategy import kept_at_site
+from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
+
+_OTHER_KINDS = (
+    ". Has the site the strategy of the server, and does the initial body come from the sites' "
+    "network? Its manifest says which variables are batch normalisation's and which are constant: "
+    "where another network or an older version made it, make it anew (`surgagg model init`)"
+)
+
+LARGEST_COUNT = 10**12
+"""More images or positives than any site has; sums of such weights are exact enough, and finite."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What a site trained in one round.
+
+    Attributes:
+        body: Body variables by path.
+        columns: Class -> (kernel of shape (features,), bias of shape (1,)).
+        samples: Images trained on in this round; None when not reported.
+        positives: Class -> positive labels of it at the site; None when not reported.
+    """
+
+    body: Variables
+    columns: Mapping[str, tuple[Array, Array]]
+    samples: float | None = None
+    positives: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What every contribution to a run must look like.
+
+    Attributes:
+        body: The global model's body variables, by path.
+        features: Number of features that a column weighs.
+        kinds: Of the body's variables.
+        strategy: What sites keep to themselves; see `strategy`.
+        personal_head: Whether sites keep their heads to themselves as well. Default False.
+        known: Classes of the global model and of the round's results so far. Default: none.
+        limits: What it may not exceed.
+    """
+
+    body: Variables
+    features: int
+    kinds: VariableKinds
+    strategy: str
+    personal_head: bool = False
+    known: Spellings = field(default_factory=Spellings)
+    limits: Limits = field(default_factory=Limits)
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Of the columns: that of the body's floating numbers."""
+        dtypes = {value.dtype for value in self.body.values() if value.dtype.kind not in "iub"}
+        return np.result_type(*(dtypes or {np.dtype(np.float32)}))
+
+    @cached_property
+    def sent(self) -> set[str]:
+        """Paths of the body variables that a site must send."""
+        return self.body.keys() - kept_at_site(self.strategy, self.kinds)
+
+
+def added(differences: Variables, start: Variables) -> dict[str, Array]:
+    """Differences, added to the variables that they are differences from.
+
+    Args:
+        differences: What a site sent, by name.
+        start: Variables of the model; one that it lacks counts as zeros.
+
+    Returns:
+        The trained variables, each in its own dtype. What does not fit the model's variable is left
+        as it came, for `fault` to name.
+    """
+    trained = dict(differences)
+    for name, value in differences.items():
+        before = start.get(name)
+        if before is not None and isinstance(value, np.ndarray) and _form(value) == _form(before):
+            with np.errstate(over="ignore", invalid="ignore"):  # `fault` looks at what is finite
+                trained[name] = np.asarray(before + value)  # a scalar, of arrays of no dimension
+    return trained
+
+
+def _some(names: Collection[str]) -> str:
+    first = ", ".join(shown(name) for name in sorted(names)[:3])
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
+
+
+def _array_fault(
+    name: str, value: object, shape: tuple[int, ...], dtype: np.dtype[np.floating]
+) -> str | None:
+    if not isinstance(value, np.ndarray) or value.dtype != dtype:
+        got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+        return f"{name!r} must be an array of {dtype}; got {got}"
+    if value.shape != shape:
+        return f"{name!r} must have shape {shape}; got {value.shape}"
+    if lost := value.size - np.count_nonzero(np.isfinite(value)):
+        return f"{name!r} has {lost} values that are NaN or infinite"
+    return None
+
+
+class _Given(reprlib.Repr):
+    """Whatever came, for a message: never long, and never an error."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """A whole number; Python itself does not write one of any size."""
+        return str(x) if abs(x) <= LARGEST_COUNT else f"a whole number of {x.bit_length()} bits"
+
+
+_given = _Given().repr
+
+
+def oversize(contribution: Contribution, limits: Limits) -> str | None:
+    """Why a contribution is too large to be looked at any closer; None when it is not.
+
+    Returns:
+        The limit, in words; never raises for whatever the site sent.
+    """
+    counted = contribution.positives
+    classes = len(contribution.columns)
+    if isinstance(counted, Mapping):
+        classes = max(classes, len(counted))
+    if classes > limits.site_classes:
+        return (
+            f"it has {classes} classes, and a site may have {limits.site_classes} (limit "
+            "'site_classes' of the aggregator)"
+        )
+    parts = [part for column in contribution.columns.values() for part in column]
+    size = sum(getattr(value, "nbytes", 0) for value in [*contribution.body.values(), *parts])
+    size += sum(map(len, contribution.body)) + 2 * sum(map(len, contribution.columns))
+    if size > limits.result_bytes:
+        return (
+            f"it has {size} bytes, and a result may have {limits.result_bytes} (limit "
+            "'result_bytes' of the aggregator)"
+        )
+    return None
+
+
+def fault(contribution: Contribution, expected: Expected) -> str | None:
+    """Why a contribution must be refused; None when it may be averaged.
+
+    Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
+    dtype or not finite; a running variance below 0; no column at all, or any where heads are
+    personal; a class name that cannot be printed or is too long; two classes alike but for case or
+    Unicode form, or one that is known by another spelling; more classes than the global model may
+    have; a column likewise malformed; a reported number of samples that is not above 0, or of
+    positives that is no count, or either above `LARGEST_COUNT`.
+
+    Returns:
+        The first fault found, in words that name the variable and what came; never raises for
+        whatever the site sent.
+    """
+    sent = expected.sent
+    if unknown := set(contribution.body) - sent:
+        said = "are not among those that sites send in this run"
+        return f"body variables {_some(unknown)} {said}{_OTHER_KINDS}"
+    if missing := sent - set(contribution.body):
+        return f"body variables {_some(missing)} are missing{_OTHER_KINDS}"
+    variances = {path for path in expected.kinds.statistics if path.endswith(MOVING_VARIANCE)}
+    for path, value in contribution.body.items():
+        if found := _array_fault(path, value, *_form(expected.body[path])):
+            return found
+        if path in variances and (value < 0).any():
+            return (
+                f"{path!r} has {np.count_nonzero(value < 0)} variances below 0: if a privacy "
+                "filter clips or blurs them, use strategy 'fedbn' or 'fedbn+', which keep batch "
+                "normalisation at the site, or keep the statistics out of the filter"
+            )
+    return _head_fault(contribution, expected) or _weights_fault(contribution)
+
+
+def _form(array: Array) -> tuple[tuple[int, ...], np.dtype[np.floating]]:
+    return array.shape, array.dtype
+
+
+def _head_fault(contribution: Contribution, expected: Expected) -> str | None:
+    if expected.personal_head:
+        if contribution.columns:
+            return (
+                f"columns of {_some(contribution.columns)} came, and in this run every head stays "
+                "at its site: has the site's executor personal_head, too"
+            )
+        return None
+    if not contribution.columns:
+        return "the head is empty: a site must hold at least one class"
+    if found := _names_fault(contribution.columns, expected):
+        return found
+    for name, (kernel, bias) in contribution.columns.items():
+        found = _array_fault(
+            f"kernel of {name}", kernel, (expected.features,), expected.dtype
+        ) or _array_fault(f"bias of {name}", bias, (1,), expected.dtype)
+        if found:
+            return found
+    return None
+
+
+def _names_fault(names: Collection[str], expected: Expected) -> str | None:
+    limits, known = expected.limits, expected.known
+    for name in names:
+        if found := unfit(name, limits.class_name_bytes):
+            return found
+    if pair := twins(names):
+        return f"classes {pair[0]!r} and {pair[1]!r} are one class spelt twice"
+    for name in names:
+        if (twin := known.twin(name)) is not None:
+            return (
+                f"class {name!r} is known as {shown(twin)} in this run, and the two are one class "
+                "spelt twice: have the site spell it so in its site file"
+            )
+    new = sum(name not in known for name in names)
+    if new and len(known) + new > limits.model_classes:
+        return (
+            f"its {new} new classes beside the {len(known)} that there are would be more than the "
+            f"{limits.model_classes} that the global model may have (limit 'model_classes' of the "
+            "aggregator)"
+        )
+    return None
+
+
+def _weights_fault(contribution: Contribution) -> str | None:
+    samples, positives = contribution.samples, contribution.positives
+    if samples is not None and not (_is_amount(samples) and samples > 0):
+        most = f"{LARGEST_COUNT:.0e}"
+        return f"number of samples must be a number > 0 and at most {most}; got {_given(samples)}"
+    if positives is None:
+        return None
+    if not isinstance(positives, Mapping):
+        return f"positives must be given by class; got {_given(positives)}"
+    for name in contribution.columns:
+        count = positives.get(name)
+        if not _is_amount(count, Integral):
+            return (
+                f"number of positives of {name!r} must be a count of at most {LARGEST_COUNT:.0e}; "
+                f"got {_given(count)}"
+            )
+    return None
+
+
+def _is_amount(value: object, kind: type = Real) -> bool:
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    return number and bool(0 <= value <= LARGEST_COUNT)  # type: ignore[operator]

@@ -1,0 +1,196 @@
+"""Which global model is the best: the one with the smallest mean validation loss over sites."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from nvflare.apis.dxo import MetaKey, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_component import FLComponent
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from surgical_aggregation.aggregation.model_ranking import Measured, ModelSelection
+from surgical_aggregation.server.access.declared_classes import declared_classes
+from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.global_model import current_global_model
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
+from surgical_aggregation.wire.untrusted_text import one_line
+
+
+class BestModelSelector(FLComponent):
+    """Announce the global model with the smallest mean over sites of a validation loss.
+
+    Runs on the server. "The model of round r" is the one that round r starts from. Each site
+    measures it before training and sends the loss with its result; the final model is measured by a
+    validation workflow after the last round. So both the first and the last model are candidates;
+    FLARE's IntimeModelSelector skips round 0, never sees the final model, and counts sites whose
+    results are then refused.
+
+    Sites may be absent: two models are compared over the sites that measured both, and a model with
+    a column for every class of every site comes before one without; see `ModelSelection`. Rounds
+    since the best model whose models could not be compared with it are counted in the manifest
+    (`not_compared`), for early stopping.
+
+    A site whose results were all refused has no say about the final model.
+
+    In a continued run the earlier run's best model is the one to beat, over the sites that are in
+    this run. It is dropped when it could not be this run's best model, or its loss is another.
+
+    Args:
+        metric: Name of the loss in the sites' metrics. Default "bce".
+        workflow: Id of the workflow that validates the final model. Default "validate_final".
+        min_share: Share of the run's sites that must have measured a model, and both of two that
+            are compared. Default 0.5.
+
+    Raises:
+        ValueError: `min_share` is not above 0 and at most 1.
+    """
+
+    def __init__(
+        self, metric: str = "bce", workflow: str = "validate_final", min_share: float = 0.5
+    ):
+        super().__init__()
+        self.metric = metric
+        self.workflow = workflow
+        self.min_share = min_share
+        self._selection = ModelSelection(min_share)
+        self._losses: dict[str, float] = {}
+        self._classes: dict[str, list[str]] = {}
+        self._taught: set[str] = set()
+        self._taken_over: dict[str, Any] | None = None
+
+    def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
+        """Collect losses, and decide when all of a model's are in."""
+        if event_type == AppEventType.INITIAL_MODEL_LOADED:
+            self._taken_over = fl_ctx.get_prop(BEST)
+            self._set_best(_of_record(self._taken_over) if self._taken_over else None, fl_ctx)
+        elif event_type == AppEventType.ROUND_STARTED:
+            self._clear()
+        elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
+            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
+                result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
+                metrics = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS)
+                self._taught.add(site_of(fl_ctx))
+                self._measured(metrics, fl_ctx)
+        elif event_type == AppEventType.BEFORE_AGGREGATION:
+            self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
+        elif event_type == EventType.START_WORKFLOW and self._is_final(fl_ctx):
+            self._clear()
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and self._is_final(fl_ctx):
+            if self._has_a_say(site_of(fl_ctx), fl_ctx):
+                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
+                self._measured(from_shareable(result).data, fl_ctx)
+        elif event_type == EventType.END_WORKFLOW and self._is_final(fl_ctx):
+            self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
+
+    def _is_final(self, fl_ctx: FLContext) -> bool:
+        return fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+
+    def _has_a_say(self, site: str, fl_ctx: FLContext) -> bool:
+        """Whether a site taught in this run or the one continued, or measured the best model."""
+        taught = current_global_model(fl_ctx).manifest.get("classes", {}).values()
+        before = {name for facts in taught for name in facts["sites"]}
+        if self._selection.best:
+            before |= self._selection.best.losses.keys()
+        if site in self._taught | before:
+            return True
+        self.log_warning(
+            fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
+        )
+        return False
+
+    def _clear(self) -> None:
+        self._losses = {}
+        self._classes = {}
+
+    def _set_best(self, best: Measured | None, fl_ctx: FLContext) -> None:
+        self._selection.best = best
+        round_ = None if best is None else best.round
+        fl_ctx.set_prop(BEST_ROUND, round_, private=True, sticky=True)
+
+    def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
+        site = site_of(fl_ctx)
+        loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
+        if not isinstance(loss, float) or not 0 <= loss < math.inf:
+            got = one_line(repr(loss))
+            self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
+            return
+        self._losses[site] = loss
+        self._classes[site] = sorted(declared_classes(fl_ctx))
+
+    def _decide(self, round_: int, fl_ctx: FLContext) -> None:
+        model = current_global_model(fl_ctx)
+        columns = frozenset(model.columns)
+        candidate = Measured(round_, columns, dict(self._losses), dict(self._classes))
+        if self._taken_over and (why := self._incomparable(self._taken_over, fl_ctx)):
+            self._drop(why, self._taken_over, fl_ctx)
+        for site in fl_ctx.get_prop(GONE, {}):
+            self._selection.sites.pop(site, None)  # who left for good is not waited for
+        verdict = self._selection.consider(candidate)
+        if verdict.best:
+            model.manifest.pop("not_compared", None)
+            self._announce(candidate, verdict.why, fl_ctx)
+            return
+        if self._selection.best and not verdict.compared:
+            model.manifest["not_compared"] = model.manifest.get("not_compared", 0) + 1
+        said = "is not better" if verdict.compared else "cannot be the best"
+        self.log_info(fl_ctx, f"the model of round {round_} {said}: {verdict.why}")
+
+    def _incomparable(self, record: dict[str, Any], fl_ctx: FLContext) -> str | None:
+        """Why the earlier run's best loss is not one of this run's; None when it is."""
+        if record["metric"] != self.metric:
+            return f"its loss is {record['metric']!r}, and this run's is {self.metric!r}"
+        here = {client.name for client in fl_ctx.get_engine().get_clients()}
+        best = _of_record(record)
+        earlier = {site: of for site, of in best.classes.items() if site in here}
+        self._selection.sites = {**earlier, **self._selection.sites, **self._classes}
+        return self._selection.objection(best)
+
+    def _drop(self, why: str, record: dict[str, Any], fl_ctx: FLContext) -> None:
+        self.log_warning(
+            fl_ctx, f"the best model so far, of round {record['round']}, is dropped: {why}"
+        )
+        self._taken_over = None
+        self._set_best(None, fl_ctx)
+        fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
+        self.fire_event(BEST_DROPPED, fl_ctx)
+
+    def _announce(self, model: Measured, why: str, fl_ctx: FLContext) -> None:
+        loss = model.mean(model.losses)
+        best = {
+            "round": model.round,
+            "metric": self.metric,
+            "value": loss,
+            "sites": dict(sorted(model.losses.items())),
+            "classes": dict(sorted(model.classes.items())),
+            "columns": sorted(model.columns),
+        }
+        self._taken_over = None
+        self._set_best(model, fl_ctx)
+        self.log_info(
+            fl_ctx,
+            f"the model of round {model.round} is the best: {self.metric} {loss:.4f} over "
+            f"{len(model.losses)} sites; {why}",
+        )
+        fl_ctx.set_prop(BEST, best, private=True, sticky=False)
+        fl_ctx.set_prop(AppConstants.VALIDATION_RESULT, loss, private=True, sticky=False)
+        selection = {
+            "source": type(self).__name__,
+            "key_metric": {"name": self.metric, "mode": "min"},
+            "best_round": model.round,
+            "best_metrics": {self.metric: loss},
+        }
+        fl_ctx.set_prop(AppConstants.METRICS_SELECTION_INFO, selection, private=True, sticky=False)
+        self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
+
+
+def _of_record(best: dict[str, Any]) -> Measured:
+    """The model of a record, see `BEST`, without sites whose classes it does not say."""
+    classes = best.get("classes", {})
+    has = best.get("columns", [name for of in classes.values() for name in of])
+    losses = {site: best["sites"][site] for site in classes}
+    return Measured(best["round"], frozenset(has), losses, classes)

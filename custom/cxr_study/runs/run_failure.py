@@ -1,0 +1,131 @@
+"""Why a run did not go on: who could not do its part, by its record and the logs at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from cxr_study.runs import flare_log
+from cxr_study.runs.job_results import read_events
+
+Logs = Sequence[Path]
+
+SERVER = "server"
+"""The server among the parties."""
+
+_CURES: Mapping[str, str] = MappingProxyType(
+    {
+        r"(?s)^(?!.*make room).*(No space left|quota exceeded)": "Make room on that disk, and go "
+        "on with the run",
+        r"No module named|Can't load class": "Install it there, or correct its name in the job",
+        r"has parameters error": "Correct its arguments in the job",
+        r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
+        "the job",
+        r"not permitted to teach": "Permit it in the server's table, or take it out of the site's "
+        "classes",
+        r"MemoryError|out of memory|\bOOM\b": "Lower batch_size, or give that process more memory",
+    }
+)
+"""Words of a reason that does not say what to do -> what to do."""
+
+_KEPT = 250
+
+
+def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()) -> str | None:
+    """What kept a run from its next whole round: of each party its own words, else the record's.
+
+    Args:
+        server: The server's folder of the job, with the record; None: it is not at hand.
+        logs: Party (`SERVER` or a site) -> its error log of the job, and a site's notes, where they
+            are at hand.
+        but: Sites of which nothing is to be said.
+
+    Returns:
+        Lines: who, why and what to do, the logs to read, and what the server did then. None where
+        nobody says anything, but maybe the server of the run; see `ended`.
+    """
+    lines = _faults(server, logs, but)
+    if lines and (end := ended(server)):
+        lines.append(f"The server ended the run: {end}")
+    return "\n".join(lines) or None
+
+
+def ended(server: Path | None) -> str | None:
+    """Reason that the server itself ended the run for; None where it did not.
+
+    Args:
+        server: See `why`.
+    """
+    events = [] if server is None else read_events(server)
+    return next((event["reason"] for event in events if event["event"] == "failed"), None)
+
+
+def refused(server: Path | None) -> list[str]:
+    """Sites whose results the server could not take after the last whole round.
+
+    Args:
+        server: See `why`.
+    """
+    return sorted({event["site"] for event in _refusals(server)[1]})
+
+
+def shortened(text: str) -> str:
+    """A text without its middle, where it is long: what failed stands at its ends."""
+    return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
+
+
+def _faults(server: Path | None, logs: Mapping[str, Logs], but: Collection[str]) -> list[str]:
+    before, now = _refusals(server)
+    end = ended(server)
+    recovered = {event["site"] for event in before} - {event["site"] for event in now}
+    own: dict[str, dict[str, Path]] = {}
+    for party in sorted(logs.keys() - {*but, *recovered}):
+        overruled = party == SERVER and end is not None
+        if not overruled and (found := _own_reason(logs[party])):
+            own.setdefault(found[0], {})[party] = found[1]
+    lines = []
+    for reason, files in own.items():
+        lines.append(_told(", ".join(files), reason))
+        lines += [f"The log of {party} is {file}" for party, file in files.items()]
+    said = {party for files in own.values() for party in files}
+    for event in now:
+        repeated = event["site"] in said and event["reason"] in (end or "")
+        if event["site"] not in but and not repeated:
+            lines.append(_told(f"{event['site']}, {_stage(event)}", event["reason"]))
+    return lines
+
+
+def _refusals(server: Path | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Results that were refused or did not come: until the last whole round, and after it."""
+    before: list[dict[str, Any]] = []
+    now: list[dict[str, Any]] = []
+    for event in [] if server is None else read_events(server):
+        if event["event"] == "round":
+            before, now = before + now, []
+        elif event["event"] in ("refused", "silent"):
+            now.append(event)
+    return before, now
+
+
+def _own_reason(logs: Logs) -> tuple[str, Path] | None:
+    """Why a party failed, by its own words, and where these stand."""
+    for log in logs:
+        if reason := flare_log.site_reason(log):
+            return reason, log
+    found = flare_log.last_exception(*logs)
+    return None if found is None else (shortened(found[0]), found[1])
+
+
+def _stage(event: Mapping[str, Any]) -> str:
+    task = event.get("task", "train")
+    return f"round {event['round']}" if task == "train" else str(task)
+
+
+def _told(who: str, reason: str) -> str:
+    """A reason with what to do about it, where it does not say that itself."""
+    cure = next((cure for words, cure in _CURES.items() if re.search(words, reason)), None)
+    told = f"{who}: {reason}"
+    return f"{told.rstrip('.')}. {cure}." if cure else told

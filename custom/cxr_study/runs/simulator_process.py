@@ -1,0 +1,187 @@
+"""A job in FLARE's simulator, as a child process that is watched and always stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from cxr_study.jobs import job_folder
+from cxr_study.runs import flare_log, run_failure
+from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
+from cxr_study.runs.job_results import read_events
+from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
+from surgical_aggregation.wire.headers import SIMULATED_JOB
+
+LOG_FILE = "simulator.log"
+
+_LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^\s:,]+)")
+_LOST_UNNAMED = "run_client_thread error"
+
+
+class SimulationError(JobFailedError):
+    """A job did not end well; the message holds the reason and the log to read."""
+
+
+class LostSiteError(SimulationError):
+    """A site's process ended, or FLARE lost it, and nobody said why."""
+
+
+def simulate(
+    job: Path,
+    workspace: Path,
+    sites: Sequence[str],
+    *,
+    environment: dict[str, str] | None = None,
+    states: Mapping[str, Path] | None = None,
+    watch: Callable[[list[dict]], None] = lambda events: None,
+) -> None:
+    """Run a job to its end.
+
+    One simulator thread per site: with fewer, FLARE starts a new process for every task.
+
+    Args:
+        job: Job folder.
+        workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
+        sites: Names of the sites.
+        environment: Variables for the job, beside those of this process.
+        states: Site -> its checkpoint folder of an earlier run, for it to go on from.
+        watch: Called about twice a second with the run's events so far.
+
+    Raises:
+        LostSiteError: A site's process ended before its last round, and nobody said why.
+        SimulationError: The job failed otherwise, or ended without all its rounds, other than by
+            early stopping.
+    """
+    log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
+    server = server_folder(workspace)
+    workspace.parent.mkdir(parents=True, exist_ok=True)
+    command = [
+        sys.executable, "-m", "cxr_study.runs.patched_simulator",
+        str(job), "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
+    ]  # fmt: skip
+    with log.open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,  # an interrupt in the terminal is for the process that asked
+        )
+        family: set[psutil.Process] = set()
+        workers: dict[psutil.Process, str] = {}
+        waiting = dict(states or {})
+        try:
+            while process.poll() is None and not _failed(events := read_events(server)):
+                for member in _descendants(process):
+                    family.add(member)
+                    if member not in workers and (site := _worker_site(member)):
+                        workers[member] = site
+                # FLARE empties the workspace first, and a site asks for its state with its first
+                # task, seconds after its process has started.
+                if waiting and (workspace / "server").is_dir():
+                    _put(waiting, workspace)
+                    waiting = {}
+                watch(events)
+                gone = _gone(workers) or _lost(workspace)
+                # Read once more: sites also go because all is done, meanwhile.
+                if gone and not _done(read_events(server), job):
+                    if reason := _reason(workspace, sites):
+                        raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+                    killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
+                    raise LostSiteError(f"the job failed: {killed}\nThe log is {log}")
+                time.sleep(0.05 if waiting else 0.5)
+        finally:
+            _stop(process, family)
+    events = read_events(server)
+    watch(events)
+    # FLARE's simulator exits with 0 also when a configuration could not be loaded.
+    if process.returncode or _failed(events) or not _done(events, job):
+        reason = _reason(workspace, sites) or flare_log.last_errors(log) or "it printed nothing"
+        raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
+
+
+def _done(events: list[dict], job: Path) -> bool:
+    """Whether all rounds are over, or those until it stopped early."""
+    rounds = [event["round"] for event in events if event["event"] == "round"]
+    if any(event["event"] == "stopped" and event["round"] in rounds for event in events):
+        return True
+    return len(rounds) >= job_folder.typed(job).num_rounds
+
+
+def _put(states: Mapping[str, Path], workspace: Path) -> None:
+    """Copy sites' states into a workspace; a site sees the whole of its own or nothing."""
+    for site, folder in states.items():
+        target = checkpoint_folder(workspace, site)
+        half = target.with_name(f".{target.name}")
+        shutil.copytree(folder, half, ignore=shutil.ignore_patterns(".*", LAST_FILE, BEST_FILE))
+        half.rename(target)
+
+
+def _gone(workers: dict[psutil.Process, str]) -> list[str]:
+    """Sites whose process has ended; the server would wait for them for ever.
+
+    A process that a site's has just started looks like it until it runs its own program, and ends.
+    """
+    there = {site for process, site in workers.items() if _worker_site(process) == site}
+    return sorted(set(workers.values()) - there)
+
+
+def _lost(workspace: Path) -> list[str]:
+    """Sites that FLARE itself gave up; it goes on waiting for them."""
+    text = flare_log.read(workspace / "server" / "error_log.txt")
+    return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
+
+
+def _worker_site(process: psutil.Process) -> str | None:
+    """Name of the site that a simulator worker works for; None for another process."""
+    try:
+        command = process.cmdline()
+    except psutil.Error:
+        return None
+    if any("simulator_worker" in word for word in command) and "--client" in command:
+        return command[command.index("--client") + 1]
+    return None
+
+
+def _failed(events: list[dict]) -> list[str]:
+    return [event["reason"] for event in events if event["event"] == "failed"]
+
+
+def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
+    """Why a run ended early: what its parties say of themselves, and what the server did then."""
+    folders = {party: workspace / party for party in (*sites, run_failure.SERVER)}
+    logs = {
+        party: (folder / "error_log.txt", flare_log.site_notes(folder, SIMULATED_JOB))
+        for party, folder in folders.items()
+    }
+    server = server_folder(workspace)
+    return run_failure.why(server, logs) or run_failure.ended(server)
+
+
+def _descendants(process: subprocess.Popen) -> set[psutil.Process]:
+    try:
+        return set(psutil.Process(process.pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return set()
+
+
+def _stop(process: subprocess.Popen, family: set[psutil.Process]) -> None:
+    """End whatever is left of the simulator; its workers lead process groups of their own."""
+    left = family | _descendants(process)
+    process.terminate()
+    for end in ("terminate", "kill"):
+        for member in left:
+            with suppress(psutil.NoSuchProcess):
+                getattr(member, end)()
+        _, left = psutil.wait_procs(left, timeout=1)
+    process.kill()
+    process.wait()

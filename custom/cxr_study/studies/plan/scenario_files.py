@@ -1,0 +1,175 @@
+"""The site files of a study.
+
+Data sets, whole or cut into sites, split anew for every seed; or the sites of the data file, with
+splits of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cxr_study.data.labels.class_sets import ClassSets
+from cxr_study.data.sites.partition import write_sites
+from cxr_study.data.sites.patient_split import split_patients
+from cxr_study.data.sites.split_file import write_split
+from cxr_study.runs.simulated_run import prepare
+from cxr_study.studies.plan.data_sets import DataSet, write_copy
+from cxr_study.studies.plan.planned_run import Run, key_of
+
+
+class SettingFiles:
+    """Writes site files into folders, each folder once.
+
+    Args:
+        found: Name -> data set.
+        folder: Of the folders.
+    """
+
+    def __init__(self, found: Mapping[str, DataSet], folder: Path):
+        self.found = found
+        self.folder = folder
+
+    def parts(self, name: str, class_sets: ClassSets, *, seed: int, share: Fraction) -> Path:
+        """Folder of the sites that a data set is cut into, `<name>-1.yaml` and so on.
+
+        Their test patients together are those of `wholes` with the same seed.
+
+        Args:
+            name: Of the data set.
+            class_sets: Classes of each site.
+            seed: Of splits and cut.
+            share: Of each site's training patients, to be used.
+        """
+        data = self.found[name]
+        what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
+
+        def write(half: Path) -> None:
+            write_sites(data.site, half, class_sets, seed=seed, share=float(share))
+
+        return written(self.folder, what, write)
+
+    def wholes(self, held: Mapping[str, Sequence[str]], *, seed: int) -> Path:
+        """Folder of whole data sets as sites, `<name>.yaml` each.
+
+        Args:
+            held: Name of a data set -> classes to label.
+            seed: Of the splits.
+        """
+        digests = {name: [self.found[name].digest, *classes] for name, classes in held.items()}
+
+        def write(half: Path) -> None:
+            for name, classes in held.items():
+                data = self.found[name]
+                assignment = split_patients(data.table, seed=seed)
+                scheme = "70/10/20 of the patients, stratified by any positive label"
+                _write_split_site(half, data, classes, assignment, scheme, seed)
+
+        return written(self.folder, {"wholes": digests, "seed": seed}, write)
+
+    def test_only(self, name: str) -> Path:
+        """Folder with a data set that no site trains on: all its images are in the test split."""
+        data = self.found[name]
+
+        def write(half: Path) -> None:
+            assignment = data.table[["patient"]].drop_duplicates().assign(split="test")
+            assignment = assignment.sort_values("patient", ignore_index=True)
+            scheme = "all patients are tested"
+            _write_split_site(half, data, data.classes, assignment, scheme, None)
+
+        return written(self.folder, {"test only": data.digest}, write)
+
+    def given(self, sites: Mapping[str, DataSet], held: Mapping[str, Sequence[str]]) -> Path:
+        """Folder of sites with splits and truth of their own, `<name>.yaml` each.
+
+        Args:
+            sites: Name -> site.
+            held: Name -> classes to label.
+        """
+        digests = {
+            name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *held[name]]
+            for name, each in sites.items()
+        }
+
+        def write(half: Path) -> None:
+            for name, each in sites.items():
+                site = each.site
+                write_copy(site, half / f"{name}.yaml", held[name], site.split, site.truth)
+
+        return written(self.folder, {"given": digests}, write)
+
+
+def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size: int) -> None:
+    """Find out what is wrong with images before anything starts, and decode them once.
+
+    Args:
+        found: Name -> data set.
+        runs: Those of sites with splits of their own are looked at, too.
+        folder: For site files.
+        size: Side of the images, pixels.
+
+    Raises:
+        ValueError: An image is unusable, or two sites have a patient in common.
+    """
+    files = SettingFiles(found, folder)
+    for name in found:
+        prepare(files.test_only(name), [name], size)
+    given = [run.where for run in runs if run.where["given"]]
+    for place, sites in dict.fromkeys((each["site_files"], (*each["sites"],)) for each in given):
+        prepare(Path(place), sites, size)
+
+
+def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
+    """A folder with something in it, which appears whole or not at all.
+
+    Args:
+        folder: Where it is.
+        what: What is in it, JSON-serialisable; names it.
+        write: Called with an empty folder beside it, where it is not there yet. Relative paths in
+            files that are written may lead out of it.
+
+    Returns:
+        The folder.
+    """
+    target = folder / key_of(what)
+    if not target.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(dir=folder, prefix=".half-"))
+        try:
+            write(half)
+            _rename(half, target)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return target
+
+
+def _rename(half: Path, target: Path) -> None:
+    try:
+        half.rename(target)
+    except OSError:
+        if not target.is_dir():  # otherwise another study has just written it
+            raise
+
+
+def _digest(file: Path | None) -> str:
+    return "" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+
+
+def _write_split_site(
+    folder: Path,
+    data: DataSet,
+    classes: Sequence[str],
+    assignment: pd.DataFrame,
+    scheme: str,
+    seed: int | None,
+) -> None:
+    split = folder / f"{data.site.site}_split.csv"
+    write_split(assignment, data.table, split, scheme=scheme, seed=seed)
+    write_copy(data.site, folder / f"{data.site.site}.yaml", classes, split)

@@ -1,0 +1,152 @@
+"""Studies from their plan to their runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from rich.console import Console
+
+from cxr_study.common.wording import counted
+from cxr_study.runs import run_queue
+from cxr_study.runs.run_queue import Failure, Program, Told
+from cxr_study.studies.plan import plan
+from cxr_study.studies.plan.data_file import StudyData
+from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.planned_run import Run
+from cxr_study.studies.plan.run_folder import (
+    DATA,
+    FOLDERS,
+    LOG_FILE,
+    RUNS,
+    SITES,
+    SPEC_FILE,
+    read_result,
+)
+from cxr_study.studies.plan.scenario_files import decode
+from cxr_study.studies.plan.selection import Selection, StudyError
+from cxr_study.studies.plan.study_file import Study
+from cxr_study.studies.runner.live_table import LiveTable
+from cxr_study.studies.runner.machine_capacity import Machine
+
+COMMAND = (sys.executable, "-m", "cxr_study.studies.runner.one_run")
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was made.
+
+    Attributes:
+        runs: Study -> all its runs; two of them may be one, with the same key.
+        failures: Runs that failed.
+    """
+
+    runs: dict[str, list[Run]]
+    failures: list[Failure[Run]]
+
+
+def make(
+    studies: Sequence[Study],
+    data: StudyData,
+    folder: Path,
+    selection: Selection,
+    *,
+    machine: Machine,
+    console: Console,
+    project: Path | None = None,
+) -> Made:
+    """Make the runs of some studies that are not made yet.
+
+    Args:
+        studies: Which.
+        data: On which data.
+        folder: For everything. Studies share the runs that they have in common.
+        selection: Which part of each study.
+        machine: What the runs may take.
+        console: Where to show how far they are.
+        project: See `plan.runs`.
+
+    Raises:
+        StudyError: They cannot be made.
+        ValueError: The data, a knob or the initial body is unusable.
+    """
+    _check_folder(folder)
+    _check_names([study.name for study in studies])
+    needed = [plan.check(study, data, selection, project) for study in studies]
+    found = data_sets(data, dict.fromkeys(chain.from_iterable(needed)), folder / DATA)
+    planned = {
+        study.name: plan.runs(study, data, found, folder, selection, project) for study in studies
+    }
+    unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
+    everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
+    _announce(everything, folder / RUNS, console)
+    decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
+    with LiveTable(everything, machine, console) as table:
+        failures = run_all(everything, folder / RUNS, machine, table.told)
+    return Made(planned, failures)
+
+
+def run_all(
+    runs: Sequence[Run], folder: Path, machine: Machine, told: Told[Run]
+) -> list[Failure[Run]]:
+    """Make the runs that are not made yet; see `run_queue.run_all`.
+
+    Args:
+        runs: In this order, where there is room; each key once.
+        folder: Each run has a folder in it, named by its key; see `run_folder`.
+        machine: What they may take.
+        told: What they do.
+    """
+
+    def prepare(run: Run) -> Program:
+        place = folder / run.key
+        place.mkdir(parents=True, exist_ok=True)
+        spec = {"name": run.name, "what": run.what, "where": run.where}
+        text = json.dumps(spec, indent=1, ensure_ascii=False)
+        (place / SPEC_FILE).write_text(f"{text}\n", encoding="utf-8")
+        return Program([*COMMAND, str(place)], place / LOG_FILE)
+
+    return run_queue.run_all(
+        runs,
+        prepare=prepare,
+        is_made=lambda run: read_result(folder / run.key) is not None,
+        has_room=machine.has_room,
+        told=told,
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    path = folder.absolute()
+    if " " in str(path):
+        raise StudyError(
+            f"FLARE's simulator needs a folder without spaces in its path; got "
+            f"{str(path)!r}. Give another --out."
+        )
+    there = next(each for each in (path, *path.parents) if each.exists())
+    if not there.is_dir():
+        raise StudyError(f"studies need a folder; {there} is a file. Give another --out.")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse studies whose reports would be written over one another, or over the runs."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise StudyError(
+                f"each study needs a name of its own; two are called {name!r}. Rename a file, or "
+                "make them one after the other, with another --out."
+            )
+        if name in FOLDERS:
+            raise StudyError(
+                f"a study needs another name than {name!r}, which is a folder of the runner's own. "
+                "Rename its file."
+            )
+
+
+def _announce(runs: Sequence[Run], folder: Path, console: Console) -> None:
+    made = sum(read_result(folder / run.key) is not None for run in runs)
+    told = f"{counted(len(runs), 'run')}: {made} made before, {len(runs) - made} begin now."
+    console.print(told, highlight=False, soft_wrap=True)

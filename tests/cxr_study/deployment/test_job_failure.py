@@ -1,0 +1,183 @@
+import json
+
+import pytest
+
+from cxr_study.deployment.job_failure import explain
+from cxr_study.deployment.job_watch import End, Progress
+from surgical_aggregation.site.executor import CANNOT_TAKE_PART
+
+JOB = "1234"
+RAISED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'
+FULL = "OSError: [Errno 28] No space left on device"
+REFUSED = {"event": "refused", "site": "b", "round": 1, "task": "train"}
+ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Workspaces of a server and two sites, with empty logs."""
+    places = {name: tmp_path / name for name in ("server", "a", "b")}
+    for place in places.values():
+        (place / JOB).mkdir(parents=True)
+        (place / JOB / "error_log.txt").touch()
+    return places
+
+
+@pytest.fixture
+def result(tmp_path):
+    """The server's folder of the downloaded job."""
+    folder = tmp_path / "result"
+    folder.mkdir()
+    return folder
+
+
+def record(folder, *events):
+    text = "".join(json.dumps(event) + "\n" for event in ({"event": "started"}, *events))
+    folder.joinpath("run_record.jsonl").write_text(text)
+
+
+def log(folder, *lines):
+    folder.joinpath("error_log.txt").write_text("".join(lines))
+
+
+def note(place, text):
+    path = place / f"local_notes/{JOB}.txt"
+    path.parent.mkdir()
+    path.write_text(ERROR.format(2, "surgical_aggregation", text))
+
+
+def note_lost_site(server):
+    """The server notes that the process of site b ended ill, in second 4."""
+    reason = f"Failing job {JOB} due to reported failure from b: exception"
+    (server / "log.txt").write_text(
+        f"2026-01-02 03:04:04,000 - FederatedServer - INFO - {reason}\n"
+    )
+
+
+def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
+    deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
+    end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
+    return explain(JOB, end, server, places or {})
+
+
+class TestExplain:
+    def test_a_site_that_cannot_take_part_comes_first(self, places, result):
+        log(result, ERROR.format(1, "ServerRunner", "Aborting"))
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
+        failure = why(server=result, places=places)
+        assert failure.reason.startswith("b cannot take part: no file x\nIts notes are ")
+        assert failure.final
+
+    def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, places, result):
+        log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
+        failure = why(server=result, places=places, min_clients=1)
+        assert failure.reason.startswith("The log of server is ") and not failure.final
+        assert "the disk is full\nb cannot take part: no file x\nIts notes are " in failure.reason
+
+    def test_what_somebody_aborted_is_not_tried_again(self):
+        assert why("FINISHED:ABORTED").final
+
+    def test_a_job_that_was_refused_says_by_whom(self):
+        details = ["server: OK", "a: OK", "b: BYOC not permitted", "num_ok_sites 1 < 2"]
+        failure = why("FINISHED:FAILED_TO_RUN", job_deploy_detail=details)
+        assert failure.final
+        assert failure.reason.endswith("started: b: BYOC not permitted; num_ok_sites 1 < 2")
+
+    def test_a_job_that_the_server_lost_may_be_continued(self, places):
+        failure = why("RUNNING", lost=True, places=places)
+        assert "the server was restarted under it" in failure.reason and not failure.final
+
+    def test_the_party_that_complained_first_is_named_with_its_last_errors(self, places, result):
+        log(result, ERROR.format(9, "ServerRunner", "result is bad"))
+        errors = [ERROR.format(n, "JsonScanner", f"error {n}") for n in range(1, 6)]
+        log(places["a"] / JOB, *errors)
+        failure = why(server=result, places=places)
+        log_path = places["a"] / JOB / "error_log.txt"
+        assert failure.reason.startswith(f"The log of a is {log_path}, and ends with\n")
+        assert [line.split("error ")[-1] for line in failure.reason.splitlines()[1:]] == list("345")
+        assert not failure.final
+
+    def test_what_a_site_keeps_to_itself_is_among_its_errors_where_it_is_at_hand(
+        self, places, result
+    ):
+        log(places["a"] / JOB, ERROR.format(2, "KerasExecutor", "train failed; the notes say why"))
+        note(places["a"], "train failed: image p17.png is truncated")
+        log(result, ERROR.format(3, "ServerRunner", "Aborting"))
+        assert "image p17.png is truncated" in why(server=result, places=places).reason
+
+    def test_messages_that_could_not_be_delivered_are_no_reason(self, places, result):
+        log(places["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
+        log(result, ERROR.format(2, "ServerRunner", "no model"))
+        assert "The log of server is" in why(server=result, places=places).reason
+
+    def test_the_servers_own_reason_is_said_first(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        record(result, {"event": "failed", "reason": "too few sites"})
+        assert why(server=result).reason.startswith("too few sites\nThe log of server is ")
+
+    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, places, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        log(places["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
+        record(result, {"event": "failed", "reason": "Result from b is bad"})
+        assert why(server=result, places=places).reason.splitlines() == [
+            f"b: {FULL}. Make room on that disk, and go on with the run.",
+            f"The log of b is {places['b'] / JOB / 'error_log.txt'}",
+            "The server ended the run: Result from b is bad",
+        ]
+
+    def test_elsewhere_the_record_says_it_and_whose_log_is_to_be_read(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        record(
+            result,
+            {**REFUSED, "reason": "its own log says why"},
+            {"event": "failed", "reason": "x"},
+        )
+        assert why(server=result).reason.splitlines() == [
+            "b, round 1: its own log says why",
+            "The server ended the run: x",
+            f"A site's own log is <its workspace>/{JOB}/error_log.txt, and its notes "
+            f"<its workspace>/local_notes/{JOB}.txt, at the site: b.",
+        ]
+
+    def test_a_site_that_cannot_take_part_is_not_told_twice(self, places, result):
+        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
+        record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
+        log(result, ERROR.format(3, "ServerRunner", "Aborting"))
+        reason = why(server=result, places=places, min_clients=1).reason
+        assert reason.startswith("disk full\n") and "own log" not in reason
+
+    def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
+        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+        said = why(server=result).reason
+        assert f"<its workspace>/{JOB}/error_log.txt, and its notes <its workspace>/local_" in said
+        assert f"local_notes/{JOB}.txt, at the site" in said
+
+    def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
+        note_lost_site(places["server"])
+        reason = why(server=result, places=places).reason
+        assert "could it not load the job?" in reason
+        assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
+
+    @pytest.mark.parametrize(
+        ("party", "second", "said", "reason"),
+        [
+            ("a", 5, "download aborted", "a process at b ended"),
+            ("a", 5, RAISED.format(FULL), "a process at b ended"),
+            ("server", 6, "Aborting", "a process at b ended"),
+            ("server", 3, "the disk is full", "The log of server is"),
+            ("b", 6, "out of memory", "The log of b is"),
+        ],
+    )
+    def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(
+        self, places, result, party, second, said, reason
+    ):
+        note_lost_site(places["server"])
+        folder = result if party == "server" else places[party] / JOB
+        log(folder, ERROR.format(second, "ClientRunner", said))
+        assert reason in why(server=result, places=places).reason
+
+    def test_a_long_error_keeps_both_its_ends(self, result):
+        log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
+        reason = why(server=result).reason
+        assert "begin" in reason and "end\n" in reason and len(reason) < 1000

@@ -1,0 +1,77 @@
+import pandas as pd
+import pytest
+
+from cxr_study.reports.study.tables import plain_tables
+from cxr_study.studies.analysis import patient_intervals, subgroups
+from cxr_study.studies.analysis.significance import CLASSES, SETTINGS, significance
+
+
+@pytest.fixture(scope="module")
+def tests(finished):
+    return significance(finished.results)
+
+
+def told(found):
+    """A frame's lines, as texts by heading."""
+    return found.reset_index().to_dict("records")
+
+
+def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests):
+    found = plain_tables.tested(tests, SETTINGS)
+    assert [(*words, pairs) for words, pairs in found["pairs"].items()] == [
+        ("all", title, variant, "global", test, "2")
+        for title, variant in (
+            ("Vanilla FL", "fedbn+"), ("Centralised, fully labelled", "batch norm frozen"),
+        )
+        for test in ("NIH", "MIMIC")
+    ]  # fmt: skip
+    line = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")].iloc[0]
+    assert found["difference"].iloc[0].startswith(f"{line['difference']:+.3f} (")
+
+
+def test_tests_over_classes_are_told_for_each_setting(tests):
+    found = told(plain_tables.tested(tests, CLASSES))
+    assert {(row["setting"], row["pairs"]) for row in found} == {("2", "3"), ("4", "3")}
+
+
+def test_a_p_that_there_is_not_and_a_tiny_one(tests):
+    line = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")].iloc[:1]
+    changed = pd.concat([line.assign(p=float("nan"), holm=1e-9), line.assign(p=0.04)])
+    first, second = told(plain_tables.tested(changed, SETTINGS))
+    assert (first["p"], first["Holm"], second["p"]) == ("–", "<0.001", "0.040")  # noqa: RUF001
+
+
+def test_shared_and_unique_classes_stand_beside_each_other_with_their_gap(finished):
+    seeds = finished.results.seeds
+    found = told(plain_tables.by_class_kind(finished.results))
+    assert len(found) == 12
+    row = next(row for row in found if row["setting"] == "2" and row["method"].startswith("Surg"))
+    lines = seeds[(seeds["setting"] == "2") & (seeds["method"] == "surgical")]
+    mean = lines[lines["test"] == row["on"].lower()].set_index("group")["auroc"]
+    for group in ("shared", "unique"):
+        assert row[group].startswith(f"{mean[group]:.3f} (")
+    assert row["gap"] == f"{mean['shared'] - mean['unique']:+.3f}"
+
+
+def test_every_metric_of_every_model(finished):
+    found = plain_tables.measured(finished.results)
+    assert list(found) == ["AUROC", "AUPRC", "BCE", "ECE"] and len(found) == 12
+
+
+def test_subgroups_have_their_numbers_of_images_and_patients(finished):
+    measured = subgroups.over_seeds(subgroups.subgroups(finished.results))
+    found = told(plain_tables.in_subgroups(measured))
+    assert len(found) == len(measured)
+    women = next(row for row in found if (row["by"], row["subgroup"]) == ("sex", "F"))
+    assert women["images"] == "40"
+
+
+def test_differences_by_patient_are_told_run_by_run_over_all_classes(finished):
+    measured = patient_intervals.patient_intervals(finished.results, resamples=20).differences
+    chosen = measured[measured["group"] == "all"]
+    found = told(plain_tables.by_patient(measured))
+    assert len(found) == len(chosen) > 0
+    line = chosen.iloc[0]
+    ends = f"({line['auroc_low']:+.3f} to {line['auroc_high']:+.3f})"
+    assert found[0]["AUROC"] == f"{line['auroc']:+.3f} {ends}"
+    assert found[0]["seed"] == str(line["seed"])

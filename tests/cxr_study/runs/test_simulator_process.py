@@ -1,0 +1,273 @@
+"""Jobs that end well are in tests/simulator; here are those that do not."""
+
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cxr_study.jobs import job_folder
+from cxr_study.runs import simulator_process
+from cxr_study.runs.finished_run import checkpoint_folder, server_folder
+from cxr_study.runs.job_results import read_events
+from cxr_study.runs.simulator_process import LostSiteError, SimulationError, simulate
+from simulated import processes
+from surgical_aggregation.server.records.run_record import RECORD_FILE
+from tiny_job import JOBS
+
+SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
+
+
+@pytest.fixture
+def pretend(tmp_path, monkeypatch):
+    """Run a program in the simulator's place; `record` writes a line of the run's record."""
+
+    def put(program):
+        script = tmp_path / "simulator.py"
+        preamble = f"""\
+            import json, os, subprocess, sys, time
+            from pathlib import Path
+            workspace = Path(sys.argv[sys.argv.index("-w") + 1])
+            def record(event, **facts):
+                path = workspace / "{server_folder(Path()) / RECORD_FILE}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("a") as file:
+                    file.write(json.dumps({{"event": event, **facts}}) + "\\n")
+            """
+        script.write_text(textwrap.dedent(preamble) + textwrap.dedent(program))
+        python = tmp_path / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setattr(simulator_process.sys, "executable", str(python))
+
+    return put
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(**arguments):
+        job = tmp_path / "job"
+        if not job.exists():
+            job_folder.copy(JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2})
+        simulate(job, run.workspace, list(SITES), **arguments)
+
+    run.workspace = tmp_path / "runs" / "workspace"
+    return run
+
+
+GOOD = 'for number in range(2): record("round", round=number)\n'
+WORKER = """
+command = [sys.executable, "-c", "import time; time.sleep(60)", "simulator_worker"]
+child = subprocess.Popen([*command, "--client", "south"])
+record("started", worker=child.pid)
+child.wait()
+"""
+
+
+FORKING = """
+code = "import os, time; time.sleep(60 if os.fork() else 1.5)"
+child = subprocess.Popen([sys.executable, "-c", code, "simulator_worker", "--client", "south"])
+record("started")
+"""
+
+
+LINE = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - "
+NOTES = """
+notes = workspace / "south/local_notes/simulate_job.txt"
+notes.parent.mkdir(parents=True)
+"""
+FAILURES = {
+    "on record": (
+        GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n',
+        "no body",
+    ),
+    "a site's own words": (
+        NOTES + f'notes.write_text("{LINE}other\\n{LINE}this site cannot take part in the run: no '
+        f'csv, first:\\na.png\\n{LINE}more\\n")\nrecord("failed", reason="an error")\n',
+        r"south: no csv, first:\na\.png\nThe log of south is .*\n"
+        "The server ended the run: an error",
+    ),
+    "a site's task, before the server's reason": (
+        NOTES + f'notes.write_text("{LINE}train failed: no a.png\\n")\n'
+        'record("failed", reason="a site answered with an error")\n',
+        r"south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
+        "The server ended the run: a site answered with an error",
+    ),
+    "a refusal": (
+        'record("refused", site="south", round=0, task="train", reason="NaN in it")\n'
+        'record("failed", reason="round 0 needs two")\n',
+        r"south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
+    ),
+    "too few rounds": (
+        'record("round", round=0)\n'
+        'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
+        "10:01 - ERROR - out of memory",
+    ),
+    "stopped in a round that did not end": (
+        'record("stopped", round=0)\n',
+        "it printed nothing",
+    ),
+    "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
+    "silence": ("", "it printed nothing"),
+}
+"""What goes wrong -> the program that does it, and the reason that is told, a pattern."""
+
+
+class Ending:
+    """A watcher that ends the site's process once it must have been seen."""
+
+    def __init__(self, then):
+        self.then = then
+        self.calls = 0
+
+    def __call__(self, events):
+        self.calls += bool(events)
+        if self.calls == 2:
+            psutil.Process(events[0]["worker"]).kill()
+            self.then()
+
+
+class TestSimulate:
+    def test_flare_is_given_the_job_and_a_thread_for_every_site(self, pretend, run, tmp_path):
+        pretend(GOOD + 'print(*sys.argv[1:], os.environ["CXR_SITES"])\n')
+        run(environment={"CXR_SITES": "/my/sites"})
+        log = (tmp_path / "runs/workspace-simulator.log").read_text()
+        assert log == (
+            f"-m cxr_study.runs.patched_simulator {tmp_path}/job "
+            f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
+        )
+
+    def test_the_watcher_sees_every_event_in_the_end(self, pretend, run):
+        seen = []
+        pretend(GOOD)
+        run(watch=seen.append)
+        assert [event["round"] for event in seen[-1]] == [0, 1]
+
+    @pytest.mark.parametrize(("program", "reason"), FAILURES.values(), ids=FAILURES)
+    def test_a_failure_has_its_reason_and_its_log(self, pretend, run, tmp_path, program, reason):
+        pretend(program)
+        log = tmp_path / "runs/workspace-simulator.log"
+        with pytest.raises(SimulationError, match=rf"^the job failed: {reason}\nThe log is {log}$"):
+            run()
+
+    def test_the_server_that_gave_up_is_not_waited_for(self, pretend, run):
+        pretend('record("failed", reason="no body"); time.sleep(60)')
+        began = time.monotonic()
+        with pytest.raises(SimulationError, match="no body"):
+            run()
+        assert time.monotonic() - began < 20
+
+    def test_a_site_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
+        pretend(WORKER + "time.sleep(60)\n")
+        said = "TypeError: Can't load class a.B: No module named 'a'"
+
+        def complain():
+            log = run.workspace / "south/error_log.txt"
+            log.parent.mkdir()
+            log.write_text(
+                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
+                f'\n  File "x.py", line 1, in f\n{said}\n\n'
+            )
+
+        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
+            run(watch=Ending(complain))
+        assert not isinstance(raised.value, LostSiteError)
+
+    def test_a_site_that_the_run_went_on_without_is_no_failure(self, pretend, run):
+        said = "this site cannot take part in the run: no csv"
+        pretend(
+            GOOD + '(workspace / "south/local_notes").mkdir(parents=True)\n'
+            f'(workspace / "south/local_notes/simulate_job.txt").write_text("{said}\\n")\n'
+        )
+        run()
+
+    def test_a_job_that_stops_early_has_done_all_its_rounds(self, pretend, run):
+        pretend('record("stopped", round=0); record("round", round=0)\n')
+        run()
+
+    def test_states_are_put_where_flare_has_emptied_its_workspace(self, pretend, run, tmp_path):
+        earlier = tmp_path / "earlier"
+        earlier.mkdir()
+        for name in ("site_state.npz", "site_state_before.npz", "site_best.npz", ".half"):
+            (earlier / name).write_bytes(b"optimizer")
+        pretend(f"""
+            (workspace / "server").mkdir(parents=True)
+            folder = workspace / "{checkpoint_folder(Path(), "south")}"
+            for _ in range(100):
+                if folder.is_dir():
+                    break
+                time.sleep(0.1)
+            print(sorted(path.name for path in folder.iterdir()))
+            {GOOD}""")
+        run(states={"south": earlier})
+        log = (tmp_path / "runs/workspace-simulator.log").read_text()
+        assert log == "['site_state.npz', 'site_state_before.npz']\n"
+
+    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
+        pretend(WORKER + "time.sleep(60)\n")
+        began = time.monotonic()
+        with pytest.raises(LostSiteError, match="the process of south is gone"):
+            run(watch=Ending(lambda: None))
+        assert time.monotonic() - began < 50
+
+    def test_what_a_sites_process_forks_and_ends_is_not_the_site(self, pretend, run):
+        pretend(FORKING + "time.sleep(3)\n" + GOOD)
+        run()
+
+    def test_a_site_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
+        pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
+
+        def wait_for_the_end():
+            server = server_folder(run.workspace)
+            while not any(event["event"] == "gone" for event in read_events(server)):
+                time.sleep(0.1)
+
+        run(watch=Ending(wait_for_the_end))
+
+    @pytest.mark.parametrize(
+        ("said", "who"),
+        [
+            ("Communication error with client south: reset", "south"),
+            ("run_client_thread error: ConnectionResetError: reset", "a site"),
+        ],
+    )
+    def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(
+        self, pretend, run, said, who
+    ):
+        pretend(f"""
+            (workspace / "server").mkdir(parents=True)
+            line = "SimulatorClientRunner - ERROR - {said}"
+            (workspace / "server/error_log.txt").write_text(line)
+            time.sleep(60)
+        """)
+        began = time.monotonic()
+        with pytest.raises(LostSiteError, match=f"the process of {who} is gone"):
+            run()
+        assert time.monotonic() - began < 20
+
+    def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(
+        self, pretend, run, tmp_path
+    ):
+        pretend("""
+            deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+            child = subprocess.Popen(
+                [sys.executable, "-c", deaf + "; time.sleep(60)", str(workspace)],
+                start_new_session=True, stdout=subprocess.PIPE,
+            )
+            child.stdout.readline()
+            record("started")
+            time.sleep(60)
+        """)
+        calls = []
+
+        def watch(events):
+            calls.append(events)
+            if events:
+                assert len(processes(tmp_path / "runs")) == 2
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(watch=watch)
+        assert processes(tmp_path / "runs") == []

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.papers.claim import (
+    AHEAD,
+    GROWS_WITH_SITES,
+    GROWS_WITH_UNSHARED,
+    KINDS,
+    MORE_EVEN,
+    NEARER,
+    SAME,
+    Comparison,
+)
+from cxr_study.studies.plan.study_file import Setting
+
+OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
+SITES = [Setting(str(sites), "nih", sites) for sites in (2, 4, 10)]
+SHARED = [Setting(str(shared), "nih", 4, shared) for shared in (0, 4, 14)]
+
+
+def number(kind, values, settings, group="all", **other):
+    """What a kind of claim makes of {row: AUROCs, one per setting}, or {(row, group): ...}."""
+    names = [setting.name for setting in settings]
+
+    def auroc(row, setting, of):
+        found = values.get((row, of), values.get(row))
+        return found[names.index(setting.name)] if (row, of) in values or of == group else -9.0
+
+    which = Comparison(OURS, THEIRS, "nih", kind, group, **other)
+    return KINDS[kind](auroc, which, settings)
+
+
+@pytest.mark.parametrize("kind", [AHEAD, SAME])
+def test_ahead_is_the_mean_lead_over_the_settings(kind):
+    values = {OURS: [0.8, 0.7, 0.7], THEIRS: [0.75, 0.7, 0.6]}
+    assert number(kind, values, SITES) == pytest.approx(0.05)
+    assert number(kind, values, SITES, group="unique") == pytest.approx(0.05)
+
+
+def test_a_margin_is_not_in_the_number():
+    values = {OURS: [0.8], THEIRS: [0.82]}
+    assert number(AHEAD, values, SITES[:1], margin=0.017) == pytest.approx(-0.02)
+
+
+def test_nearer_is_by_the_distance_to_the_baseline_above_or_below_it():
+    values = {BASELINE: [0.8, 0.8], OURS: [0.83, 0.78], THEIRS: [0.79, 0.7]}
+    assert number(NEARER, values, SITES[:2]) == pytest.approx((0.01 + 0.1 - 0.03 - 0.02) / 2)
+    assert Comparison(OURS, THEIRS, "nih", NEARER).rows == (OURS, THEIRS, BASELINE)
+    assert Comparison(OURS, THEIRS, "nih").rows == (OURS, THEIRS)
+
+
+def test_the_baseline_is_of_the_strategy_of_the_better_row():
+    which = Comparison(Row("surgical", "fedavg"), THEIRS, "nih", NEARER)
+    assert which.baseline == Row("complete", "fedavg")
+
+
+def test_more_even_is_by_what_is_lost_from_shared_to_unique_classes():
+    values = {
+        (OURS, "shared"): [0.84], (OURS, "unique"): [0.78],
+        (THEIRS, "shared"): [0.82], (THEIRS, "unique"): [0.60],
+    }  # fmt: skip
+    assert number(MORE_EVEN, values, SITES[:1]) == pytest.approx(0.22 - 0.06)
+
+
+class TestGrowth:
+    def test_it_is_the_rise_of_the_lead_along_a_line_over_the_number_of_sites(self):
+        leads = [0.01 + 0.02 * sites for sites in (2, 4, 10)]
+        values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * 3}
+        assert number(GROWS_WITH_SITES, values, SITES) == pytest.approx(0.02 * 8)
+
+    def test_the_line_has_the_least_squares(self):
+        # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03.
+        values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
+        slope = (0.03 * 10 / 3 + 0.03 * 14 / 3) / ((100 + 16 + 196) / 9)
+        assert number(GROWS_WITH_SITES, values, SITES) == pytest.approx(8 * slope)
+
+    def test_over_shared_classes_it_is_the_rise_as_they_become_fewer(self):
+        leads = [0.12 - 0.12 * shared / 14 for shared in (0, 4, 14)]
+        values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * 3}
+        assert number(GROWS_WITH_UNSHARED, values, SHARED) == pytest.approx(0.12)
+
+    def test_data_sets_as_sites_are_counted(self):
+        settings = [Setting("2", None, ("nih", "chexpert")), *SITES[1:]]
+        values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
+        wanted = number(GROWS_WITH_SITES, values, SITES)
+        assert number(GROWS_WITH_SITES, values, settings) == pytest.approx(wanted)
+
+    def test_one_setting_has_no_growth(self):
+        assert np.isnan(number(GROWS_WITH_SITES, {OURS: [0.8], THEIRS: [0.7]}, SITES[:1]))
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {NEARER, MORE_EVEN}))
+def test_a_setting_that_is_not_defined_leaves_no_number(kind):
+    values = {OURS: [0.8, np.nan, 0.7], THEIRS: [0.7] * 3}
+    assert np.isnan(number(kind, values, SITES))

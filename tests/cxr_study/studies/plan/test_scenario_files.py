@@ -1,0 +1,170 @@
+import dataclasses
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import study_runs
+from cxr_study.data.sites.site_data import load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.studies.plan import scenario_files
+from cxr_study.studies.plan.data_sets import data_sets
+from cxr_study.studies.plan.planned_run import key_of
+from cxr_study.studies.plan.scenario_files import SettingFiles, written
+
+SETS = (("Edema", "Mass"), ("Hernia", "Mass"))
+
+
+@pytest.fixture(scope="module")
+def files(small_data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    found = data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
+    return SettingFiles(found, folder / "sites")
+
+
+def table(folder, site):
+    return load_labels(read_site_file(folder / f"{site}.yaml")).table
+
+
+def patients(labels, split="test"):
+    return set(labels["patient"][labels["split"] == split])
+
+
+def test_the_parts_test_the_patients_of_the_whole_however_many_parts_there_are(files):
+    whole = table(files.wholes({"nih": ["Mass"]}, seed=3), "nih")
+    for sets in (SETS, (*SETS, ("Mass",))):
+        folder = files.parts("nih", sets, seed=3, share=Fraction(1))
+        parts = [table(folder, f"nih-{number}") for number in range(1, len(sets) + 1)]
+        for split in ("train", "validation", "test"):
+            assert set.union(*(patients(part, split) for part in parts)) == patients(whole, split)
+
+
+def test_parts_hold_their_own_classes_and_a_share_of_their_training_patients(files):
+    folders = [files.parts("nih", SETS, seed=0, share=Fraction(s)) for s in ("1", "1/2")]
+    whole, half = (table(folder, "nih-1") for folder in folders)
+    assert [name for name in half if name in ("Edema", "Mass", "Hernia")] == ["Edema", "Mass"]
+    assert len(patients(half, "train")) == pytest.approx(len(patients(whole, "train")) / 2, abs=1)
+    assert patients(half) == patients(whole)
+
+
+def test_wholes_have_the_classes_that_are_asked_for(files):
+    folder = files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
+    assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
+    assert {"Edema", "Fracture"} <= set(table(folder, "chexpert"))
+
+
+def test_another_seed_tests_other_patients(files):
+    first, second = (table(files.wholes({"nih": ["Mass"]}, seed=s), "nih") for s in (0, 1))
+    assert patients(first) != patients(second)
+
+
+def test_what_no_site_trains_on_is_tested_whole(files):
+    labels = table(files.test_only("mimic"), "mimic")
+    assert set(labels["split"]) == {"test"}
+
+
+def test_what_is_there_is_not_written_again(files, monkeypatch):
+    folder = files.wholes({"nih": ["Mass"]}, seed=0)
+    monkeypatch.setattr(scenario_files, "write_copy", None)
+    assert files.wholes({"nih": ["Mass"]}, seed=0) == folder
+
+
+def test_the_images_of_every_data_set_are_decoded_in_the_size_of_the_network(
+    small_data, tmp_path, monkeypatch
+):
+    decoded = []
+    monkeypatch.setattr(
+        scenario_files, "prepare", lambda folder, sites, size: decoded.append((*sites, size))
+    )
+    found = data_sets(small_data.data, ["nih", "mimic"], tmp_path / "data")
+    scenario_files.decode(found, [], tmp_path / "sites", 32)
+    assert decoded == [("nih", 32), ("mimic", 32)]
+
+
+def test_so_are_those_of_sites_with_splits_of_their_own_each_once(tmp_path, monkeypatch):
+    decoded = []
+    monkeypatch.setattr(scenario_files, "prepare", lambda *given: decoded.append(given))
+    runs = [study_runs.run(seed=seed) for seed in range(2)]
+    runs = [
+        dataclasses.replace(run, where={**run.where, "site_files": "here", "given": True})
+        for run in runs
+    ]
+    scenario_files.decode({}, [*runs, study_runs.run()], tmp_path, 32)
+    assert decoded == [(Path("here"), ("a", "b"), 32)]
+
+
+def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, tmp_path, monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    found = data_sets(small_data.data, ["nih"], tmp_path / "data")
+    file = next((small_data.home / "phantom/nih").glob("**/*.png"))
+    whole = file.read_bytes()
+    file.write_bytes(b"none")
+    try:
+        with pytest.raises(ValueError, match=file.name):
+            scenario_files.decode(found, [], tmp_path / "sites", 32)
+    finally:
+        file.write_bytes(whole)
+
+
+WHAT = {"sites": 2, "classes": ["Mass", "Ödem"]}
+
+
+def put(text):
+    """A function that writes a text into a folder, and the folders that it was called with."""
+    calls = []
+
+    def write(folder):
+        calls.append(folder)
+        (folder / "text").write_text(text)
+
+    return write, calls
+
+
+class TestWritten:
+    def test_it_is_named_by_what_is_in_it(self, tmp_path):
+        write, _ = put("a")
+        folder = written(tmp_path / "sites", WHAT, write)
+        assert folder == tmp_path / "sites" / key_of(WHAT)
+        assert (folder / "text").read_text() == "a"
+
+    def test_it_is_written_once(self, tmp_path):
+        write, calls = put("a")
+        assert written(tmp_path, WHAT, write) == written(tmp_path, WHAT, write)
+        assert len(calls) == 1
+
+    def test_another_content_has_a_folder_of_its_own(self, tmp_path):
+        texts = {n: written(tmp_path, {"n": n}, put(str(n))[0]) for n in (1, 2)}
+        assert [(texts[n] / "text").read_text() for n in (1, 2)] == ["1", "2"]
+
+    def test_relative_paths_lead_out_of_it_as_before(self, tmp_path):
+        def write(half):
+            (half / "link").symlink_to("../../labels.csv")
+            assert (half / "link").read_text() == "Mass"
+
+        (tmp_path / "labels.csv").write_text("Mass")
+        folder = written(tmp_path / "sites", WHAT, write)
+        assert (folder / "link").read_text() == "Mass"
+
+    def test_one_that_fails_leaves_nothing(self, tmp_path):
+        def write(half):
+            (half / "text").write_text("half of it")
+            assert not (tmp_path / key_of(WHAT)).exists()
+            raise ValueError("no disk")
+
+        with pytest.raises(ValueError, match="no disk"):
+            written(tmp_path, WHAT, write)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_another_study_wrote_meanwhile_stays(self, tmp_path):
+        def write(half):
+            put("slow")[0](half)
+            written(tmp_path, WHAT, put("fast")[0])
+
+        folder = written(tmp_path, WHAT, write)
+        assert (folder / "text").read_text() == "fast"
+        assert list(tmp_path.iterdir()) == [folder]
+
+    def test_a_folder_that_cannot_be_there_is_an_error(self, tmp_path):
+        (tmp_path / key_of(WHAT)).write_text("a file")
+        with pytest.raises(OSError, match=key_of(WHAT)):
+            written(tmp_path, WHAT, put("a")[0])

@@ -1,0 +1,150 @@
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+import study_runs
+from cxr_study.runs.run_queue import DONE, FAILS, KEPT, STARTS
+from cxr_study.studies.runner import live_table
+from cxr_study.studies.runner.live_table import LiveTable
+from cxr_study.studies.runner.machine_capacity import Machine
+
+ONE_CORE = Machine(cores=1, memory=1.0)
+RUNS = [study_runs.run("complete", "fedavg", seed, "two sites", num_rounds=10) for seed in range(4)]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands until it is set."""
+
+    class Clock:
+        now = 1000.0
+
+        def monotonic(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(live_table, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def shown(clock):
+    """What is shown without a terminal after some things have happened, each after some seconds."""
+
+    def show(*happened, runs=RUNS):
+        written = io.StringIO()
+        with LiveTable(runs, ONE_CORE, Console(file=written, width=60)) as table:
+            for seconds, run, doing in happened:
+                clock.now += seconds
+                table.told(run, doing)
+        return written.getvalue().splitlines()
+
+    return show
+
+
+@pytest.fixture
+def drawn(clock):
+    """The table that a terminal shows in the end, line by line."""
+
+    def draw(*happened, seconds=0):
+        console = Console(
+            file=io.StringIO(), record=True, force_terminal=True, no_color=True, width=120
+        )
+        with LiveTable(RUNS, ONE_CORE, console) as table:
+            for run, doing in happened:
+                table.told(run, doing)
+            clock.now += seconds
+        lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
+        return lines[max(n for n, line in enumerate(lines) if " of 4 runs" in line) :]
+
+    return draw
+
+
+class TestWithoutATerminal:
+    def test_a_run_that_ends_is_a_line_with_its_time_and_the_time_that_is_left(self, shown):
+        assert shown((0, RUNS[0], STARTS), (10, RUNS[0], DONE)) == [
+            "done after 10 s: two sites, complete-fedavg, seed 0. "
+            "1 of 4 runs, about 30 s left"
+        ]  # fmt: skip
+
+    def test_the_last_line_has_nothing_left(self, shown):
+        [line] = shown((0, RUNS[0], STARTS), (10, RUNS[0], DONE), runs=RUNS[:1])
+        assert line.endswith("seed 0. 1 of 1 runs")
+
+    def test_runs_that_were_there_are_counted_and_not_told(self, shown):
+        assert shown((0, RUNS[0], KEPT)) == []
+        [line] = shown((0, RUNS[0], KEPT), (0, RUNS[1], STARTS), (5, RUNS[1], DONE))
+        assert line.endswith("2 of 4 runs, 1 made before, about 10 s left")
+
+    def test_a_failure_is_a_line_and_says_nothing_of_the_time_that_others_take(self, shown):
+        failed, done = shown(
+            (0, RUNS[0], STARTS),
+            (3, RUNS[0], FAILS),
+            (0, RUNS[1], STARTS),
+            (10, RUNS[1], DONE),
+        )
+        assert failed.startswith("failed after 3 s: ")
+        assert failed.endswith("1 of 4 runs, 1 failed")
+        assert done.endswith("2 of 4 runs, 1 failed, about 20 s left")
+
+    def test_starts_and_rounds_are_no_lines(self, shown):
+        assert shown((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (1, RUNS[0], "round 2")) == []
+
+    def test_names_are_shown_as_they_are(self, shown):
+        run = study_runs.run(setting="[bold]7[/bold]")
+        [line] = shown((0, run, STARTS), (1, run, DONE), runs=[run])
+        assert "[bold]7[/bold], surgical" in line
+
+    @pytest.mark.parametrize(
+        ("seconds", "told"),
+        [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (100, "2 min"),
+            (3599, "1 h 0 min"),
+            (9000, "2 h 30 min"),
+        ],
+    )
+    def test_times_are_as_long_as_they_need_to_be(self, shown, seconds, told):
+        [line] = shown((0, RUNS[0], STARTS), (seconds, RUNS[0], DONE))
+        assert line.startswith(f"done after {told}: ")
+
+
+class TestInATerminal:
+    def test_each_run_that_runs_has_a_row_with_its_rounds_and_its_time(self, drawn):
+        assert drawn(
+            (RUNS[1], STARTS), (RUNS[1], "round 7"), (RUNS[0], STARTS), seconds=90
+        ) == [
+            "0 of 4 runs",
+            "setting method seed round time",
+            f"two sites Centralised, fully labelled, batch norm trained 1 7/10 {14 * '━'} 2 min",
+            "two sites Centralised, fully labelled, batch norm trained 0 0/10 2 min",
+        ]  # fmt: skip
+
+    def test_one_that_ended_has_no_row_and_is_counted(self, drawn):
+        summary, _, row = drawn(
+            (RUNS[0], STARTS), (RUNS[0], "round 7"), (RUNS[0], DONE), (RUNS[1], KEPT),
+            (RUNS[2], STARTS),
+        )  # fmt: skip
+        assert summary == "2 of 4 runs, 1 made before, about 0 s left"
+        assert row.endswith("trained 2 0/10 0 s")
+
+    def test_one_that_ends_is_no_line_of_its_own(self, clock):
+        console = Console(file=io.StringIO(), record=True, force_terminal=True, width=120)
+        with LiveTable(RUNS, ONE_CORE, console) as table:
+            table.told(RUNS[0], STARTS)
+            table.told(RUNS[0], DONE)
+        assert "after" not in console.export_text()
+
+    def test_a_run_moves_on_while_it_is_shown(self, clock):
+        shown = io.StringIO()
+        with LiveTable(RUNS, ONE_CORE, Console(file=shown, force_terminal=True)) as table:
+            table.told(RUNS[0], STARTS)
+            table.told(RUNS[0], "round 7")
+            began = time.monotonic()
+            while "7/10" not in shown.getvalue():
+                assert time.monotonic() - began < 10
+                time.sleep(0.05)

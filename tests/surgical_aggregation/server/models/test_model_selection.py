@@ -1,0 +1,333 @@
+import math
+
+import numpy as np
+import pytest
+from nvflare.apis.dxo import DXO, DataKind
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from flare import Engine, context, global_model, result
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.server.models.model_selection import BestModelSelector
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
+
+COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
+EMPTY = global_model({})
+
+
+class Run:
+    """A selector and what it announced: [(round, loss), ...]."""
+
+    def __init__(self, sites=("a", "b"), **args):
+        self.selector = BestModelSelector(**args)
+        self.model = global_model({}, {"Edema": COLUMN, "Mass": COLUMN})
+        self.sites, self.gone = sites, {}
+        self.announced, self.records, self.dropped = [], [], []
+        self.best_round = "never said"
+
+    def fire_event(self, event_type, fl_ctx):
+        if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
+            best = fl_ctx.get_prop(BEST)
+            self.announced.append((best["round"], best["value"]))
+            self.records.append(best)
+        elif event_type == BEST_DROPPED:
+            self.dropped.append(fl_ctx.get_prop(DROPPED))
+
+    def fire(self, event_type, current_round, site=None, classes=("Edema",), model=None, **props):
+        engine = Engine()
+        engine.sites, engine.fire_event = self.sites, self.fire_event
+        fl_ctx = context(site, classes, current_round, model or self.model, engine)
+        known = {GONE: self.gone, FLContextKey.WORKFLOW: "train"}
+        if event_type in FINAL:
+            known[FLContextKey.WORKFLOW] = "validate_final"
+        known |= {getattr(AppConstants, key, key): value for key, value in props.items()}
+        for key, value in known.items():
+            fl_ctx.set_prop(key, value, private=True, sticky=False)
+        self.selector.handle_event(event_type, fl_ctx)
+        self.best_round = fl_ctx.get_prop(BEST_ROUND, self.best_round)
+
+    def take_over(self, record):
+        """Start from a checkpoint of an earlier run, whose best model has this record."""
+        self.fire(AppEventType.INITIAL_MODEL_LOADED, None, **{BEST: record})
+
+    def result(self, round_, site, loss, accepted=True, classes=("Edema",), **facts):
+        """A site's result of training."""
+        sent = result({}, {"Edema": COLUMN}, metrics={"bce": loss})
+        facts |= {"TRAINING_RESULT": sent, "AGGREGATION_ACCEPTED": accepted}
+        self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, round_, site, classes, **facts)
+
+    def round(self, round_, losses, accepted=True, classes=None, **facts):
+        """`losses`: site -> loss; `classes`: of all sites, or site -> classes; default Edema."""
+        self.fire(AppEventType.ROUND_STARTED, round_)
+        for site, loss in losses.items():
+            of = classes.get(site) if isinstance(classes, dict) else classes
+            self.result(round_, site, loss, accepted, ("Edema",) if of is None else of, **facts)
+        self.fire(AppEventType.BEFORE_AGGREGATION, round_, **facts)
+
+    def final(self, last_round, losses, **facts):
+        """After the last round; of a job that made none of its own, no round is current."""
+        made = GlobalModel(self.model.variables, {"round": last_round + 1, **facts})
+        self.fire(EventType.START_WORKFLOW, None, model=made)
+        for site, loss in losses.items():
+            measured = DXO(DataKind.METRICS, data={"bce": loss}).to_shareable()
+            event = AppEventType.VALIDATION_RESULT_RECEIVED
+            self.fire(event, None, site, model=made, VALIDATION_RESULT=measured)
+        self.fire(EventType.END_WORKFLOW, None, model=made)
+
+
+FINAL = (
+    EventType.START_WORKFLOW,
+    AppEventType.VALIDATION_RESULT_RECEIVED,
+    EventType.END_WORKFLOW,
+)
+
+
+class TestRounds:
+    """How two models are compared is `ModelSelection`'s, and tested there."""
+
+    @pytest.mark.parametrize(
+        ("rounds", "announced"),
+        [
+            ([{"a": 0.5, "b": 0.7}, {"a": 0.2, "b": 0.8}, {"a": 0.4, "b": 0.9}], [0.6, 0.5]),
+            ([{"a": 0.1}, {"a": 0.2}], [0.1]),
+            ([{"a": 0.2}, {"a": 0.1, "b": 0.5}, {"a": 0.1, "b": 0.25}], [0.2, 0.3, 0.175]),
+            ([{"a": 0.5, "b": math.nan}, {"a": 0.25, "b": math.nan}], [0.5, 0.25]),
+        ],
+        ids=["smallest mean", "round 0", "a site comes in", "a site whose loss is never finite"],
+    )
+    def test_the_model_with_the_smallest_loss_is_announced(self, rounds, announced):
+        run = Run()
+        for round_, losses in enumerate(rounds):
+            run.round(round_, losses)
+        assert [value for _, value in run.announced] == announced
+
+    def test_a_model_needs_the_columns_of_all_declared_classes(self):
+        run = Run()
+        run.round(0, {"a": 0.1}, model=EMPTY)
+        assert run.best_round == "never said"
+        run.round(1, {"a": 0.2})
+        assert (run.announced, run.best_round) == ([(1, 0.2)], 1)
+
+    def test_where_sites_declare_no_classes_every_model_is_a_candidate(self):
+        run = Run()
+        run.round(0, {"a": 0.5}, classes=(), model=EMPTY)
+        assert run.announced == [(0, 0.5)]
+
+    def test_when_a_class_comes_in_the_first_model_with_its_column_is_the_best(self):
+        run = Run()
+        without = global_model({}, {"Edema": COLUMN})
+        run.round(0, {"a": 0.2}, model=without)
+        run.round(1, {"a": 0.1, "b": 0.1}, classes={"b": ("Edema", "Mass")}, model=without)
+        assert run.announced == [(0, 0.2)]
+        run.round(2, {"a": 0.9})  # its model has the column, and the class's only holder is absent
+        assert run.announced == [(0, 0.2), (2, 0.9)]
+
+    def test_sites_that_left_for_good_are_not_waited_for(self):
+        run = Run()
+        run.round(0, dict.fromkeys("abc", 0.5))
+        run.round(1, {"a": 0.4})  # of three sites one
+        assert run.best_round == 0
+        run.gone = {"b": "no sign of life", "c": "no sign of life"}
+        run.round(2, {"a": 0.3})
+        assert run.best_round == 2
+
+    @pytest.mark.parametrize("share", [0, -0.5, 1.5])
+    def test_a_share_that_is_none_is_refused(self, share):
+        with pytest.raises(ValueError, match="min_share must be above 0 and at most 1"):
+            BestModelSelector(min_share=share)
+
+    def test_the_manifest_counts_rounds_since_the_best_model_that_could_not_be_compared(self):
+        run = Run()
+        counts = []
+        everybody = {"a": 0.5, "b": 0.5, "c": 0.5}
+        for losses in (everybody, {"a": 0.1}, everybody, {}, {"a": 0.4, "b": 0.4}, everybody):
+            run.round(len(counts), losses)
+            counts.append(run.model.manifest.get("not_compared", 0))
+        assert counts == [0, 1, 1, 2, 0, 0]
+
+    def test_before_there_is_a_best_model_no_round_is_counted_and_the_share_is_as_set(self):
+        run = Run(min_share=0.75)
+        empty = global_model({})
+        run.round(0, {"a": 0.1}, model=empty)
+        assert "not_compared" not in empty.manifest
+        run.round(1, {"a": 0.5, "b": 0.5, "c": 0.5})
+        run.round(2, {"a": 0.1, "b": 0.1})
+        assert (run.best_round, run.model.manifest["not_compared"]) == (1, 1)
+
+    def test_the_record_says_who_measured_it_with_which_classes_and_what_the_model_has(self):
+        run = Run()
+        run.round(0, {"b": 0.5, "a": 0.25}, classes=("Mass", "Edema"))
+        classes = ["Edema", "Mass"]
+        assert run.records == [
+            {
+                "round": 0, "metric": "bce", "value": 0.375, "sites": {"a": 0.25, "b": 0.5},
+                "classes": {"a": classes, "b": classes}, "columns": classes,
+            }
+        ]  # fmt: skip
+
+
+class TestLosses:
+    def test_of_refused_results_do_not_count(self):
+        run = Run()
+        run.round(0, {"a": 0.1}, accepted=False)
+        assert run.announced == []
+
+    def test_that_come_late_do_not_change_the_record(self):
+        run = Run()
+        run.round(0, {"a": 0.5})
+        run.result(0, "b", 0.9)
+        run.round(1, {"a": 0.5, "b": 0.1})  # over a alone: no better
+        assert run.announced == [(0, 0.5)]
+
+    def test_do_not_reach_the_next_round(self):
+        run = Run()
+        run.fire(AppEventType.ROUND_STARTED, 0)
+        run.result(0, "b", 0.9)
+        run.round(1, {"a": 0.1})
+        assert run.announced == [(1, 0.1)]
+
+    @pytest.mark.parametrize(
+        "loss", [math.nan, math.inf, -0.1, "0.1", None, np.ones(2), "x" * 5000]
+    )
+    def test_that_are_no_numbers_do_not_count_and_are_one_line_of_the_log(self, loss, caplog):
+        run = Run()
+        run.round(0, {"a": loss})
+        (said,) = [r.getMessage() for r in caplog.records if "usable" in r.getMessage()]
+        assert run.announced == [] and said.isprintable() and len(said) < 2000
+
+
+class TestFinalModel:
+    def test_counts_with_what_those_sites_measured_whose_results_were_accepted(self):
+        run = Run()
+        run.round(0, {"a": 0.5})
+        run.final(0, {"a": 0.25, "b": 0.125})
+        assert run.announced == [(0, 0.5), (1, 0.25)]
+
+    @pytest.mark.parametrize(("failed", "announced"), [("c", [0, 1]), ("bc", [0])])
+    def test_is_no_candidate_where_too_many_sites_could_not_measure_it(self, failed, announced):
+        run = Run()
+        run.round(0, {"a": 0.5, "b": 0.5, "c": 0.5})
+        run.final(0, {site: 0.1 for site in "abc" if site not in failed})
+        assert [round_ for round_, _ in run.announced] == announced
+
+    def test_is_judged_by_a_site_that_measured_the_best_model_though_it_taught_nothing_since(self):
+        run = Run()
+        run.take_over(record(a=0.25, b=0.25))
+        run.round(5, {"a": 0.5})
+        run.final(5, {"a": 0.125, "b": 0.25})
+        assert run.announced == [(6, 0.1875)]
+
+    @pytest.mark.parametrize(
+        ("before", "sites", "announced"),
+        [(None, ["a"], (8, 0.125)), ({"a": 0.25}, ["a", "b"], (8, 0.25))],
+        ids=["no best model yet", "one that b has not measured"],
+    )
+    def test_is_judged_by_those_that_taught_in_the_continued_run(self, before, sites, announced):
+        run = Run()
+        run.take_over(before and record(**before))
+        taught = {"Edema": {"sites": sites, "last_round": 7}}
+        run.final(7, {"a": 0.125, "b": 0.375}, classes=taught)
+        assert run.announced == [announced]
+
+    def test_of_a_job_without_a_round_of_its_own_counts_too(self):
+        run = Run()
+        run.take_over(record(a=0.25, b=0.25))
+        run.final(7, {"a": 0.125, "b": 0.125})
+        assert run.announced == [(8, 0.125)]
+
+
+def record(round_=2, *, metric="bce", classes=("Edema",), **losses):
+    return {
+        "round": round_,
+        "metric": metric,
+        "value": sum(losses.values()) / len(losses),
+        "sites": losses,
+        "classes": {site: list(classes) for site in losses},
+    }
+
+
+BOTH = ("Edema", "Mass")
+
+
+class TestContinued:
+    def test_the_earlier_best_is_the_one_to_beat(self):
+        run = Run()
+        run.take_over(record(a=0.25, b=0.75))
+        assert run.best_round == 2
+        run.round(5, {"a": 0.25, "b": 0.75})  # the same is not better
+        assert run.best_round == 2
+        run.round(6, {"a": 0.25, "b": 0.5})
+        assert run.announced == [(6, 0.375)] and run.best_round == 6
+        assert run.dropped == []
+
+    @pytest.mark.parametrize(
+        ("sites", "earlier", "losses", "dropped", "best"),
+        [
+            ("ab", None, {"a": 9.0}, None, 5),
+            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1, "b": 0.1}, None, 5),
+            ("abc", record(a=0.5, b=0.5, c=0.5), {"a": 0.1}, None, 2),
+            ("acde", record(a=0.1, b=0.1), {"a": 0.9, "c": 0.9, "d": 0.9}, "only 1 of 3 sites", 5),
+            ("ab", record(a=0.1, b=0.1, classes=BOTH), {"a": 0.9, "b": 0.9}, "only 0 of 2 site", 5),
+            ("ab", record(a=0.1, metric="focal"), {"a": 0.9}, "its loss is 'focal', and this", 5),
+            ("ab", {**record(a=0.1), "classes": {}}, {"a": 0.9}, "it has no columns", 5),
+        ],
+        ids=[
+            "a fresh run", "one is absent", "too many are absent", "too few measured it",
+            "other classes", "another loss", "a record without classes",
+        ],
+    )  # fmt: skip
+    def test_it_is_dropped_where_it_cannot_be_this_runs(
+        self, sites, earlier, losses, dropped, best
+    ):
+        run = Run(sites)
+        run.take_over(earlier)
+        run.round(5, losses)
+        assert run.best_round == best
+        assert run.dropped[0].startswith(dropped) if dropped else run.dropped == []
+
+    def test_a_class_whose_holder_was_absent_when_it_was_measured_drops_nothing(self):
+        run = Run()
+        run.take_over({**record(a=0.5), "columns": ["Edema", "Mass"]})
+        run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
+        assert (run.dropped, run.best_round) == ([], 2)
+
+    @pytest.mark.parametrize(
+        ("sites", "losses"),
+        [("a", {"a": 0.25}), ("abc", {"a": 0.25, "b": 0.5, "c": 9.0})],
+        ids=["one is gone", "one is new"],
+    )
+    def test_with_other_sites_it_is_compared_over_those_that_measured_both(self, sites, losses):
+        run = Run(sites)
+        run.take_over(record(a=0.25, b=0.5))
+        run.round(5, losses)
+        assert (run.dropped, run.best_round) == ([], 2)
+        run.round(6, {**losses, "a": 0.125})
+        assert (run.dropped, run.best_round) == ([], 6)
+
+    def test_a_site_with_other_classes_cannot_be_compared(self):
+        run = Run("abc")
+        run.take_over(record(a=0.5, b=0.5, c=0.5, classes=["Edema", "Mass"]))
+        run.round(5, {"a": 0.01, "b": 0.5, "c": 0.5}, classes={"b": BOTH, "c": BOTH})
+        assert (run.dropped, run.best_round) == ([], 2)
+        run.round(6, {"a": 9.0, "b": 0.4, "c": 0.5}, classes={"b": BOTH, "c": BOTH})
+        assert run.best_round == 6
+
+    def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
+        run = Run("abc")
+        run.take_over(record(a=0.1, b=0.1))
+        losses, new = {"a": 0.9, "b": 0.9, "c": 0.9}, {"c": ("Mass",)}
+        run.round(5, losses, classes=new, model=global_model({}, {"Edema": COLUMN}))
+        assert run.dropped == ["it has no columns for all classes of ['c']"]
+        assert run.announced == [] and run.best_round is None
+        run.round(6, losses, classes=new)
+        assert run.announced == [(6, pytest.approx(0.9))]
+
+    def test_what_is_this_runs_own_is_not_dropped_any_more(self):
+        run = Run("abc")
+        run.take_over(record(a=0.5, b=0.5, c=0.5))
+        run.round(5, {"a": 0.1, "b": 0.1, "c": 0.1})
+        run.sites = ("a",)
+        run.round(6, {"a": 0.05})
+        assert run.dropped == [] and run.best_round == 5

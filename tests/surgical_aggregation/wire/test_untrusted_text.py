@@ -1,0 +1,48 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flare import Engine, context
+from surgical_aggregation.server.access.refusal_events import Refusal
+from surgical_aggregation.site.site_state import site_folder
+from surgical_aggregation.wire.untrusted_text import LONGEST, JobIdError, checked_job, one_line
+
+
+class TestOneLine:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            *((text, text) for text in ("", "Nodule/Mass, 0.5", "Ödem", "肺水腫")),
+            ("a\nb\r\tc", r"a\nb\r\tc"),
+            ("\x1b[2J", r"\x1b[2J"),
+            ("a\u2028b\u202ec\x85", r"a\u2028b\u202ec\x85"),
+            ("\ud800", r"\ud800"),
+            ("a" * 5000, "a" * LONGEST + " ..."),
+        ],
+    )
+    def test_what_cannot_be_printed_is_escaped_and_a_long_text_cut(self, text, shown):
+        assert one_line(text) == shown
+
+    @given(st.text(st.characters(codec=None)))
+    def test_nothing_is_left_that_cannot_be_printed(self, text):
+        assert one_line(text).isprintable()
+
+    def test_so_are_task_and_reason_of_a_refusal_wherever_they_go(self):
+        refusal = Refusal("north", "te\nst", 3, "a\nb" + "x" * 10**6)
+        assert (refusal.task, refusal.reason[:4]) == (r"te\nst", r"a\nb")
+        assert len(refusal.reason) < LONGEST + 10
+
+
+class TestCheckedJob:
+    @pytest.mark.parametrize("job", ["a03b9a66-2687-4d4c-a55c-390235f32b97", "simulate_job"])
+    def test_flares_own_pass(self, job):
+        assert checked_job(job) == job
+
+    @pytest.mark.parametrize(
+        "job", ["../../x", "..", ".", "", "a/b", "a\\b", "a\n", "a b", "é", 3, None]
+    )
+    def test_what_leads_elsewhere_is_refused(self, job, tmp_path):
+        with pytest.raises(JobIdError, match=r"letters, digits, '-' and '_' alone; got"):
+            checked_job(job)
+        with pytest.raises(JobIdError):
+            site_folder(context(engine=Engine(tmp_path)), job)
