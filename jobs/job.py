@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--strategy", choices=STRATEGIES, help="default: the method's own")
     parser.add_argument("--preset", choices=PRESETS)
     parser.add_argument("--sites", default="nih,chexpert", help="names, by comma")
-    parser.add_argument("--set", action="append", default=[], metavar="[SITE:]KNOB=VALUE")
+    parser.add_argument("--set", action="append", default=[], metavar="[SITE:]SETTING=VALUE")
     parser.add_argument("--env", choices=("sim", "poc", "prod"), default="sim")
     parser.add_argument("--workspace", default="runs/sim", help="folder for the simulator's runs")
     parser.add_argument("--startup-kit", type=Path, help="the submitter's, for --env prod")
@@ -38,14 +38,14 @@ def main() -> None:
 
     sites = options.sites.split(",")
     try:
-        knobs, per_site = command_line_settings.parse(options.set)
+        settings, per_site = command_line_settings.parse(options.set)
         recipe = SurgicalAggregationRecipe(
             sites=sites,
             method=options.method,
             preset=options.preset,
             code="installed" if options.env == "prod" else "marked",
             per_site_config=per_site,
-            **({"strategy": options.strategy} | knobs),
+            **({"strategy": options.strategy} | settings),
         )
         if options.env == "sim":
             env = SimEnv(clients=sites, workspace_root=options.workspace)

@@ -23,7 +23,7 @@ def main():
     """Print one line per round and one per process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--job", type=Path, default=Path("jobs/surgical"))
-    parser.add_argument("--set", action="append", default=[], metavar="KNOB=VALUE")
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE")
     options = parser.parse_args()
     settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in options.set)}
     embedded_study()

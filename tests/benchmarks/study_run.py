@@ -1,6 +1,6 @@
 """Where a run of a study spends its time, and what running several side by side saves.
 
-Usage: python tests/benchmarks/study_run.py [--setting 4] [--side-by-side 3]
+Usage: python tests/benchmarks/study_run.py [--scenario 4] [--side-by-side 3]
 """
 
 import tempfile
@@ -72,10 +72,10 @@ def profile(run, folder):
 
 def main():
     """Print where one run's time went, and how long several take side by side."""
-    wanted = options(__doc__, setting="4", side_by_side=3)
+    wanted = options(__doc__, scenario="4", side_by_side=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        selection = Selection((wanted.setting,), ("surgical",), wanted.side_by_side + 1)
+        selection = Selection((wanted.scenario,), ("surgical",), wanted.side_by_side + 1)
         study, data = read_study("clients"), read_data("phantom")
         found = data_sets(data, plan.check(study, data, selection), folder / "data")
         first, *others = plan.runs(study, data, found, folder, selection)

@@ -86,12 +86,12 @@ def rare(folder):
 def job(network):
     """Makes a tiny job whose code gets to the places in a given way."""
 
-    def make(code, name="surgical", **knobs):
+    def make(code, name="surgical", **settings):
         folder = network.folder / f"{name}-{code}"
         job_templates.write(name, folder / "template", code)
-        knobs = {"report_counts": True, **(knobs or {"num_rounds": 2, "warmup_epochs": 1})}
+        settings = {"report_counts": True, **(settings or {"num_rounds": 2, "warmup_epochs": 1})}
         template = folder / "template"
-        made = tiny_job.make(folder, SITES, job=template, settings=knobs, site=tiny_job.KERAS)
+        made = tiny_job.make(folder, SITES, job=template, settings=settings, site=tiny_job.KERAS)
         for client in made.glob("app_*/config/config_fed_client.conf"):
             text = client.read_text()
             client.write_text(text.replace("components = [", f"components = [{STREAMER}", 1))

@@ -170,7 +170,7 @@ class TestEnds:
     @of(*RUNS)
     def test_no_whole_round_is_made_twice(self, run):
         made = [number for part in run.parts for number in part.rounds]
-        assert made == list(range(1, run.knobs["num_rounds"] + 1))
+        assert made == list(range(1, run.settings["num_rounds"] + 1))
 
     @of("site", "server")
     def test_what_came_home_is_of_every_job_that_left_a_model(self, run):
@@ -191,7 +191,7 @@ class TestEnds:
         self, run, twin
     ):
         cut_off, made_up = run.parts[-2:]
-        assert cut_off.made == made_up.made == run.knobs["num_rounds"]
+        assert cut_off.made == made_up.made == run.settings["num_rounds"]
         assert not made_up.rounds
         assert made_up.status == "FINISHED:COMPLETED"
         file = run.servers[-1] / "cross_site_val/cross_val_results.json"

@@ -158,10 +158,10 @@ class TestSubmission:
         assert all(start["server"] < listens < check[site] for site in sites)
 
     def test_the_server_starts_from_a_body_of_the_jobs_network(self, network):
-        knobs = job_folder.knobs(network.job)
-        assert knobs["initial_body"] == "{$CXR_INITIAL_BODY}"
+        settings = job_folder.read_settings(network.job)
+        assert settings["initial_body"] == "{$CXR_INITIAL_BODY}"
         body = Path(network.variables["CXR_INITIAL_BODY"])
-        check_network(body, backbone=knobs["backbone"], hidden=knobs["hidden"])
+        check_network(body, backbone=settings["backbone"], hidden=settings["hidden"])
         exported = next(number for number, line in enumerate(LINES) if line[0] == "export")
         assert exported < LINES.index(["bash", "server/startup/start.sh"])
 

@@ -74,7 +74,7 @@ def strings(value):
 
 
 def servers_words(run):
-    """Ids, class paths, knobs and arguments that stand in the server's configuration alone."""
+    """Ids, class paths, settings and arguments that stand in the server's configuration alone."""
     server, client = (
         set(strings(ConfigFactory.parse_file(str(run.job / config)).as_plain_ordered_dict()))
         for config in (SERVER_CONFIG, CLIENT_CONFIG)

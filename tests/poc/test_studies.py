@@ -34,7 +34,7 @@ STUDIES = {
         "title": "One data set, cut in two",
         "source": "none",
         "factor": "sites",
-        "settings": [{"name": "2", "cut": "nih", "sites": 2}],
+        "scenarios": [{"name": "2", "cut": "nih", "sites": 2}],
         "quick": ["2"],
         "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
         "seeds": 1,
@@ -44,7 +44,7 @@ STUDIES = {
         "title": "Two data sets",
         "source": "none",
         "factor": "classes",
-        "settings": [{"name": "20", "sites": ["nih", "chexpert"]}],
+        "scenarios": [{"name": "20", "sites": ["nih", "chexpert"]}],
         "quick": ["20"],
         "methods": {"surgical": ["fedbn"]},
         "seeds": 1,
@@ -203,7 +203,7 @@ class TestKilledAndInPoc:
                 assert "nvflare" not in " ".join(child.cmdline())
 
     def test_sites_that_the_project_does_not_have_are_refused(self, study, tmp_path):
-        with pytest.raises(StudyError, match=r"has the sites .*; setting '2' has others"):
+        with pytest.raises(StudyError, match=r"has the sites .*; scenario '2' has others"):
             make(
                 [read_study("clients")], read_data(study.data), tmp_path, Selection(),
                 machine=MACHINE, console=Console(quiet=True), project=deployed.PROJECT,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import tiny_job
-from simulated import KNOBS, SITES, Run, run, undisturbed_run
+from simulated import SETTINGS, SITES, Run, run, undisturbed_run
 
 RECIPES = Path(__file__).parents[1] / "support/recipes.py"
 FAULTS = [
@@ -26,7 +26,7 @@ def initial_body(tmp_path_factory):
 def runs(tmp_path_factory, initial_body):
     """Three runs: one tracked, the same by the recipe, untracked, one with faults."""
     folder = tmp_path_factory.mktemp("runs")
-    first = run(folder / "first", SITES, initial_body, **{**KNOBS, "tracking": "tensorboard"})
+    first = run(folder / "first", SITES, initial_body, **{**SETTINGS, "tracking": "tensorboard"})
     faulty = run(
         folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
         wait_seconds=60,
@@ -44,7 +44,7 @@ def by_recipe(folder, initial_body):
     """The first run, as the recipe makes it."""
     table, log = folder / "sites.json", folder / "recipe.log"
     table.write_text(json.dumps(SITES))
-    command = [RECIPES, "simulator", folder, table, initial_body, json.dumps(KNOBS)]
+    command = [RECIPES, "simulator", folder, table, initial_body, json.dumps(SETTINGS)]
     with log.open("w") as output:
         done = subprocess.run(
             [sys.executable, *command], stdout=output, stderr=subprocess.STDOUT, timeout=300

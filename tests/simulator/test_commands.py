@@ -119,11 +119,11 @@ class TestRun:
         assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in lacked)
         assert any(row.auroc is not None for row in lacked)
 
-    def test_a_knob_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):
+    def test_a_setting_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):
         job, own = (phantom.folder / name for name in ("job", "own"))
         for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
             for folder in (job, own / f"{site}-job"):
-                assert job_folder.knobs(folder, site)["learning_rate"] == rate
+                assert job_folder.read_settings(folder, site)["learning_rate"] == rate
         assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
 
     def test_the_report_is_of_this_run(self, phantom):

@@ -15,19 +15,19 @@ OTHERS = {
     "west": {"classes": ["Edema", "Support Devices"], "images": 16},
 }
 # So fast a learner gets worse soon.
-KNOBS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
+SETTINGS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
 
 
 @pytest.fixture(scope="module")
 def continued(tmp_path_factory, initial_body):
     """One undisturbed run, and one in two parts; and its first part continued with other sites."""
     folder = tmp_path_factory.mktemp("continued")
-    whole = run(folder / "whole", TWO, initial_body, num_rounds=8, **KNOBS)
-    half = run(folder / "half", TWO, initial_body, num_rounds=2, **KNOBS)
+    whole = run(folder / "whole", TWO, initial_body, num_rounds=8, **SETTINGS)
+    half = run(folder / "half", TWO, initial_body, num_rounds=2, **SETTINGS)
     start = checkpoint_folder(half.workspace) / "last.npz"
     states = {site: checkpoint_folder(half.workspace, site) for site in TWO}
-    rest = run(folder / "rest", TWO, start, states=states, num_rounds=6, **KNOBS)
-    grown = run(folder / "grown", OTHERS, start, num_rounds=2, **KNOBS)
+    rest = run(folder / "rest", TWO, start, states=states, num_rounds=6, **SETTINGS)
+    grown = run(folder / "grown", OTHERS, start, num_rounds=2, **SETTINGS)
     return SimpleNamespace(whole=whole, half=half, rest=rest, grown=grown)
 
 

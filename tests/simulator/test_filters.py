@@ -6,7 +6,7 @@ import pytest
 import tiny_job
 from cxr_study.jobs import job_folder
 from cxr_study.runs.simulator_process import SimulationError
-from simulated import KNOBS, SITES, UNION, Run, run
+from simulated import SETTINGS, SITES, UNION, Run, run
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
 
@@ -28,7 +28,7 @@ def filtered(folder, initial_body, filters, **settings):
             client = job_folder.client_config(folder / "job", f"app_{site}")
             tiny_job.add_result_filters(client, f'path = "{path}", args {{ {args} }}')
 
-    fixed = {**KNOBS, "send": "differences", "num_rounds": 1, "min_clients": 1, **settings}
+    fixed = {**SETTINGS, "send": "differences", "num_rounds": 1, "min_clients": 1, **settings}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
     try:
         return run(folder, SITES, initial_body, per_site=own, before=add, **fixed), ""

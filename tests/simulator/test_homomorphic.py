@@ -9,16 +9,16 @@ import tenseal
 
 import encrypted
 import tiny_job
-from simulated import KNOBS, SITES, run
+from simulated import SETTINGS, SITES, run
 from surgical_aggregation.encryption.ciphertext import decrypted, is_packed
 
 
 def encrypted_run(folder, sites, initial_body, **settings):
     """Run the encrypted job."""
-    knobs = {**KNOBS, "tracking": "tensorboard", **settings}
+    settings = {**SETTINGS, "tracking": "tensorboard", **settings}
     return run(
         folder, sites, initial_body, job="surgical_he",
-        before=lambda folder: encrypted.provision(folder / "workspace/startup"), **knobs,
+        before=lambda folder: encrypted.provision(folder / "workspace/startup"), **settings,
     )  # fmt: skip
 
 

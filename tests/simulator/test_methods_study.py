@@ -21,14 +21,14 @@ EQUAL, EARLY = "equal rounds", "early stopping"
 SITES = {"north": "nih", "south": "chexpert"}
 """Site -> the one of the phantom whose data it has."""
 
-PLACE = ["setting", "method", "model", "test", "group"]
+PLACE = ["scenario", "method", "model", "test", "group"]
 STUDY = {
     "title": "Methods",
     "source": "none",
     "factor": "ending",
-    "settings": [
-        {"name": EQUAL, "sites": "all", "model": "last", "knobs": {"num_rounds": 1}},
-        {"name": EARLY, "sites": "all", "knobs": {"num_rounds": 2, "patience": 1}},
+    "scenarios": [
+        {"name": EQUAL, "sites": "all", "model": "last", "settings": {"num_rounds": 1}},
+        {"name": EARLY, "sites": "all", "settings": {"num_rounds": 2, "patience": 1}},
     ],
     "quick": [EQUAL],
     "methods": {"personalised": ["fedavg"], "centralised": ["fedbn+"]},
@@ -46,7 +46,7 @@ def done(tmp_path_factory):
         for site, copied in SITES.items():
             shutil.copy(home / f"phantom/sites/{copied}.yaml", home / f"phantom/sites/{site}.yaml")
         sites = [f"phantom/sites/{site}.yaml" for site in SITES]
-        recipe = {"sites": sites, **{key: recipe[key] for key in ("initial_body", "knobs")}}
+        recipe = {"sites": sites, **{key: recipe[key] for key in ("initial_body", "settings")}}
         (home / "sites.yaml").write_text(yaml.safe_dump(recipe))
         (home / "methods.yaml").write_text(yaml.safe_dump(STUDY))
         data = read_data(home / "sites.yaml")
@@ -58,7 +58,7 @@ def done(tmp_path_factory):
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")
         page = write(results, data, home / "out/methods")
-    runs = {(run.setting, run.row.method): run for run in results.runs}
+    runs = {(run.scenario, run.row.method): run for run in results.runs}
     return SimpleNamespace(
         results=results,
         means=results.means.set_index(PLACE)["auroc"].sort_index(),
@@ -68,7 +68,7 @@ def done(tmp_path_factory):
 
 
 def test_every_site_is_measured_on_every_class_at_both_endings(done):
-    for _, found in done.results.scores.groupby(["setting", "model", "test"]):
+    for _, found in done.results.scores.groupby(["scenario", "model", "test"]):
         assert sorted(found["class"]) == sorted(UNION_CLASSES)
     north = done.results.scores.query("test == 'north'")
     assert set(north.loc[north["labelled"], "class"]) == set(NIH_CLASSES)

@@ -69,12 +69,12 @@ class FaultyRun:
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the places' workspaces, as in a POC.
         job: Its name. Default "surgical".
-        knobs: Of the job, beside `UNDISTURBED`.
+        settings: Of the job, beside `UNDISTURBED`.
     """
 
     def __init__(
         self, system, folder, plan=(), when=None, at_hand=False, job="surgical",
-        **knobs,
+        **settings,
     ):  # fmt: skip
         self.system = system
         self.folder = folder
@@ -82,7 +82,7 @@ class FaultyRun:
         self.when = dict(when or {})
         self.at_hand = at_hand
         self.job = job
-        self.knobs = {**UNDISTURBED, **knobs}
+        self.settings = {**UNDISTURBED, **settings}
         self.struck = folder / "struck"
         self.parts = []
         self.servers = ()
@@ -91,7 +91,7 @@ class FaultyRun:
 
     def run(self):
         """Run it until all rounds are made, and the last model is tested; returns itself."""
-        job = tiny_job.make(self.folder, TWO, job=self.job, settings=self.knobs, plan=self.plan)
+        job = tiny_job.make(self.folder, TWO, job=self.job, settings=self.settings, plan=self.plan)
         with _opening:  # one at a time: what FLARE prints is kept off this process's output
             session = WatchedSession(self).__enter__()
         try:

@@ -25,7 +25,7 @@ SITES = {
     "west": {"classes": ["Fracture", "Support Devices"], "images": 16},
 }
 UNION = sorted({name for site in SITES.values() for name in site["classes"]})
-KNOBS = {"num_rounds": 3, "warmup_epochs": 1, "learning_rate": 0.05, "tracking": "none"}
+SETTINGS = {"num_rounds": 3, "warmup_epochs": 1, "learning_rate": 0.05, "tracking": "none"}
 """Of the run that others are compared with."""
 
 TWO = {

@@ -10,13 +10,13 @@ from cxr_study.phantom.writers.write import write_phantom
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 
 
-def write(home, initial_body, **knobs):
+def write(home, initial_body, **settings):
     """Write 150 images of each data set, 32 pixels, an initial body, and the data file.
 
     Args:
         home: Folder.
         initial_body: Makes it, as a checkpoint.
-        knobs: In the data file.
+        settings: In the data file.
 
     Returns:
         Path of the data file.
@@ -33,12 +33,12 @@ def write(home, initial_body, **knobs):
             "mimic": "phantom/sites/mimic.yaml",
         },
         "initial_body": "body.npz",
-        "knobs": {
+        "settings": {
             "backbone": "tiny_densenet",
             "image_size": 32,
             "warmup_epochs": 1,
             "num_rounds": 2,
-            **knobs,
+            **settings,
         },
     }
     path = home / "small.yaml"

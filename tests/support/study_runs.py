@@ -43,20 +43,20 @@ def table(labels, **facts):
     return pd.DataFrame({**descriptors, **facts, **labels})
 
 
-def run(method="surgical", strategy="fedbn+", seed=0, setting="2", sites=SITES, **knobs):
-    """A planned run; knobs: name -> value."""
+def run(method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=SITES, **settings):
+    """A planned run; settings: name -> value."""
     row = Row(method, strategy)
     what = {
         "method": method,
         "strategy": strategy,
         "seed": seed,
-        "setting": setting,
+        "scenario": scenario,
         "sites": sites,
-        "knobs": {"num_rounds": 3, "image_size": 32, "batch_size": 8, "patience": 0, **knobs},
+        "settings": {"num_rounds": 3, "image_size": 32, "batch_size": 8, "patience": 0, **settings},
         "network": {"backbone": "small_densenet", "image_size": 32, "hidden": 0},
         "packages": {"surgical-aggregation": "9"},
     }
-    return Run(setting, row, seed, what, {"sites": list(sites), "given": False})
+    return Run(scenario, row, seed, what, {"sites": list(sites), "given": False})
 
 
 def finish(planned, folder, tests, predicted, **changes):

@@ -43,7 +43,7 @@ def results(reached, planned=(), study="clients", digests=lambda run: {"global":
 def _score(run, model, test, name, value):
     holders = [name in held for held in run.what["sites"].values()]
     return {
-        "setting": run.setting,
+        "scenario": run.scenario,
         "method": run.row.method,
         "strategy": run.row.strategy,
         "seed": run.seed,

@@ -14,7 +14,7 @@ NIH = Column("NIH", "nih", ("2",))
 def mean(auroc, **other):
     """A line of means; None: not defined."""
     line = {
-        "setting": "2",
+        "scenario": "2",
         "method": "surgical",
         "strategy": "fedbn+",
         "seed": 0,
@@ -39,9 +39,9 @@ def means(*lines):
     return frame.astype(dict.fromkeys(numbers, float))
 
 
-def published(auroc=0.82, row=SURGICAL, model="global", setting="2", **other):
+def published(auroc=0.82, row=SURGICAL, model="global", scenario="2", **other):
     """What a paper reports, of all classes of NIH."""
-    place = Place(setting, row, model, "nih", "all")
+    place = Place(scenario, row, model, "nih", "all")
     facts = {"sd": None, "low": None, "high": None, "bce": None, "classes": 14, **other}
     return Published("ml4h2024", "2", "clients", place, auroc=auroc, **facts)
 

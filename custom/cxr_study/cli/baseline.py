@@ -79,7 +79,7 @@ def baseline(
 
     folder = site_files or embedded_study().sites
     for run in runs:  # what is wrong with a site shows before another one is trained
-        prepare(folder, run.sites, run.knobs["image_size"])
+        prepare(folder, run.sites, run.settings["image_size"])
     for run in runs:
         with progress.bar(f"{method}, {', '.join(run.sites)}: rounds") as report:
             baseline_run.train(replace(run, site_files=folder, initial_body=initial_body), report)
@@ -107,10 +107,10 @@ def _runs(
                 "them, or train that site with 'individual'."
             )
     for site in alone:
-        knobs = baseline_run.knobs(method, {**shared, **per_site.get(site, {})})
-        yield SoloRun(method, (site,), knobs, out / site)
+        settings = baseline_run.all_settings(method, {**shared, **per_site.get(site, {})})
+        yield SoloRun(method, (site,), settings, out / site)
     if not alone:
-        yield SoloRun(method, sites, baseline_run.knobs(method, shared), out)
+        yield SoloRun(method, sites, baseline_run.all_settings(method, shared), out)
 
 
 def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
@@ -145,11 +145,11 @@ def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, Me
 
     best = load(run.out / BEST_FILE)
     union = wire.classes_of(best.variables)
-    network = Network(run.knobs["backbone"], run.knobs["image_size"], run.knobs["hidden"])
+    network = Network(run.settings["backbone"], run.settings["image_size"], run.settings["hidden"])
     for site in run.sites:
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
         probabilities = predict(best, network, split).probabilities
-        _, means = score("own", split, probabilities, union, run.knobs["seed"])
+        _, means = score("own", split, probabilities, union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
         yield site, {mean.classes: mean for mean in means if not own or mean.classes == "held"}
 

@@ -61,7 +61,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
     from cxr_study.reports.run.console import print_summary
 
     server = run.servers[-1]
-    trained = "num_rounds" in job_folder.knobs(run.job)
+    trained = "num_rounds" in job_folder.read_settings(run.job)
     if trained and not run.elsewhere and not job_folder.encrypted(run.job):
         summary, html = evaluate_run.report(run, folder, title=title, console=to)
         return lambda: _answer(lambda: print_summary(summary, to), html, server, to)

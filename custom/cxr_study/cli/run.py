@@ -153,7 +153,7 @@ def continue_(
         earlier=Earlier(earlier, start.value),
     )
     check(study, own=own)
-    rounds = {**job_folder.knobs(job), **study.settings}["num_rounds"]
+    rounds = {**job_folder.read_settings(job), **study.settings}["num_rounds"]
     say(f"{rounds} rounds from {study.start(study.workspace)}")
     for name in sorted(set(names) - study.states(study.workspace, names).keys()):
         say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")

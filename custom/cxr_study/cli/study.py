@@ -34,10 +34,11 @@ def run(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="The settings of the quick form, one seed; --settings and --seeds win."
+            "--quick",
+            help="The scenarios of the quick form, one seed; --scenarios and --seeds win.",
         ),
     ] = False,
-    settings: Annotated[str, typer.Option(help="Some settings, by comma. Default: all.")] = "",
+    scenarios: Annotated[str, typer.Option(help="Some scenarios, by comma. Default: all.")] = "",
     methods: Annotated[str, typer.Option(help="Some methods, by comma. Default: all.")] = "",
     seeds: Annotated[
         int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
@@ -67,15 +68,15 @@ def run(
     from cxr_study.studies.plan.study_file import path_of, read_study
 
     selection = Selection(
-        settings=split(settings) or None,
+        scenarios=split(scenarios) or None,
         methods=split(methods) or None,
         seeds=seeds or (1 if quick else None),
-        quick=quick and not settings,
+        quick=quick and not scenarios,
     )
     found = read_data(data)
     read = [read_study(study).on(found) for study in studies]
     for study in read:
-        trainings(study, selection)  # a misspelt setting is told at once: the rest takes a while
+        trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
     from cxr_study.reports.study.write import write as report
     from cxr_study.studies.analysis import summary
     from cxr_study.studies.analysis.study_results import gather
@@ -117,11 +118,11 @@ def list_() -> None:
     from cxr_study.studies.plan.study_file import path_of, read_study, shipped
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("name", "title", "settings", "source"):
+    for heading in ("name", "title", "scenarios", "source"):
         table.add_column(heading)
     for name in shipped():
         study = read_study(name)
-        names = ", ".join(setting.name for setting in study.settings)
+        names = ", ".join(scenario.name for scenario in study.scenarios)
         table.add_row(name, study.title, names, study.source)
     console.print(table)
     say(f"files  {path_of(shipped()[0]).parent}")

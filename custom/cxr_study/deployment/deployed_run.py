@@ -47,7 +47,7 @@ class DeployedRun:
     @property
     def trains(self) -> bool:
         """Whether the job trains a model."""
-        return "num_rounds" in job_folder.knobs(self.job)
+        return "num_rounds" in job_folder.read_settings(self.job)
 
     @property
     def num_rounds(self) -> int:

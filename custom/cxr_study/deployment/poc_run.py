@@ -40,8 +40,8 @@ class PocRun:
         sites: Names of the sites.
         project: FLARE's project file.
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        settings: Knob -> value, beside the job's own.
-        per_site: Site -> knob -> value, at that site alone.
+        settings: Setting -> value, beside the job's own.
+        per_site: Site -> setting -> value, at that site alone.
         port: For the server; None: a free one.
         retries: See `deployed_run.DeployedRun`.
         keep: Whether the POC keeps running afterwards.
@@ -72,27 +72,27 @@ def check(poc: PocRun) -> None:
     Raises:
         PocError: The folder has a space in its path, or the project file is unusable.
         PortError: The port is taken, by another one than the earlier run's own POC.
-        JobError: The job folder, a knob or a site's name is unusable, there are too few sites, or
-            the job goes on from one that a new POC cannot have.
+        JobError: The job folder, a setting or a site's name is unusable, there are too few sites,
+            or the job goes on from one that a new POC cannot have.
         SiteFileError: A site file is unusable.
         InitialBodyError: The initial body is of another network.
         CheckpointError: It is missing, or no checkpoint.
-        ValueError: A knob's value is unusable; see `job_settings.checked`.
+        ValueError: A setting's value is unusable; see `job_settings.checked`.
     """
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
     check_site_files(poc.site_files, poc.sites)
-    knobs = job_folder.typed(poc.job, poc.settings)
+    settings = job_folder.typed(poc.job, poc.settings)
     for name in ("continues", "model_of"):
-        if value := getattr(knobs, name):
+        if value := getattr(settings, name):
             raise JobError(
                 f"a new POC's server has had no jobs; got {name}={value}. Submit to the POC "
                 "that has that one (surgagg deploy poc submit), or, in the simulator, surgagg "
                 "continue."
             )
-    if {"backbone", "initial_body"} <= knobs.model_fields_set:  # an evaluation starts from none
-        body = _initial_body(knobs.initial_body)
-        check_network(body, backbone=knobs.backbone, hidden=knobs.hidden)
+    if {"backbone", "initial_body"} <= settings.model_fields_set:  # an evaluation starts from none
+        body = _initial_body(settings.initial_body)
+        check_network(body, backbone=settings.backbone, hidden=settings.hidden)
 
 
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
@@ -110,18 +110,18 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
         PocError: The POC cannot be prepared or started.
         PortError: Its port is taken.
         DeployedRunError: The job failed.
-        ValueError: The job, a knob, a site file or what it names is unusable.
+        ValueError: The job, a setting, a site file or what it names is unusable.
     """
     steps = Steps(console)
     job = poc.folder / "job"
     settings = {**_shared_cores(poc), **poc.settings}
     job_folder.copy(poc.job, job, sites=poc.sites, settings=settings, per_site=poc.per_site)
     code_shipping.unmark(job)  # the kits allow the packages' classes
-    knobs = job_folder.typed(job)
+    typed = job_folder.typed(job)
     if poc.site_files is None:
         embedded_study()
-    elif "image_size" in knobs.model_fields_set:
-        simulated_run.prepare(poc.site_files, poc.sites, knobs.image_size)
+    elif "image_size" in typed.model_fields_set:
+        simulated_run.prepare(poc.site_files, poc.sites, typed.image_size)
     system = poc.system
     with steps.step("prepare") as said:
         system.prepare(
@@ -166,7 +166,7 @@ def _shared_cores(poc: PocRun) -> Settings:
 
     TensorFlow processes that each take all cores train half as fast as processes that share them.
     """
-    if job_folder.knobs(poc.job).get("threads") != 0:
+    if job_folder.read_settings(poc.job).get("threads") != 0:
         return {}
     return {"threads": tensorflow_setup.shared_cores(len(poc.sites))}
 

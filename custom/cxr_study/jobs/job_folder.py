@@ -28,7 +28,7 @@ SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
 CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
 
 
-def knobs(job: Path, site: str | None = None) -> dict[str, Any]:
+def read_settings(job: Path, site: str | None = None) -> dict[str, Any]:
     """Values of a job's settings: the primitive values at the top of its two configurations.
 
     Args:
@@ -40,7 +40,7 @@ def knobs(job: Path, site: str | None = None) -> dict[str, Any]:
         JobError: The folder is no job of this project, or not for this site.
     """
     app = CLIENT_APP if site is None else _app(job, site)
-    return {**_knobs(job / SERVER_CONFIG), **_knobs(client_config(job, app))}
+    return {**_config_settings(job / SERVER_CONFIG), **_config_settings(client_config(job, app))}
 
 
 def typed(job: Path, changes: Settings | None = None) -> JobSettings:
@@ -51,7 +51,7 @@ def typed(job: Path, changes: Settings | None = None) -> JobSettings:
     """
     from cxr_study.jobs.job_settings import checked  # takes a quarter of a second
 
-    return checked({**knobs(job), **(changes or {})})
+    return checked({**read_settings(job), **(changes or {})})
 
 
 def sites(job: Path) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _deploy(target: Path, sites: Sequence[str], own: Mapping[str, str]) -> None:
     FLARE starts a job as soon as its meta's min_clients are there, and admits nobody later.
     """
     meta = json.loads(_read(target / META))
-    meta["min_clients"] = _knobs(target / SERVER_CONFIG)["min_clients"]
+    meta["min_clients"] = _config_settings(target / SERVER_CONFIG)["min_clients"]
     deployed: dict[str, list[str]] = {SERVER_APP: meta["deploy_map"][SERVER_APP]}
     for site in sites:
         deployed.setdefault(own.get(site, CLIENT_APP), []).append(site)
@@ -162,7 +162,7 @@ def _app(job: Path, site: str) -> str:
     return apps[site]
 
 
-def _knobs(config: Path) -> dict[str, Any]:
+def _config_settings(config: Path) -> dict[str, Any]:
     text = _read(config)
     try:
         return hocon.read(text)
@@ -181,7 +181,7 @@ def _check(
     from cxr_study.jobs.job_settings import checked
 
     check_sites(sites)
-    shared = knobs(job)
+    shared = read_settings(job)
     check_known(settings, shared, f"job {job.name!r}")
     own = client_apps(job)
     for site, values in per_site.items():
@@ -191,8 +191,8 @@ def _check(
                 f"a site with settings of its own needs another name than {site!r}: its app would "
                 "have the name of the others'. Rename the site."
             )
-        check_known(values, _knobs(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
-        checked({**knobs(job, site if site in own else None), **settings, **values})
+        check_known(values, _config_settings(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
+        checked({**read_settings(job, site if site in own else None), **settings, **values})
         _check_own(values, shared)
     _check_own(settings, shared)
     return checked({**shared, **settings})

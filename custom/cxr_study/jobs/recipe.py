@@ -42,7 +42,7 @@ class SurgicalAggregationRecipe(Recipe):
         site: Component that brings classes, network and data in place of the chest X-ray site's,
             whose settings are then of no use. Default None: that one.
         per_site_config: Site -> setting -> value; as `set_per_site_config` right afterwards.
-        knobs: Any other setting of the folder, such as learning_rate=1e-4; see jobs/README.md.
+        settings: Any other setting of the folder, such as learning_rate=1e-4; see jobs/README.md.
 
     Raises:
         JobError: No such method, preset, setting or site, or a value of the wrong type.
@@ -68,7 +68,7 @@ class SurgicalAggregationRecipe(Recipe):
         code: str = "marked",
         site: Site | None = None,
         per_site_config: dict[str, dict] | None = None,
-        **knobs: str | int | float | bool,
+        **settings: str | int | float | bool,
     ):
         if isinstance(sites, str):
             raise JobError(
@@ -87,7 +87,7 @@ class SurgicalAggregationRecipe(Recipe):
         self.preset = preset
         self.code = code
         self.site = site
-        self.settings = {**{k: v for k, v in named.items() if v is not None}, **knobs}
+        self.settings = {**{k: v for k, v in named.items() if v is not None}, **settings}
         self._configuration = self._render({})
         super().__init__(StudyJob(name or method, self._configuration))
         if per_site_config:

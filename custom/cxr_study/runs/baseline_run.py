@@ -22,7 +22,7 @@ METHODS = MappingProxyType(
 )
 """Method -> the federated method whose job has the same labels, and whose recipe is used."""
 
-KNOBS = (
+SETTINGS = (
     "backbone", "image_size", "hidden", "union", "strategy", "batch_size", "augmentation", "epochs",
     "learning_rate", "warmup_epochs", "warmup_learning_rate", "gradient_clip", "class_weighting",
     "focal_gamma", "mixed_precision", "seed", "threads", "num_rounds", "patience",
@@ -37,7 +37,7 @@ class SoloRun:
     Attributes:
         method: One of `METHODS`.
         sites: Names of the sites whose data are used; one with "individual".
-        knobs: Setting -> value; see `knobs`.
+        settings: Setting -> value; see `settings`.
         out: Folder for what `baseline.train_alone` writes.
         site_files: Folder of <site>.yaml; None: the embedded phantom study.
         initial_body: Checkpoint to start from; None: the embedded study's.
@@ -45,13 +45,13 @@ class SoloRun:
 
     method: str
     sites: tuple[str, ...]
-    knobs: Mapping[str, Any]
+    settings: Mapping[str, Any]
     out: Path
     site_files: Path | None = None
     initial_body: Path | None = None
 
 
-def knobs(method: str, settings: Settings) -> dict[str, Any]:
+def all_settings(method: str, settings: Settings) -> dict[str, Any]:
     """Settings of a method: those of the federated job, with some changed.
 
     Args:
@@ -70,7 +70,7 @@ def knobs(method: str, settings: Settings) -> dict[str, Any]:
     from cxr_study.jobs.job_settings import JobSettings, checked
 
     federated = FEDERATED[METHODS[method]]
-    names = [name for name in KNOBS if name != "union" or federated.union_head]
+    names = [name for name in SETTINGS if name != "union" or federated.union_head]
     own: dict[str, Any] = {name: JobSettings.model_fields[name].default for name in names}
     own["strategy"] = federated.strategy
     check_known(settings, own, f"{method} training")
@@ -105,7 +105,7 @@ def train(
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 
-    values = dict(run.knobs)
+    values = dict(run.settings)
     threads = values["threads"] or tensorflow_setup.cores()
     tensorflow_setup.configure(threads, values["seed"], values["mixed_precision"])
     sites = {name: _site(run, name) for name in run.sites}
@@ -127,13 +127,13 @@ def _site(run: SoloRun, name: str) -> ChestXraySite:
     from cxr_study.training.chest_xray_site import ChestXraySite
 
     network: Mapping[str, Any] = {
-        key: run.knobs[key] for key in ("backbone", "image_size", "hidden", "batch_size", "seed")
+        key: run.settings[key] for key in ("backbone", "image_size", "hidden", "batch_size", "seed")
     }
     return ChestXraySite(
         name,
         None if run.site_files is None else str(run.site_files),
-        augmentation=run.knobs["augmentation"],
+        augmentation=run.settings["augmentation"],
         other_classes=FEDERATED[METHODS[run.method]].other_classes,
-        union=run.knobs.get("union", ""),
+        union=run.settings.get("union", ""),
         **network,
     )

@@ -106,7 +106,7 @@ def check(study: StudyRun, *, own: bool) -> None:
             f"FLARE's simulator needs a folder without spaces in its path; got "
             f"{str(study.folder.absolute())!r}. Give another --out."
         )
-    if "num_rounds" not in job_folder.knobs(study.job):
+    if "num_rounds" not in job_folder.read_settings(study.job):
         raise JobError(
             f"job {study.job.name!r} trains nothing, so there is nothing to report; run its folder "
             f"with nvflare simulator <folder> -w <workspace> -c {','.join(study.sites)} "

@@ -1,1 +1,1 @@
-"""The studies of the papers, run again: settings, methods, strategies, seeds; statistics."""
+"""The studies of the papers, run again: scenarios, methods, strategies, seeds; statistics."""

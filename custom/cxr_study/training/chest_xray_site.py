@@ -103,7 +103,7 @@ class ChestXraySite(Site):
             raise SiteError(
                 f"{self._file}: a union head predicts the {len(union)} classes {whose}; the site "
                 f"also labels {', '.join(strange)}. Name the classes to use with the key "
-                "'classes', or all sites' classes with the job's knob 'union'."
+                "'classes', or all sites' classes with the job's setting 'union'."
             )
         return union
 
@@ -173,7 +173,7 @@ class ChestXraySite(Site):
             where = f"{folder} has" if given else "no folder is given; the phantom study has"
             raise SiteError(
                 f"site file {file} does not exist; {where} sites {names}. Give the folder of your "
-                "site files: --site-files (the knob 'sites'), the variable CXR_SITES where the "
+                "site files: --site-files (the setting 'sites'), the variable CXR_SITES where the "
                 "client starts, or 'site_files' in the site's local/privacy.json."
             )
         return file

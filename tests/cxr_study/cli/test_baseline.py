@@ -143,5 +143,5 @@ def test_force_removes_an_earlier_training(surgagg, monkeypatch):
     )
     assert not (surgagg.home / "old").exists()
     (run,) = trained
-    assert (run.knobs["num_rounds"], run.knobs["patience"]) == (3, 25)
-    assert (run.knobs["image_size"], run.knobs["augmentation"]) == (16, "paper")
+    assert (run.settings["num_rounds"], run.settings["patience"]) == (3, 25)
+    assert (run.settings["image_size"], run.settings["augmentation"]) == (16, "paper")

@@ -63,7 +63,7 @@ def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_pat
     assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
     assert study.earlier == Earlier(earlier, "last") and study.initial_body is None
     assert (own, title, force) == (False, "earlier, continued on a, b", False)
-    assert {**job_folder.knobs(study.job), **study.settings}["batch_size"] == 8
+    assert {**job_folder.read_settings(study.job), **study.settings}["batch_size"] == 8
 
 
 def test_everything_can_be_otherwise(started, earlier, tmp_path):

@@ -66,7 +66,7 @@ def test_a_copy_with_the_settings_is_run_and_what_came_home_is_on_record(submitt
     (deployed, kit, patience), (run, folder) = submitted
     assert patience == 90
     assert kit == tmp_path / "lead" and deployed.retries == 1 and deployed.places == {}
-    assert job_folder.knobs(deployed.job)["num_rounds"] == 3
+    assert job_folder.read_settings(deployed.job)["num_rounds"] == 3
     assert job_folder.sites(deployed.job) == ("a", "b")
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]
     assert run.elsewhere and folder == tmp_path / "out/report"
@@ -127,7 +127,7 @@ class TestJob:
             "submit   nvflare job submit -j new/job",
         ]
         job = tmp_path / "new/job"
-        settings = job_folder.knobs(job, "b")
+        settings = job_folder.read_settings(job, "b")
         wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
         assert {name: settings[name] for name in wanted} == wanted
         assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}

@@ -64,17 +64,17 @@ def test_by_default_the_whole_study_on_the_phantom(study):
     assert result.exit_code == 0, result.output
 
 
-def test_several_studies_and_some_of_their_settings_methods_and_seeds(study):
+def test_several_studies_and_some_of_their_scenarios_methods_and_seeds(study):
     called, _ = study(
-        "run", "clients", "shared-classes", "--settings", "2, 4", "--methods", "vanilla",
+        "run", "clients", "shared-classes", "--scenarios", "2, 4", "--methods", "vanilla",
         "--seeds", "5",
     )  # fmt: skip
     assert [each.name for each in called.studies] == ["clients", "shared-classes"]
     assert called.selection == Selection(("2", "4"), ("vanilla",), 5)
 
 
-def test_settings_that_are_said_win_over_those_of_the_quick_form(study):
-    called, _ = study("run", "clients", "--quick", "--settings", "3")
+def test_scenarios_that_are_said_win_over_those_of_the_quick_form(study):
+    called, _ = study("run", "clients", "--quick", "--scenarios", "3")
     assert called.selection == Selection(("3",), seeds=1)
 
 

@@ -44,7 +44,7 @@ class Session:
         return self.present
 
     def submit(self, job):
-        self.jobs.append({"folder": job, **job_folder.knobs(job)})
+        self.jobs.append({"folder": job, **job_folder.read_settings(job)})
         return f"job-{len(self.jobs)}"
 
     def meta(self, job_id):

@@ -117,7 +117,7 @@ def test_only_a_job_with_classes_that_the_kits_do_not_allow_stays_marked(
 @pytest.mark.parametrize(("asked", "threads"), [({}, 3), ({"threads": 1}, 1)])
 def test_sites_share_the_cores_unless_they_are_told_otherwise(go, monkeypatch, asked, threads):
     monkeypatch.setattr("surgical_aggregation.site.training.tensorflow_setup.cores", lambda: 7)
-    assert job_folder.knobs(go(**asked) / "job")["threads"] == threads
+    assert job_folder.read_settings(go(**asked) / "job")["threads"] == threads
 
 
 @pytest.mark.parametrize("step", ["start", "train"])

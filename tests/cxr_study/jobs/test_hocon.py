@@ -52,7 +52,7 @@ def test_values_are_those_that_flares_parser_reads(config):
 
 
 @pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
-def test_a_value_that_is_none_is_refused_by_its_knob_and_line(value):
+def test_a_value_that_is_none_is_refused_by_its_setting_and_line(value):
     with pytest.raises(JobError) as error:
         hocon.read(TEXT.replace("1e-3", value))
     assert str(error.value) == (

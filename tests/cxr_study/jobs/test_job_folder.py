@@ -35,12 +35,12 @@ class TestSettings:
         config = tmp_path / "job" / SERVER_CONFIG
         config.write_text(re.sub("(?m)^num_rounds = .*$", "num_rounds = many", config.read_text()))
         with pytest.raises(JobError, match=rf"^{config}, line \d+: setting 'num_rounds' ne"):
-            job_folder.knobs(tmp_path / "job")
+            job_folder.read_settings(tmp_path / "job")
 
     @pytest.mark.parametrize("job", [Path("none"), SURGICAL / "meta.json"])
     def test_what_is_no_job_is_refused(self, job):
         with pytest.raises(JobError, match=r"config_fed_server\.conf does not exist; a job folder"):
-            job_folder.knobs(job)
+            job_folder.read_settings(job)
 
 
 def test_sites_are_those_of_the_deploy_map():
@@ -92,11 +92,11 @@ class TestCopy:
         ],
     )
     def test_a_value_is_read_back_as_it_was_set(self, copy, name, value):
-        knobs = job_folder.knobs(copy({name: value}))
-        assert knobs.pop(name) == value
-        own = job_folder.knobs(SURGICAL)
+        settings = job_folder.read_settings(copy({name: value}))
+        assert settings.pop(name) == value
+        own = job_folder.read_settings(SURGICAL)
         del own[name]
-        assert knobs == own
+        assert settings == own
 
     def test_the_job_itself_stays_as_it_is(self, copy):
         before = content(SURGICAL)
@@ -106,8 +106,8 @@ class TestCopy:
     def test_a_copy_can_be_copied(self, copy, tmp_path):
         first = copy({"num_rounds": 3, "learning_rate": 1e-5})
         job_folder.copy(first, tmp_path / "second", sites=["c"], settings={"seed": 5})
-        knobs = job_folder.knobs(tmp_path / "second")
-        assert (knobs["num_rounds"], knobs["learning_rate"], knobs["seed"]) == (3, 1e-5, 5)
+        settings = job_folder.read_settings(tmp_path / "second")
+        assert (settings["num_rounds"], settings["learning_rate"], settings["seed"]) == (3, 1e-5, 5)
 
     @pytest.mark.parametrize(
         ("job", "settings", "message"),
@@ -152,13 +152,13 @@ class TestPerSite:
     def test_its_settings_are_read_for_it_alone(self, copy):
         job = copy({"seed": 5}, per_site=self.RATE)
         names = ("seed", "learning_rate", "epochs", "num_rounds")
-        assert [job_folder.knobs(job, "b")[name] for name in names] == [5, 1e-5, 2, 12]
-        assert job_folder.knobs(job, "a") == job_folder.knobs(job)
-        assert [job_folder.knobs(job)[name] for name in names] == [5, 1e-3, 1, 12]
+        assert [job_folder.read_settings(job, "b")[name] for name in names] == [5, 1e-5, 2, 12]
+        assert job_folder.read_settings(job, "a") == job_folder.read_settings(job)
+        assert [job_folder.read_settings(job)[name] for name in names] == [5, 1e-3, 1, 12]
 
     def test_its_setting_wins_over_the_one_for_all(self, copy):
         job = copy({"epochs": 4}, per_site=self.RATE)
-        assert [job_folder.knobs(job, site)["epochs"] for site in "ab"] == [4, 2]
+        assert [job_folder.read_settings(job, site)["epochs"] for site in "ab"] == [4, 2]
 
     def test_no_app_tells_of_another_site(self, copy):
         job = copy(sites=("north", "south"), per_site={"south": {"seed": 1}, "north": {"seed": 2}})
@@ -179,9 +179,9 @@ class TestPerSite:
             first, second, sites=["a", "b"], settings={"epochs": 4}, per_site={"b": {"seed": 7}}
         )
         assert not (second / "app_c").exists()
-        knobs = job_folder.knobs(second, "b")
-        assert [knobs[name] for name in ("learning_rate", "epochs", "seed")] == [1e-5, 4, 7]
-        assert job_folder.knobs(second, "a")["seed"] == 0
+        settings = job_folder.read_settings(second, "b")
+        assert [settings[name] for name in ("learning_rate", "epochs", "seed")] == [1e-5, 4, 7]
+        assert job_folder.read_settings(second, "a")["seed"] == 0
 
     @pytest.mark.parametrize(
         ("per_site", "message"),
@@ -205,7 +205,7 @@ class TestPerSite:
 
     def test_settings_of_a_site_that_the_job_lacks_are_refused(self):
         with pytest.raises(JobError, match="job 'surgical' has no site 'nhi'; nearest known: nih"):
-            job_folder.knobs(SURGICAL, "nhi")
+            job_folder.read_settings(SURGICAL, "nhi")
 
 
 def test_fewer_sites_than_the_job_waits_for_are_refused():

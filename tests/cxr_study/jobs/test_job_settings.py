@@ -15,7 +15,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
 @pytest.mark.parametrize("job", sorted(path.parent.name for path in JOBS.glob("*/meta.json")))
 def test_the_jobs_own_values_can_be_used(job):
     typed = job_folder.typed(JOBS / job)
-    own = job_folder.knobs(JOBS / job)
+    own = job_folder.read_settings(JOBS / job)
     assert {name: getattr(typed, name) for name in own} == own
     assert typed.model_fields_set == own.keys()
 

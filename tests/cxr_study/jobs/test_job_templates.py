@@ -62,7 +62,7 @@ class TestConfigure:
             per_site={"a": {"learning_rate": 2e-5}},
         )
         assert set(job_folder.sites(job)) == {"a", "b"}
-        shared, own = job_folder.knobs(job), job_folder.knobs(job, "a")
+        shared, own = job_folder.read_settings(job), job_folder.read_settings(job, "a")
         assert (shared["num_rounds"], shared["backbone"]) == (3, "densenet121")
         assert (shared["learning_rate"], own["learning_rate"]) == (5e-5, 2e-5)
 
@@ -76,7 +76,7 @@ class TestConfigure:
             assert f'\nstrategy = "{strategy}"' in (job / name).read_text()
 
     def test_without_a_strategy_it_is_the_methods_own(self, configure):
-        assert job_folder.knobs(configure("vanilla"))["strategy"] == "fedavg"
+        assert job_folder.read_settings(configure("vanilla"))["strategy"] == "fedavg"
 
     @pytest.mark.parametrize("how", [{"strategy": "fedprox"}, {"settings": {"strategy": "fedbm"}}])
     def test_an_unknown_strategy_is_refused(self, configure, how, tmp_path):
@@ -86,7 +86,7 @@ class TestConfigure:
 
     def test_an_evaluation_has_settings_of_its_own(self, configure):
         job = configure("evaluation", sites=("a",), settings={"model_of": "earlier"})
-        assert job_folder.knobs(job)["model_of"] == "earlier"
+        assert job_folder.read_settings(job)["model_of"] == "earlier"
         assert json.loads((job / "meta.json").read_text())["name"] == "evaluation"
 
     def test_an_evaluation_has_no_strategy(self, configure):
@@ -106,7 +106,7 @@ class TestOpened:
         monkeypatch.chdir(tmp_path)
         with job_templates.opened(Path("surgical")) as job:
             assert job.name == "surgical" and not list(job.glob("*/custom"))
-            assert job_folder.knobs(job) == job_folder.knobs(FOLDERS / "surgical")
+            assert job_folder.read_settings(job) == job_folder.read_settings(FOLDERS / "surgical")
         assert not job.exists()
 
     def test_a_folder_is_that_folder(self, monkeypatch):

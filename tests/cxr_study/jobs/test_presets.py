@@ -17,9 +17,9 @@ def test_every_preset_fits_every_method(preset, method, tmp_path):
     settings, per_site = apply(preset, {}, {}, sites)
     job = tmp_path / "job"
     job_folder.copy(JOBS / method, job, sites=sites, settings=settings, per_site=per_site)
-    knobs = job_folder.knobs(job)
-    assert {name: knobs[name] for name in settings} == settings
-    assert knobs["backbone"] == "densenet121" and knobs["image_size"] == 224
+    found = job_folder.read_settings(job)
+    assert {name: found[name] for name in settings} == settings
+    assert found["backbone"] == "densenet121" and found["image_size"] == 224
 
 
 class TestApply:

@@ -7,7 +7,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.runs import baseline_run
-from cxr_study.runs.baseline_run import METHODS, SoloRun, knobs, train
+from cxr_study.runs.baseline_run import METHODS, SoloRun, train
 from cxr_study.training import baseline
 from cxr_study.training.chest_xray_site import PooledSite
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -17,19 +17,19 @@ from surgical_aggregation.site.training.training_options import TrainingOptions
 JOBS = Path(__file__).parents[3] / "jobs"
 
 
-class TestKnobs:
+class TestSettings:
     @pytest.mark.parametrize(("method", "job"), METHODS.items())
     def test_they_are_those_of_the_federated_job(self, method, job):
-        of_job = job_folder.knobs(JOBS / job)
-        values = knobs(method, {})
+        of_job = job_folder.read_settings(JOBS / job)
+        values = all_settings(method, {})
         assert values == {name: of_job[name] for name in values}
-        assert set(values) == set(baseline_run.KNOBS) & of_job.keys()
+        assert set(values) == set(baseline_run.SETTINGS) & of_job.keys()
 
     def test_some_are_set_otherwise(self):
-        changed = knobs("centralised", {"epochs": 3, "learning_rate": 1, "union": "A,B"})
+        changed = all_settings("centralised", {"epochs": 3, "learning_rate": 1, "union": "A,B"})
         assert (changed["epochs"], changed["union"]) == (3, "A,B")
         assert isinstance(changed["learning_rate"], float)  # as Keras needs it
-        unchanged = knobs("centralised", {})
+        unchanged = all_settings("centralised", {})
         assert {k for k in unchanged if unchanged[k] != changed[k]} == {
             "epochs", "learning_rate", "union",
         }  # fmt: skip
@@ -37,19 +37,19 @@ class TestKnobs:
     @pytest.mark.parametrize("name", ["proximal", "min_clients", "send", "server_optimizer"])
     def test_one_that_means_something_in_a_federation_only_is_refused(self, name):
         with pytest.raises(JobError, match=f"centralised training has no setting '{name}'"):
-            knobs("centralised", {name: 1})
+            all_settings("centralised", {name: 1})
 
     def test_a_value_of_another_kind_is_refused(self):
         with pytest.raises(JobError, match="'epochs' needs a whole number"):
-            knobs("individual", {"epochs": "many"})
+            all_settings("individual", {"epochs": "many"})
 
     def test_fedbn_is_refused_with_the_reason(self):
         with pytest.raises(JobError, match=r"fedavg or fedbn\+; .* does not send"):
-            knobs("individual", {"strategy": "fedbn"})
+            all_settings("individual", {"strategy": "fedbn"})
 
     def test_an_unknown_method_is_refused(self):
         with pytest.raises(JobError, match=r"no method 'centralized'.*centralised"):
-            knobs("centralized", {})
+            all_settings("centralized", {})
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def called(monkeypatch, tmp_path, phantom):
             ),
         )
         save(Checkpoint({}, {"seed": 5}), tmp_path / "body.npz")
-        values = knobs(method, {"image_size": 16, **settings})
+        values = all_settings(method, {"image_size": 16, **settings})
         train(
             SoloRun(
                 method, sites, values, tmp_path / "out", phantom / "sites", tmp_path / "body.npz"
@@ -89,7 +89,7 @@ def called(monkeypatch, tmp_path, phantom):
 
 
 class TestTrain:
-    def test_knobs_come_to_where_they_are_used(self, called):
+    def test_settings_come_to_where_they_are_used(self, called):
         options = {
             "strategy": "fedbn+", "epochs": 2, "learning_rate": 0.5, "warmup_epochs": 3,
             "warmup_learning_rate": 0.25, "gradient_clip": 1.5, "class_weighting": "balanced",

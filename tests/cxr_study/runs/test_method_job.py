@@ -21,13 +21,13 @@ OWN_MODELS = [
 
 @pytest.fixture
 def configured(tmp_path):
-    """The job of a row: its knobs and its sites."""
+    """The job of a row: its settings and its sites."""
 
     def configure(row, settings=None, sites=SITES, preset=None):
         method_job.configure(
             row, tmp_path / "job", sites=sites, union=UNION, settings=settings or {}, preset=preset
         )
-        return job_folder.knobs(tmp_path / "job"), job_folder.sites(tmp_path / "job")
+        return job_folder.read_settings(tmp_path / "job"), job_folder.sites(tmp_path / "job")
 
     return configure
 
@@ -37,12 +37,12 @@ class TestConfigure:
     def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(
         self, configured, method, tmp_path
     ):
-        knobs, sites = configured(Row(method, "fedavg"))
+        settings, sites = configured(Row(method, "fedavg"))
         job_templates.write(method, tmp_path / "template")
         changed = {"strategy": "fedavg", "threads": 1, "min_clients": 2}
-        if "union" in knobs:
+        if "union" in settings:
             changed["union"] = "Edema,Fracture,Mass"
-        assert knobs == job_folder.knobs(tmp_path / "template") | changed
+        assert settings == job_folder.read_settings(tmp_path / "template") | changed
         assert sites == SITES
 
     @pytest.mark.parametrize(
@@ -54,25 +54,27 @@ class TestConfigure:
         ],
     )
     def test_columns_are_weighed_as_the_row_says(self, configured, strategy, weighting, reported):
-        knobs, _ = configured(Row("surgical", strategy))
-        assert knobs["strategy"] == "fedbn+"
-        assert knobs["head_weighting"] == weighting
-        assert knobs["report_counts"] is reported
+        settings, _ = configured(Row("surgical", strategy))
+        assert settings["strategy"] == "fedbn+"
+        assert settings["head_weighting"] == weighting
+        assert settings["report_counts"] is reported
 
     def test_all_sites_take_part_in_every_round(self, configured):
-        knobs, sites = configured(Row("surgical", "fedbn+"), sites=("a", "b", "c"))
-        assert (knobs["min_clients"], sites) == (3, ("a", "b", "c"))
+        settings, sites = configured(Row("surgical", "fedbn+"), sites=("a", "b", "c"))
+        assert (settings["min_clients"], sites) == (3, ("a", "b", "c"))
 
     def test_what_is_set_wins_over_all_but_the_rows_strategy(self, configured):
-        settings = {"threads": 3, "batch_size": 8, "seed": 7}
-        knobs, _ = configured(
-            Row("surgical", "fedbn+"), settings | {"strategy": "fedavg"}, preset="paper"
+        given = {"threads": 3, "batch_size": 8, "seed": 7}
+        settings, _ = configured(
+            Row("surgical", "fedbn+"), given | {"strategy": "fedavg"}, preset="paper"
         )
-        assert knobs == {**knobs, **settings, "strategy": "fedbn+", "learning_rate": 5e-5}
+        assert settings == {**settings, **given, "strategy": "fedbn+", "learning_rate": 5e-5}
 
-    def test_a_preset_has_its_knobs_of_one_site(self, configured, tmp_path):
+    def test_a_preset_has_its_settings_of_one_site(self, configured, tmp_path):
         configured(Row("surgical", "fedbn+"), preset="paper-fedfbn")
-        rates = [job_folder.knobs(tmp_path / "job", site)["learning_rate"] for site in SITES]
+        rates = [
+            job_folder.read_settings(tmp_path / "job", site)["learning_rate"] for site in SITES
+        ]
         assert rates == [1e-5, 5e-5]
 
 

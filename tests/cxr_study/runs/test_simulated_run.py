@@ -86,8 +86,12 @@ class TestRun:
         ((job, workspace, sites, environment),) = simulated
         assert (job, workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
         assert sites == job_folder.sites(job) == ("nih", "chexpert")
-        knobs = job_folder.knobs(job)
-        assert (knobs["num_rounds"], knobs["learning_rate"], knobs["min_clients"]) == (2, 0.5, 2)
+        settings = job_folder.read_settings(job)
+        assert (settings["num_rounds"], settings["learning_rate"], settings["min_clients"]) == (
+            2,
+            0.5,
+            2,
+        )
         assert len(list(job.glob("*/custom/README.txt"))) == 2
         assert environment == {
             "CXR_SITES": str(tmp_path / "sites"),
@@ -98,12 +102,12 @@ class TestRun:
         go(study(), own=True)
         alone = {sites: job for job, _, sites, _ in simulated[1:]}
         assert set(alone) == {("nih",), ("chexpert",)}
-        federated = job_folder.knobs(simulated[0][0])
+        federated = job_folder.read_settings(simulated[0][0])
         for sites, job in alone.items():
-            knobs = job_folder.knobs(job)
+            settings = job_folder.read_settings(job)
             assert job_folder.sites(job) == sites
-            assert knobs["min_clients"] == 1 and knobs["threads"] >= 1
-            assert {**knobs, "min_clients": 2, "threads": 0} == federated
+            assert settings["min_clients"] == 1 and settings["threads"] >= 1
+            assert {**settings, "min_clients": 2, "threads": 0} == federated
 
     @pytest.mark.parametrize(("last", "said"), [("ended", ""), ("stopped", ", stopped early")])
     def test_without_a_terminal_every_round_is_a_line(self, study, simulated, happens, last, said):

@@ -160,7 +160,7 @@ class TestSiteFile:
         )
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
-            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files .*knob 'sites'.*"
+            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files .*setting 'sites'.*"
             r" CXR_SITES .* 'site_files' in the site's local/privacy\.json"
         )
         with pytest.raises(SiteError, match=message):

@@ -44,7 +44,7 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
     what = runs[0].what
     seeds = sorted({run.seed for run in runs})
     rounds = sorted({run.rounds for run in runs})
-    patience = sorted({run.what["knobs"]["patience"] for run in runs})
+    patience = sorted({run.what["settings"]["patience"] for run in runs})
     network = what["network"]
     made = list(results.results.values())
     return (
@@ -115,7 +115,7 @@ class Told:
     """A finding in words.
 
     Attributes:
-        where: On which images and classes, and in which settings where it is not all of the study.
+        where: On which images and classes, and in which scenarios where it is not all of the study.
         against: The row that is claimed to be worse, and how far the better one may be behind it;
             the better one, too, unless it is the study's reference.
         number: What is claimed to be above 0, or above minus the margin, with its interval.
@@ -137,8 +137,8 @@ def told(finding: Finding, results: StudyResults) -> Told:
     """
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
-    if len(finding.settings) < len(results.study.settings):
-        where.append(", ".join(finding.settings))
+    if len(finding.scenarios) < len(results.study.scenarios):
+        where.append(", ".join(finding.scenarios))
     beside = results.study.rows if results.study.given else which.rows
     against = f"against {row_name(which.worse, beside)}"
     surgical = reference(results.runs)
@@ -178,9 +178,9 @@ def _distinct(results: Sequence[Result], name: str) -> str:
 
 
 def _recipe(data: StudyData) -> str:
-    """The preset, and the knobs that win over it."""
-    knobs = ", ".join(f"{name} {value}" for name, value in data.knobs.items())
-    return "; ".join(filter(None, [data.preset or "the jobs' own knobs", knobs]))
+    """The preset, and the settings that win over it."""
+    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
+    return "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))
 
 
 def _runs(results: StudyResults) -> str:
@@ -206,12 +206,12 @@ def _tested(results: StudyResults) -> str:
 def _part(results: StudyResults) -> Iterator[str]:
     """What was to be run of the study's file, where that is less."""
     study = results.study
-    settings = {run.setting for run in results.runs}
-    named = [setting.name for setting in study.settings if setting.name in settings]
+    scenarios = {run.scenario for run in results.runs}
+    named = [scenario.name for scenario in study.scenarios if scenario.name in scenarios]
     rows = {run.row for run in results.runs}
     seeds = {run.seed for run in results.runs}
     for those, all_, what in (
-        (len(named), len(study.settings), f"settings ({', '.join(named)})"),
+        (len(named), len(study.scenarios), f"scenarios ({', '.join(named)})"),
         (len(rows), len(study.rows), "methods with their strategies"),
         (len(seeds), study.seeds, "seeds"),
     ):

@@ -14,15 +14,15 @@ from cxr_study.reports.study.figures.bars import bars
 from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
 from cxr_study.reports.study.figures.embedding import MOST, embedding
-from cxr_study.reports.study.figures.factor import auroc_by_setting
+from cxr_study.reports.study.figures.factor import auroc_by_scenario
 from cxr_study.reports.study.figures.rounds import convergence, drift
-from cxr_study.reports.study.figures.style import settings
+from cxr_study.reports.study.figures.style import scenarios
 from cxr_study.reports.study.tables import captions, plain_tables
 from cxr_study.reports.study.tables.layouts import averages
 from cxr_study.reports.study.tables.tables import Table
 from cxr_study.studies.analysis import class_tests, subgroups
 from cxr_study.studies.analysis.analysis import Analysis
-from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
+from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS
 from cxr_study.studies.papers.published_results import OWN
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.run_folder import GLOBAL
@@ -38,7 +38,7 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         files: Names of those beside it.
     """
     results = analysis.results
-    shown = settings(results)
+    shown = scenarios(results)
     last = shown[-1]
     by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
@@ -48,18 +48,18 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
         notices=list(facts.notices(results, data)),
         judged=analysis.judged,
         told=partial(facts.told, results=results),
-        by_setting=auroc_by_setting(results, "by-setting"),
+        by_scenario=auroc_by_scenario(results, "by-scenario"),
         bars=list(_bars(analysis, shown)),
         tables=tables,
         caption=captions.caption,
         notes=captions.notes,
-        over_settings=_over_settings(analysis),
+        over_scenarios=_over_scenarios(analysis),
         over_classes=plain_tables.tested(analysis.tests, CLASSES),
         by_patient=plain_tables.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
         dots=[
-            (setting, [class_dots(results, setting, test, f"dots-{i}-{test}") for test in tests])
-            for i, setting in enumerate(shown)
+            (scenario, [class_dots(results, scenario, test, f"dots-{i}-{test}") for test in tests])
+            for i, scenario in enumerate(shown)
         ],
         kinds=plain_tables.by_class_kind(results),
         fewest=subgroups.FEWEST,
@@ -80,21 +80,21 @@ def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Se
 
 
 def _bars(analysis: Analysis, shown: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Heading and chart: of the average over settings, or of each where there is none."""
+    """Heading and chart: of the average over scenarios, or of each where there is none."""
     results, tests = analysis.results, analysis.tests
     if averages(results.study):
-        yield "", bars(results, shown, _marks(tests, SETTINGS, ""), "averages")
+        yield "", bars(results, shown, _marks(tests, SCENARIOS, ""), "averages")
         return
-    for number, setting in enumerate(shown):
-        marks = _marks(tests, CLASSES, setting)
-        heading = f"{results.study.factor}: {setting}"
-        yield heading, bars(results, [setting], marks, f"bars-{number}")
+    for number, scenario in enumerate(shown):
+        marks = _marks(tests, CLASSES, scenario)
+        heading = f"{results.study.factor}: {scenario}"
+        yield heading, bars(results, [scenario], marks, f"bars-{number}")
 
 
-def _marks(tests: pd.DataFrame, pairing: str, setting: str) -> dict[tuple[Row, str], str]:
+def _marks(tests: pd.DataFrame, pairing: str, scenario: str) -> dict[tuple[Row, str], str]:
     """(row, test set) -> how it differs from surgical aggregation there."""
     chosen = tests[
-        (tests["pairing"] == pairing) & (tests["setting"] == setting) & (tests["group"] == "all")
+        (tests["pairing"] == pairing) & (tests["scenario"] == scenario) & (tests["group"] == "all")
     ]
     return {
         (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
@@ -103,10 +103,10 @@ def _marks(tests: pd.DataFrame, pairing: str, setting: str) -> dict[tuple[Row, s
     }
 
 
-def _over_settings(analysis: Analysis) -> pd.DataFrame | None:
-    """The tests over settings; None where settings are not alike, or too few to test."""
+def _over_scenarios(analysis: Analysis) -> pd.DataFrame | None:
+    """The tests over scenarios; None where scenarios are not alike, or too few to test."""
     tests = analysis.tests
-    tested = tests.loc[tests["pairing"] == SETTINGS, "p"].notna().any()
+    tested = tests.loc[tests["pairing"] == SCENARIOS, "p"].notna().any()
     if not tested or not averages(analysis.results.study):
         return None
-    return plain_tables.tested(tests, SETTINGS)
+    return plain_tables.tested(tests, SCENARIOS)

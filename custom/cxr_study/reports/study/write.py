@@ -15,7 +15,7 @@ from cxr_study.reports.study.tables.latex import HEAD, latex
 from cxr_study.reports.study.tables.tables import PValues, Table, tables
 from cxr_study.studies.analysis import claim_checks, summary
 from cxr_study.studies.analysis.analysis import analyse
-from cxr_study.studies.analysis.significance import CLASSES, SETTINGS
+from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.papers.published_results import AVERAGE, Place
 from cxr_study.studies.plan.data_file import StudyData
@@ -68,13 +68,13 @@ def cells(laid_out: Iterable[Table]) -> pd.DataFrame:
 
 
 def _p_values(tests: pd.DataFrame) -> PValues:
-    """Adjusted p of the tables' cells: over classes in a setting, over settings in the average."""
+    """Adjusted p of the tables' cells: over classes in a scenario, over scenarios in the average."""
     if tests.empty:
         return {}
-    chosen = tests[tests["pairing"].isin([SETTINGS, CLASSES]) & tests["holm"].notna()]
+    chosen = tests[tests["pairing"].isin([SCENARIOS, CLASSES]) & tests["holm"].notna()]
     return {
         Place(
-            line["setting"] or AVERAGE,
+            line["scenario"] or AVERAGE,
             Row(line["method"], line["strategy"]),
             line["model"],
             line["test"],

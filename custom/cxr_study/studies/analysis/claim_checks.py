@@ -28,7 +28,7 @@ from cxr_study.studies.papers.claim import SAME, Claim, Comparison
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
-    "settings", "margin", "difference", "low", "high", "seeds", "verdict",
+    "scenarios", "margin", "difference", "low", "high", "seeds", "verdict",
 ]  # fmt: skip
 
 
@@ -38,16 +38,16 @@ class Finding:
 
     Attributes:
         comparison: Which.
-        settings: Names of those it is about.
+        scenarios: Names of those it is about.
         difference: The number that is claimed to be above 0, or above minus the margin, over the
-            seeds for which all of these settings define it; None without such a seed.
+            seeds for which all of these scenarios define it; None without such a seed.
         verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
             `NOT_DECIDED`. Where models should be the same, `HOLDS` where they are, bit for bit,
             `DOES_NOT_HOLD` where they are not and the interval excludes 0.
     """
 
     comparison: Comparison
-    settings: tuple[str, ...]
+    scenarios: tuple[str, ...]
     difference: Interval | None
     verdict: str
 
@@ -59,7 +59,7 @@ class Judged:
     Attributes:
         claim: Which.
         findings: Of its comparisons, in their order, as far as the study was to run their rows and
-            settings and has their test set.
+            scenarios and has their test set.
     """
 
     claim: Claim
@@ -99,7 +99,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
 
     Returns:
         Columns claim, source, published; kind, better and worse (names of rows), model ("" where
-        none is named), test, group, settings, margin (how far the better row may be behind);
+        none is named), test, group, scenarios, margin (how far the better row may be behind);
         difference, low, high (the margin is not in them), seeds; verdict.
     """
     lines: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
                     "model": which.model or "",
                     "test": which.test,
                     "group": which.group,
-                    "settings": ", ".join(finding.settings),
+                    "scenarios": ", ".join(finding.scenarios),
                     "margin": which.margin,
                     "difference": None if found is None else found.mean,
                     "low": None if found is None else found.low,
@@ -131,15 +131,15 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def _finding(which: Comparison, evidence: StudyEvidence) -> Finding | None:
-    settings = evidence.settings(which)
-    if not settings:
+    scenarios = evidence.scenarios(which)
+    if not scenarios:
         return None
-    numbers = evidence.numbers(which, settings)
+    numbers = evidence.numbers(which, scenarios)
     difference = interval(list(numbers.values()))
     decided = verdict(interval([each + which.margin for each in numbers.values()]))
     if which.kind == SAME and numbers:
-        if evidence.same(which, settings, numbers):
+        if evidence.same(which, scenarios, numbers):
             decided = HOLDS
         elif decided == HOLDS:
             decided = DOES_NOT_HOLD
-    return Finding(which, tuple(setting.name for setting in settings), difference, decided)
+    return Finding(which, tuple(scenario.name for scenario in scenarios), difference, decided)

@@ -1,8 +1,8 @@
 """Whether surgical aggregation ranks a class better or worse than another row, by DeLong's test.
 
-A data frame with one line for each setting, other row, seed, test set and class of the test set:
+A data frame with one line for each scenario, other row, seed, test set and class of the test set:
 
-    setting, method, strategy, seed    of the other row's run
+    scenario, method, strategy, seed    of the other row's run
     test, class
     images, patients                   with a label of the class
     positives                          among the images
@@ -14,7 +14,7 @@ A data frame with one line for each setting, other row, seed, test set and class
 Models are as `reference.counts_on` has them. NaN is not defined: a model lacks the class, or the
 test set has fewer than two positives or two negatives.
 
-A family is what has setting, row, seed and test set in common: the classes. Seeds are not pooled:
+A family is what has scenario, row, seed and test set in common: the classes. Seeds are not pooled:
 their models are tested on images that are partly or all the same, so that neither can their p
 values be combined as those of independent tests, nor is a median of them a p value. What can be
 said is in how many of the seeds a difference is significant, and on which side; see `over_seeds`.
@@ -49,7 +49,7 @@ WARNING = (
 Kept = tuple[str, Result]
 """A finished run: its key, and what is kept of it."""
 
-FAMILY = ["setting", "method", "strategy", "seed", "test"]
+FAMILY = ["scenario", "method", "strategy", "seed", "test"]
 """Columns that lines of a family have in common."""
 
 _FIGURES = {"surgical": "first", "other": "second"} | {
@@ -73,11 +73,11 @@ def class_tests(
         Without a line where the study has nothing to compare.
     """
     row = reference(results.runs)
-    ours = {(run.setting, run.seed): run for run in results.finished if run.row == row}
+    ours = {(run.scenario, run.seed): run for run in results.finished if run.row == row}
     pairs = [
-        (ours[run.setting, run.seed], run)
+        (ours[run.scenario, run.seed], run)
         for run in results.finished
-        if run.row != row and (run.setting, run.seed) in ours
+        if run.row != row and (run.scenario, run.seed) in ours
     ]
     kept = results.results
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
 the papers; unique are the tested site's others; elsewhere are those that it does not label itself,
 which are tested where there are labels for evaluation only."""
 
-RUN = ["setting", "method", "strategy", "seed", "model", "test"]
+RUN = ["scenario", "method", "strategy", "seed", "model", "test"]
 """Columns that tell a model on a test set from others."""
 
 

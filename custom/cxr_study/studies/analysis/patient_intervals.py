@@ -8,7 +8,7 @@ for each finished run, model, test set and group of classes, with the columns `m
     auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
     auprc, auprc_low, auprc_high    likewise
 
-That of classes has one for each finished run, test set and class, with the columns setting, method,
+That of classes has one for each finished run, test set and class, with the columns scenario, method,
 strategy, seed, test and class, and
 
     patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
@@ -51,7 +51,7 @@ _COLUMNS = [
 ]
 
 _BY_CLASS = [
-    "setting", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
+    "scenario", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
 ]  # fmt: skip
 
 ByModel = Mapping[tuple[str, str], Resampled]
@@ -64,7 +64,7 @@ class PatientIntervals:
 
     Attributes:
         means: Of every model on every test set.
-        differences: Surgical aggregation minus every other row, with the same setting and seed;
+        differences: Surgical aggregation minus every other row, with the same scenario and seed;
             the model is the other row's. Where surgical aggregation has no global model, it is
             that of the same site.
         classes: The same differences class by class, of models as `reference.counts_on` has them.
@@ -97,13 +97,13 @@ def patient_intervals(
     shared_out(resampled_run.make, jobs, processes=processes, report=report)
     reached = _reached(results, resamples)
     row = reference(results.runs)
-    ours = {(run.setting, run.seed): run for run in results.finished if run.row == row}
+    ours = {(run.scenario, run.seed): run for run in results.finished if run.row == row}
     means, differences, by_class = [], [], []
     for run, facts, classes in _chosen(results):
         model = reached[run.key][facts["model"], facts["test"]]
         estimates = {metric: mean_interval(model, metric, classes) for metric in METRICS}
         means.append(facts | _figures(estimates))
-        surgical = ours.get((run.setting, run.seed))
+        surgical = ours.get((run.scenario, run.seed))
         if surgical is None or run.row == row:
             continue
         first = _like(reached[surgical.key], facts["model"], facts["test"])

@@ -40,7 +40,7 @@ def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
     there is a line for each of them.
     """
     own = lines["model"] == lines["test"]
-    run = [lines[name] for name in ("setting", "method", "strategy", "seed", "test")]
+    run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
     alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
     named = alone | (lines["model"] == GLOBAL)
     kept = lines[named | own | ~own.groupby(run).transform("any")]

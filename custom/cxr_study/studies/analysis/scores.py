@@ -1,13 +1,13 @@
 """What the models of a study reach on its test sets, class by class, from what is kept of the runs.
 
 A data frame with one row for each run, model, test set and class of the test set that the sites of
-the setting label between them:
+the scenario label between them:
 
-    setting, method, strategy, seed      of the run
+    scenario, method, strategy, seed      of the run
     model                                "global", or the site whose own it is
     test                                 name of the test set
     class
-    sites                                how many of the setting's sites label the class
+    sites                                how many of the scenario's sites label the class
     shared                               whether all of them do
     labelled                             whether the tested site does; True where it is no site's
     predicted                            whether the model has the class
@@ -46,16 +46,16 @@ def scores(runs: Iterable[Run], folder: Path) -> pd.DataFrame:
         folder: Of the studies.
     """
     runs = list(runs)
-    # The fully labelled baseline has a single site, whatever the setting's are.
+    # The fully labelled baseline has a single site, whatever the scenario's are.
     federated = [run for run in runs if run.row.method != "complete"]
-    held = {(run.setting, run.seed): run.what["sites"].values() for run in federated}
+    held = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
     rows = []
     tables: dict[str, pd.DataFrame] = {}
     for run in runs:
         result = read_result(folder / RUNS / run.key)
         if result is None:
             continue
-        sites = held.get((run.setting, run.seed), run.what["sites"].values())
+        sites = held.get((run.scenario, run.seed), run.what["sites"].values())
         for test, key in result.tests.items():
             if key not in tables:
                 tables[key] = test_split.read(key, folder / TEST_SETS)

@@ -2,8 +2,8 @@
 
 A data frame with one line for each kind of pairing, test set, group of classes and other row:
 
-    pairing                 what the pairs are: "settings", "runs" or "classes"
-    setting                 whose classes are paired; "" where settings are
+    pairing                 what the pairs are: "scenarios", "runs" or "classes"
+    scenario                 whose classes are paired; "" where scenarios are
     test, group             test set, and classes of `means.GROUPS`
     method, strategy        of the other row
     model                   of it, as tables have it: see `reference.as_tables`
@@ -18,14 +18,14 @@ Pairs are of runs that are both finished. Of a model that lacks a class of the g
 defined; of several models of sites, the mean over those that define it is compared. Means over
 seeds take those seeds in that both sides are defined for. Without a pair there is no line.
 
-"settings" are the papers' ablations: a pair is a setting, its value the mean AUROC, averaged over
+"scenarios" are the papers' ablations: a pair is a scenario, its value the mean AUROC, averaged over
 seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
-p is smaller than it should be. "classes" is the papers' study of real sites: within a setting a
+p is smaller than it should be. "classes" is the papers' study of real sites: within a scenario a
 pair is a class, its value the AUROC, averaged over seeds. Settings and classes are taken for
 independent, as in the papers.
 
 A family is what has pairing, test set and group in common: all other rows and, of "classes", all
-settings. Within it p is adjusted by Holm's procedure.
+scenarios. Within it p is adjusted by Holm's procedure.
 
 Source:
     Kulkarni et al., ML4H 2024, section 2.6; families and seeds are this project's.
@@ -44,7 +44,7 @@ from cxr_study.studies.analysis.means import GROUPS, RUN
 from cxr_study.studies.analysis.reference import as_tables, reference
 from cxr_study.studies.analysis.study_results import StudyResults
 
-SETTINGS, RUNS, CLASSES = "settings", "runs", "classes"
+SCENARIOS, RUNS, CLASSES = "scenarios", "runs", "classes"
 """Kinds of pairing."""
 
 ADJUSTED = ["tests", "holm", "mark"]
@@ -57,7 +57,7 @@ _LINE = ["test", "group", "method", "strategy", "model"]
 
 _FIGURES = ["difference", "low", "high", "statistic", "p", "normality", "t", "t_p"]
 
-_COLUMNS = ["pairing", "setting", *_LINE, "pairs", "left_out", "by", *_FIGURES, *ADJUSTED]
+_COLUMNS = ["pairing", "scenario", *_LINE, "pairs", "left_out", "by", *_FIGURES, *ADJUSTED]
 
 
 def significance(results: StudyResults) -> pd.DataFrame:
@@ -73,9 +73,9 @@ def significance(results: StudyResults) -> pd.DataFrame:
     )
     means = _opposed(results.means, results, [])
     lines = [
-        *_lines(SETTINGS, means, _LINE, ["setting"]),
-        *_lines(RUNS, means, _LINE, ["setting", "seed"]),
-        *_lines(CLASSES, _opposed(by_class, results, ["class"]), ["setting", *_LINE], ["class"]),
+        *_lines(SCENARIOS, means, _LINE, ["scenario"]),
+        *_lines(RUNS, means, _LINE, ["scenario", "seed"]),
+        *_lines(CLASSES, _opposed(by_class, results, ["class"]), ["scenario", *_LINE], ["class"]),
     ]
     frame = pd.DataFrame(lines, columns=_COLUMNS).astype(dict.fromkeys(_FIGURES, float))
     return adjusted(frame, FAMILY)
@@ -95,7 +95,7 @@ def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.
     models = as_tables(lines).groupby([*RUN, "group", *unit], sort=False)
     lines = models[["auroc"]].mean().reset_index()
     ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
-    same = ["setting", "seed", "test", "group", *unit]
+    same = ["scenario", "seed", "test", "group", *unit]
     opposed = lines[~ours].merge(lines.loc[ours, [*same, "auroc"]], on=same, suffixes=("", "_ours"))
     opposed = opposed.rename(columns={"auroc": "other", "auroc_ours": "surgical"})
     defined = opposed["other"].notna() & opposed["surgical"].notna()
@@ -115,7 +115,7 @@ def _lines(
         if found.difference is None:
             continue
         lines.append(
-            {"pairing": pairing, "setting": ""}
+            {"pairing": pairing, "scenario": ""}
             | dict(zip(line, keys, strict=True))
             | {
                 "pairs": found.pairs,

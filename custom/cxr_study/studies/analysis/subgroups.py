@@ -2,7 +2,7 @@
 
 A data frame with one line for each finished run, test set and subgroup:
 
-    setting, method, strategy, seed, model, test
+    scenario, method, strategy, seed, model, test
     kind, subgroup                "sex", "age" or "view", and which
     images, patients              of the subgroup
     unknown                       images of the test set that are left out, for it is not known of
@@ -97,7 +97,7 @@ def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
         lines: As `subgroups` gives them.
 
     Returns:
-        Columns setting, method, strategy, model, test, kind, subgroup; seeds (how many define the
+        Columns scenario, method, strategy, model, test, kind, subgroup; seeds (how many define the
         mean); images, patients, classes, few and compared (means over seeds); auroc and
         compared_auroc (likewise, with their 95 % t intervals, `<column>_low` and `<column>_high`).
     """

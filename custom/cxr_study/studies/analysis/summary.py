@@ -20,7 +20,7 @@ def runs(results: StudyResults) -> pd.DataFrame:
     """All runs of a study, the unfinished ones without figures.
 
     Returns:
-        Columns setting, method, strategy, seed, key, sites, seconds, rounds and best_round.
+        Columns scenario, method, strategy, seed, key, sites, seconds, rounds and best_round.
     """
     rows = []
     for run in results.runs:
@@ -45,7 +45,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
 
     Args:
         title: Of the study.
-        factor: What varies from setting to setting.
+        factor: What varies from scenario to scenario.
         seeds: See `means.over_seeds`.
         console: Where.
     """
@@ -55,13 +55,13 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     table = Table(title=f"{title}: mean AUROC ± half the 95 % interval over seeds", box=None)
     for heading in (factor, "method", *several, *tests):
         table.add_column(heading, no_wrap=heading in ("method", *tests))
-    for keys, rows in shown.groupby(["setting", "method", "strategy", "model"], sort=False):
-        setting, method, strategy, model = keys
+    for keys, rows in shown.groupby(["scenario", "method", "strategy", "model"], sort=False):
+        scenario, method, strategy, model = keys
         row = Row(method, strategy)
         beside = {"strategy": row.variant, "model": model}
         by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
         table.add_row(
-            setting,
+            scenario,
             row.title,
             *(beside[column] for column in several),
             *(by_test.get(test, "") for test in tests),

@@ -12,7 +12,7 @@ from functools import partial
 from statistics import fmean, linear_regression
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.study_file import Setting
+from cxr_study.studies.plan.study_file import Scenario
 
 AHEAD = "is ahead of"
 NEARER = "is nearer to the fully labelled baseline than"
@@ -36,7 +36,7 @@ class Comparison:
         test: The test set, or `EVERY_SITE`.
         kind: Key of `KINDS`.
         group: Of `means.GROUPS`; `MORE_EVEN` has its own.
-        settings: Names; none: all of the study.
+        scenarios: Names; none: all of the study.
         model: Site whose model of the worse row is meant. None: the global one, else that of the
             site whose test set it is, else the mean over those that define the figure.
         margin: How far the better row may be behind.
@@ -47,7 +47,7 @@ class Comparison:
     test: str
     kind: str = AHEAD
     group: str = "all"
-    settings: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
     model: str | None = None
     margin: float = 0.0
 
@@ -81,60 +81,60 @@ class Claim:
     comparisons: tuple[Comparison, ...]
 
 
-Auroc = Callable[[Row, Setting, str], float]
-"""Mean AUROC of a row in a setting over a group of classes, on a comparison's test set and of one
+Auroc = Callable[[Row, Scenario, str], float]
+"""Mean AUROC of a row in a scenario over a group of classes, on a comparison's test set and of one
 seed; NaN where it is not defined, or not finished."""
 
-Number = Callable[[Auroc, Comparison, Sequence[Setting]], float]
+Number = Callable[[Auroc, Comparison, Sequence[Scenario]], float]
 
 
-def _leads(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> list[float]:
-    """How far the better row is ahead in each setting."""
+def _leads(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> list[float]:
+    """How far the better row is ahead in each scenario."""
     return [
         auroc(which.better, each, which.group) - auroc(which.worse, each, which.group)
-        for each in settings
+        for each in scenarios
     ]
 
 
-def _ahead(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> float:
-    return fmean(_leads(auroc, which, settings))
+def _ahead(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
+    return fmean(_leads(auroc, which, scenarios))
 
 
-def _nearer(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> float:
-    def away(row: Row, setting: Setting) -> float:
-        return abs(auroc(which.baseline, setting, which.group) - auroc(row, setting, which.group))
+def _nearer(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
+    def away(row: Row, scenario: Scenario) -> float:
+        return abs(auroc(which.baseline, scenario, which.group) - auroc(row, scenario, which.group))
 
-    return fmean(away(which.worse, each) - away(which.better, each) for each in settings)
+    return fmean(away(which.worse, each) - away(which.better, each) for each in scenarios)
 
 
-def _more_even(auroc: Auroc, which: Comparison, settings: Sequence[Setting]) -> float:
-    def loss(row: Row, setting: Setting) -> float:
-        return auroc(row, setting, "shared") - auroc(row, setting, "unique")
+def _more_even(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
+    def loss(row: Row, scenario: Scenario) -> float:
+        return auroc(row, scenario, "shared") - auroc(row, scenario, "unique")
 
-    return fmean(loss(which.worse, each) - loss(which.better, each) for each in settings)
+    return fmean(loss(which.worse, each) - loss(which.better, each) for each in scenarios)
 
 
 def _growth(
     auroc: Auroc,
     which: Comparison,
-    settings: Sequence[Setting],
+    scenarios: Sequence[Scenario],
     *,
-    along: Callable[[Setting], float],
+    along: Callable[[Scenario], float],
 ) -> float:
-    """How far a line through the leads rises, from the first setting along it to the last."""
-    places = [along(each) for each in settings]
+    """How far a line through the leads rises, from the first scenario along it to the last."""
+    places = [along(each) for each in scenarios]
     if len(set(places)) < 2:
         return math.nan
-    slope = linear_regression(places, _leads(auroc, which, settings)).slope
+    slope = linear_regression(places, _leads(auroc, which, scenarios)).slope
     return slope * (max(places) - min(places))
 
 
-def _sites(setting: Setting) -> float:
-    return setting.sites if isinstance(setting.sites, int) else len(setting.sites)
+def _sites(scenario: Scenario) -> float:
+    return scenario.sites if isinstance(scenario.sites, int) else len(scenario.sites)
 
 
-def _unshared(setting: Setting) -> float:
-    return -(setting.shared or 0)
+def _unshared(scenario: Scenario) -> float:
+    return -(scenario.shared or 0)
 
 
 KINDS: Mapping[str, Number] = {
@@ -145,4 +145,4 @@ KINDS: Mapping[str, Number] = {
     GROWS_WITH_UNSHARED: partial(_growth, along=_unshared),
     SAME: _ahead,
 }
-"""What is claimed -> the number, of one seed; NaN where a setting does not define it."""
+"""What is claimed -> the number, of one seed; NaN where a scenario does not define it."""

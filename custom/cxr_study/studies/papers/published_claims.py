@@ -37,9 +37,9 @@ def read() -> tuple[Claim, ...]:
 def _comparisons(entry: Mapping[str, Any]) -> Iterator[Comparison]:
     rest = {name: entry[name] for name in ("model", "margin") if name in entry}
     kind = getattr(claim, entry.get("kind", "ahead").upper())
-    settings: list[tuple[str, ...]] = [(name,) for name in entry.get("settings", ())] or [()]
+    scenarios: list[tuple[str, ...]] = [(name,) for name in entry.get("scenarios", ())] or [()]
     for worse, test, group, names in product(
-        entry["worse"], entry["tests"], entry.get("groups", ["all"]), settings
+        entry["worse"], entry["tests"], entry.get("groups", ["all"]), scenarios
     ):
         yield Comparison(_row(entry["better"]), _row(worse), test, kind, group, names, **rest)
 

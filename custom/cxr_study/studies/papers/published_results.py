@@ -4,8 +4,8 @@
 
     source           key of `SOURCES`
     table            its number there; "text" where it is in no table
-    study, setting   of the shipped study that makes the experiment again; "average" over its
-                     settings
+    study, scenario   of the shipped study that makes the experiment again; "average" over its
+                     scenarios
     method, strategy as `rows` has them. No strategy: the source has one model without a federation,
                      which stands beside ours with either batch norm. In the tables of ML4H 2024 it
                      is fedavg: "trained with all weights unfrozen"
@@ -13,7 +13,7 @@
     test, group      test set and classes as in `means`; or the site that labels the classes
     classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
-    sd               over classes, of an average over settings
+    sd               over classes, of an average over scenarios
     low, high        95 % bootstrap interval of the mean, as printed
     bce              mean binary cross-entropy
 
@@ -32,7 +32,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.study_file import Setting, Study, read_study, shipped
+from cxr_study.studies.plan.study_file import Scenario, Study, read_study, shipped
 
 SOURCES: Mapping[str, str] = MappingProxyType(
     {
@@ -44,7 +44,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
 """Source -> what it is called in captions. All are by Kulkarni et al."""
 
 AVERAGE = "average"
-"""What stands for a setting where a mean is over all of them."""
+"""What stands for a scenario where a mean is over all of them."""
 
 OWN = "own"
 """What stands for a model where every site has its own: that of the site that is tested."""
@@ -57,14 +57,14 @@ class Place:
     """What a mean is of.
 
     Attributes:
-        setting: Name, or `AVERAGE`.
+        scenario: Name, or `AVERAGE`.
         row: How it was trained.
         model: `one_run.GLOBAL`, `OWN`, or the site whose own it is.
         test: Name of the test set.
         group: Of its classes; see `means.GROUPS`.
     """
 
-    setting: str
+    scenario: str
     row: Row
     model: str
     test: str
@@ -101,40 +101,40 @@ def read() -> tuple[Published, ...]:
 
 
 def as_shipped(study: Study) -> frozenset[str]:
-    """Names of the settings that the shipped study of the same name has, too."""
-    known = _settings(study.name)
-    return frozenset(setting.name for setting in study.settings if setting in known)
+    """Names of the scenarios that the shipped study of the same name has, too."""
+    known = _scenarios(study.name)
+    return frozenset(scenario.name for scenario in study.scenarios if scenario in known)
 
 
 def of_study(study: Study, source: str | None = None) -> tuple[Published, ...]:
-    """What is published of a study: of settings that are as shipped, and of the average over all.
+    """What is published of a study: of scenarios that are as shipped, and of the average over all.
 
     Args:
         study: A shipped one, or a user's own.
         source: Key of `SOURCES`. Default: all of them.
     """
     names = as_shipped(study)
-    if names and len(names) == len(study.settings) == len(_settings(study.name)):
+    if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
         names |= {AVERAGE}
     return tuple(
         line
         for line in read()
         if line.study == study.name
-        and line.place.setting in names
+        and line.place.scenario in names
         and source in (None, line.source)
     )
 
 
 def find(lines: Iterable[Published], place: Place) -> Published | None:
     """The first line of a place; one without a strategy is of every strategy."""
-    anyhow = Place(place.setting, Row(place.row.method, ""), place.model, place.test, place.group)
+    anyhow = Place(place.scenario, Row(place.row.method, ""), place.model, place.test, place.group)
     return next((line for line in lines if line.place in (place, anyhow)), None)
 
 
 @cache
-def _settings(name: str) -> tuple[Setting, ...]:
+def _scenarios(name: str) -> tuple[Scenario, ...]:
     """Of a shipped study; none where no study of the name is shipped."""
-    return read_study(name).settings if name in shipped() else ()
+    return read_study(name).scenarios if name in shipped() else ()
 
 
 def _line(values: Mapping[str, str]) -> Published:
@@ -147,7 +147,7 @@ def _line(values: Mapping[str, str]) -> Published:
         values["source"],
         values["table"],
         values["study"],
-        Place(values["setting"], row, *names),
+        Place(values["scenario"], row, *names),
         int(values["classes"]),
         float(values["auroc"]),
         *map(number, ("sd", "low", "high", "bce")),

@@ -4,7 +4,7 @@ A YAML file, with phantoms that are drawn for it:
 
     data: phantom
     images: 2000                      # of each data set
-    knobs: {batch_size: 16}           # of all trainings; see the jobs for what there is
+    settings: {batch_size: 16}           # of all trainings; see the jobs for what there is
 
 or with real data; paths are relative to the file:
 
@@ -12,7 +12,7 @@ or with real data; paths are relative to the file:
       nih: /data/nih                  # folder of the official download
       chexpert: sites/stanford.yaml   # or a site file of the whole data set
     initial_body: initial.npz         # made by `surgagg model init`
-    preset: paper                     # knobs that belong together; `knobs` win
+    preset: paper                     # settings that belong together; `settings` win
 
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
 
@@ -60,7 +60,7 @@ class StudyData:
             its site file. Empty for the phantom.
         initial_body: Checkpoint to start from; None: the embedded study's.
         preset: See `presets`; None: none.
-        knobs: Knob -> value; win over the preset's. Whether a job has them is not looked at.
+        settings: Setting -> value; win over the preset's. Whether a job has them is not looked at.
         given: Whether `sources` are sites.
     """
 
@@ -69,7 +69,7 @@ class StudyData:
     sources: Mapping[str, Path]
     initial_body: Path | None
     preset: str | None
-    knobs: Mapping[str, Any]
+    settings: Mapping[str, Any]
     given: bool = False
 
     @property
@@ -107,7 +107,7 @@ def read_data(source: str | Path) -> StudyData:
     given, real = keys.has("sites"), keys.values.get("data") != _PHANTOM
     required = ("data", "initial_body") if real else ("data", "images")
     keys.check(
-        ("data", "sites", "images", "initial_body", "preset", "knobs"), () if given else required
+        ("data", "sites", "images", "initial_body", "preset", "settings"), () if given else required
     )
     if given:
         keys.refuse(("data",), "beside 'sites'")
@@ -119,7 +119,9 @@ def read_data(source: str | Path) -> StudyData:
         sources=_sites(keys) if given else _sources(keys) if real else {},
         initial_body=_file(keys, "initial_body") if keys.has("initial_body") else None,
         preset=keys.choice("preset", tuple(PRESETS)) if keys.has("preset") else None,
-        knobs=keys.below("knobs", "lines 'knob: value'").values if keys.has("knobs") else {},
+        settings=keys.below("settings", "lines 'setting: value'").values
+        if keys.has("settings")
+        else {},
         given=given,
     )
 

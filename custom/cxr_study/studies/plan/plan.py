@@ -1,4 +1,4 @@
-"""The runs of a study: every setting with every method, strategy and seed."""
+"""The runs of a study: every scenario with every method, strategy and seed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet, given_sites
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
-from cxr_study.studies.plan.scenario import Setting
-from cxr_study.studies.plan.scenario_files import SettingFiles
+from cxr_study.studies.plan.scenario import Scenario
+from cxr_study.studies.plan.scenario_files import ScenarioFiles
 from cxr_study.studies.plan.selection import Selection, StudyError, trainings
 from cxr_study.studies.plan.study_file import Study
 from surgical_aggregation.checkpoints.checkpoint import digest, load
@@ -37,7 +37,7 @@ def check(
     Args:
         study: What is varied.
         data: On which data.
-        selection: Of settings, methods and seeds.
+        selection: Of scenarios, methods and seeds.
         project: See `runs`.
 
     Returns:
@@ -46,16 +46,16 @@ def check(
     Raises:
         StudyError: What is selected is unknown or nothing, a data set that sites train on or every
             one to test on is missing, or the project does not have the sites.
-        ValueError: A knob, the network or the initial body is unusable.
+        ValueError: A setting, the network or the initial body is unusable.
     """
-    wanted = {setting.name: setting for _, setting, _ in trainings(study, selection)}
-    settings = list(wanted.values())
-    run_settings.check(data, settings)
-    for setting in settings:
-        _check_project(setting, project)
+    wanted = {scenario.name: scenario for _, scenario, _ in trainings(study, selection)}
+    scenarios = list(wanted.values())
+    run_settings.check(data, scenarios)
+    for scenario in scenarios:
+        _check_project(scenario, project)
     if study.given and data.own_splits:
         return ()
-    trained = list(dict.fromkeys(name for setting in settings for name in setting.data_sets))
+    trained = list(dict.fromkeys(name for scenario in scenarios for name in scenario.data_sets))
     if missing := [name for name in trained if not data.has(name)]:
         raise StudyError(_lacking(study, "trains on", missing[0], data))
     tested = [name for name in study.tests if data.has(name)]
@@ -71,14 +71,14 @@ def _lacking(study: Study, does: str, name: str, data: StudyData) -> str:
     )
 
 
-def _check_project(setting: Setting, project: Path | None) -> None:
+def _check_project(scenario: Scenario, project: Path | None) -> None:
     """Refuse sites that a POC would not have."""
     if project is None:
         return
     known = PocProject.read(project).sites
-    if not isinstance(setting.sites, tuple) or not set(setting.sites) <= set(known):
+    if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known):
         raise StudyError(
-            f"{project} has the sites {', '.join(known)}; setting {setting.name!r} has "
+            f"{project} has the sites {', '.join(known)}; scenario {scenario.name!r} has "
             "others. Leave --poc out, or give another --project."
         )
 
@@ -98,7 +98,7 @@ def runs(
         data: On which data; see `check`.
         found: Name -> data set, of those that are needed and perhaps more.
         folder: For site files and test sets.
-        selection: Of settings, methods and seeds.
+        selection: Of scenarios, methods and seeds.
         project: FLARE's project file: federated runs are made in a POC. Default None: in FLARE's
             simulator.
 
@@ -110,11 +110,11 @@ def runs(
     tests = study.tests if given else tuple(name for name in study.tests if name in found)
     planner = _Planner(data, found, tests, folder, project, given)
     planned: list[Run] = []
-    for seed, setting, row in trainings(study, selection):
+    for seed, scenario, row in trainings(study, selection):
         try:
-            planned += planner.run(setting, row, seed)
+            planned += planner.run(scenario, row, seed)
         except ClassSetError as error:
-            raise StudyError(f"study {study.name}, setting {setting.name!r}: {error}") from error
+            raise StudyError(f"study {study.name}, scenario {scenario.name!r}: {error}") from error
     if not planned:
         raise StudyError(
             f"what is asked for of study {study.name} ({selection}) needs a class that all sites "
@@ -151,30 +151,32 @@ class _Planner:
         self.project = project if project is None else project.absolute()
         self.given = given
         self.sites: dict[int, dict[str, DataSet]] = {}  # seed -> sites
-        self.files = SettingFiles(found, folder / SITES)
+        self.files = ScenarioFiles(found, folder / SITES)
         self.initial_body = data.initial_body or PRETRAINED_BODY
         self._body_digest = digest(load(self.initial_body).variables)
 
-    def run(self, setting: Setting, row: Row, seed: int) -> list[Run]:
-        """The run of a setting with a row and a seed; none where its sites share no class."""
-        held, folder = self._sites(setting, row, seed)
+    def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:
+        """The run of a scenario with a row and a seed; none where its sites share no class."""
+        held, folder = self._sites(scenario, row, seed)
         union = sorted(set(chain.from_iterable(held.values())))
         if not union:
             return []
         tests = {
-            name: folder / f"{name}.yaml" if self.given else self._tested(name, setting, held, seed)
+            name: folder / f"{name}.yaml"
+            if self.given
+            else self._tested(name, scenario, held, seed)
             for name in self.tests
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
-        settings = {**self.data.knobs, **dict(setting.knobs), "seed": seed, "tracking": "none"}
+        given = {**self.data.settings, **dict(scenario.settings), "seed": seed, "tracking": "none"}
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
             "packages": {name: version(name) for name in _PACKAGES},
             "row": {**asdict(row), "head_weighting": row.head_weighting},
             "preset": self.data.preset,
-            "settings": settings,
-            "knobs": run_settings.knobs(row, tuple(held), union, self.data.preset, settings),
+            "given": given,
+            "settings": run_settings.all_settings(row, tuple(held), union, self.data.preset, given),
             "network": run_settings.network(self.data),
             "sites": {site: list(classes) for site, classes in held.items()},
             "union": union,
@@ -184,7 +186,7 @@ class _Planner:
         }
         if project is not None:
             what["poc"] = True
-        if setting.last:
+        if scenario.last:
             what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),
@@ -195,27 +197,27 @@ class _Planner:
             "project": None if project is None else str(project),
             "given": self.given,
         }
-        return [Run(setting.name, row, seed, what, where)]
+        return [Run(scenario.name, row, seed, what, where)]
 
     def _sites(
-        self, setting: Setting, row: Row, seed: int
+        self, scenario: Scenario, row: Row, seed: int
     ) -> tuple[dict[str, tuple[str, ...]], Path]:
         """Site -> classes, and the folder of the site files."""
-        if isinstance(setting.sites, tuple):
+        if isinstance(scenario.sites, tuple):
             found = self._given(seed) if self.given else self.found
-            held = {name: found[name].classes for name in setting.sites}
-            if setting.classes == "shared":
+            held = {name: found[name].classes for name in scenario.sites}
+            if scenario.classes == "shared":
                 shared = set.intersection(*map(set, held.values()))
                 held = dict.fromkeys(held, tuple(sorted(shared)))
             if self.given:
                 return held, self.files.given(found, held)
             return held, self.files.wholes(held, seed=seed)
-        name = str(setting.cut)
+        name = str(scenario.cut)
         classes = self.found[name].classes
         if row.method == "complete":
             return {name: classes}, self.files.wholes({name: classes}, seed=seed)
-        sets = class_sets_of(classes, setting.sites, shared=setting.shared, seed=seed)
-        folder = self.files.parts(name, sets, seed=seed, share=setting.used)
+        sets = class_sets_of(classes, scenario.sites, shared=scenario.shared, seed=seed)
+        folder = self.files.parts(name, sets, seed=seed, share=scenario.used)
         return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
 
     def _given(self, seed: int) -> dict[str, DataSet]:
@@ -224,10 +226,10 @@ class _Planner:
         return self.sites[seed]
 
     def _tested(
-        self, name: str, setting: Setting, held: Mapping[str, Sequence[str]], seed: int
+        self, name: str, scenario: Scenario, held: Mapping[str, Sequence[str]], seed: int
     ) -> Path:
         """Site file whose test split a data set is tested on."""
-        if name not in setting.data_sets:
+        if name not in scenario.data_sets:
             return self.files.test_only(name) / f"{name}.yaml"
         classes = {site: held[site] for site in held if site in self.found}
         if not classes:

@@ -23,7 +23,7 @@ class Run:
     """One training with its tests.
 
     Attributes:
-        setting: Name of its setting.
+        scenario: Name of its scenario.
         row: How it trains.
         seed: Of splits, cut, initial heads, order and augmentation.
         what: Everything that matters for what comes out, JSON-serialisable.
@@ -32,7 +32,7 @@ class Run:
             own (given).
     """
 
-    setting: str
+    scenario: str
     row: Row
     seed: int
     what: Mapping[str, Any]
@@ -46,14 +46,14 @@ class Run:
     @property
     def name(self) -> str:
         """For people."""
-        return f"{self.setting}, {self.row.name}, seed {self.seed}"
+        return f"{self.scenario}, {self.row.name}, seed {self.seed}"
 
     @property
     def facts(self) -> dict[str, Any]:
         """What tells it from others of its study, as columns of data frames."""
         row = self.row
         return {
-            "setting": self.setting,
+            "scenario": self.scenario,
             "method": row.method,
             "strategy": row.strategy,
             "seed": self.seed,
@@ -62,7 +62,7 @@ class Run:
     @property
     def rounds(self) -> int:
         """How many it makes at most."""
-        return int(self.what["knobs"]["num_rounds"])
+        return int(self.what["settings"]["num_rounds"])
 
     @property
     def processes(self) -> int:

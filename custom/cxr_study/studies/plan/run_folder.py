@@ -20,7 +20,7 @@ DATA = "data"
 """In the folder of studies: site files of whole data sets; see `data_sets`."""
 
 SITES = "sites"
-"""In the folder of studies: site files of the settings; see `setting_files`."""
+"""In the folder of studies: site files of the scenarios; see `scenario_files`."""
 
 FOLDERS = (RUNS, TEST_SETS, DATA, SITES)
 """In the folder of studies: what is no study's report."""

@@ -1,4 +1,4 @@
-"""The knobs of a study's runs: those of the data file on top of a preset's and the jobs' own."""
+"""The settings of a study's runs: those of the data file on top of a preset's and the jobs' own."""
 
 from __future__ import annotations
 
@@ -13,84 +13,84 @@ from cxr_study.jobs.methods import Row
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
-from cxr_study.studies.plan.scenario import Setting
+from cxr_study.studies.plan.scenario import Scenario
 from cxr_study.studies.plan.study_file import StudyFileError
 
-OWN_KNOBS = (
+OWN_SETTINGS = (
     "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
     "strategy", "tracking", "union",
 )  # fmt: skip
-"""Knobs that a study sets itself."""
+"""Settings that a study sets itself."""
 
 
 NETWORK = ("backbone", "image_size", "hidden")
-"""Knobs of the network, which all runs have in common."""
+"""Settings of the network, which all runs have in common."""
 
 _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""
 
 
-def check(data: StudyData, settings: Iterable[Setting] = ()) -> None:
-    """Refuse knobs that no training could use, before any data are read.
+def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
+    """Refuse settings that no training could use, before any data are read.
 
     Args:
-        data: With the knobs of all trainings.
-        settings: Some of which have knobs of their own.
+        data: With the settings of all trainings.
+        scenarios: Some of which have settings of their own.
 
     Raises:
-        DataFileError: A knob is the study's own, or no job could run with it; names the file.
-        StudyFileError: The same of a setting's; names the setting.
+        DataFileError: A setting is the study's own, or no job could run with it; names the file.
+        StudyFileError: The same of a scenario's; names the scenario.
         ValueError: The initial body is of another network.
     """
-    if own := [name for name in data.knobs if name in OWN_KNOBS]:
+    if own := [name for name in data.settings if name in OWN_SETTINGS]:
         raise DataFileError(
-            f"{data.path}: key 'knobs': a study sets the knob {own[0]!r} itself; leave it out."
+            f"{data.path}: key 'settings': a study sets {own[0]!r} itself; leave it out."
         )
     try:
-        # This job has all knobs that a data file can set; others leave some out.
-        knobs(Row("surgical", "fedbn+"), ("site",), (), data.preset, data.knobs)
+        # This job has all settings that a data file can set; others leave some out.
+        all_settings(Row("surgical", "fedbn+"), ("site",), (), data.preset, data.settings)
         used = network(data)
     except ValueError as error:
-        raise DataFileError(f"{data.path}: key 'knobs': {error}") from error
+        raise DataFileError(f"{data.path}: key 'settings': {error}") from error
     check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
-    for setting in settings:
-        given = dict(setting.knobs)
-        place = f"setting {setting.name!r}, key 'knobs'"
-        if own := [name for name in given if name in (*OWN_KNOBS, *NETWORK)]:
-            raise StudyFileError(
-                f"{place}: the knob {own[0]!r} is the same in all settings; leave it out."
-            )
+    for scenario in scenarios:
+        given = dict(scenario.settings)
+        place = f"scenario {scenario.name!r}, key 'settings'"
+        if own := [name for name in given if name in (*OWN_SETTINGS, *NETWORK)]:
+            raise StudyFileError(f"{place}: {own[0]!r} is the same in all scenarios; leave it out.")
         try:
-            knobs(Row("surgical", "fedbn+"), ("site",), (), data.preset, {**data.knobs, **given})
+            all_settings(
+                Row("surgical", "fedbn+"), ("site",), (), data.preset, {**data.settings, **given}
+            )
         except ValueError as error:
             raise StudyFileError(f"{place}: {error}") from error
 
 
-def knobs(
+def all_settings(
     row: Row,
     sites: Sequence[str],
     union: Sequence[str],
     preset: str | None,
     given: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Every knob of a training, those that nobody has set included.
+    """Every setting of a training, those that nobody has set included.
 
     Args:
         row: How to train.
         sites: Names of the sites.
         union: Classes of all of them.
         preset: See `presets`; None: none.
-        given: Knob -> value; they win.
+        given: Setting -> value; they win.
 
     Raises:
-        ValueError: A knob is unknown, or its value unusable.
+        ValueError: A setting is unknown, or its value unusable.
     """
     if not row.federated:
         return _without_federation(row, sites, union, preset, given)
     with TemporaryDirectory() as temporary:
         job = Path(temporary) / "job"
         method_job.configure(row, job, sites=sites, union=union, settings=given, preset=preset)
-        return dict(job_folder.knobs(job))
+        return dict(job_folder.read_settings(job))
 
 
 def solo_method(row: Row) -> str:
@@ -101,7 +101,7 @@ def solo_method(row: Row) -> str:
 def _without_federation(
     row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
 ) -> dict[str, Any]:
-    """Knobs without a federation; those that mean something in a federation alone are left out.
+    """Settings without a federation; those that mean something in a federation alone are left out.
 
     What a preset says for one site counts where that site is the only one and trains alone.
     """
@@ -111,13 +111,13 @@ def _without_federation(
     own: dict[str, object] = {"threads": 1}
     if row.method != "individual":
         own["union"] = ",".join(union)
-    own |= {name: value for name, value in settings.items() if name in baseline_run.KNOBS}
-    return baseline_run.knobs(solo_method(row), {**own, "strategy": row.strategy})
+    own |= {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
+    return baseline_run.all_settings(solo_method(row), {**own, "strategy": row.strategy})
 
 
 def network(data: StudyData) -> dict[str, Any]:
-    """The knobs of all trainings' network: backbone, image_size and hidden."""
-    settings, _ = presets.apply(data.preset, data.knobs, {}, ())
-    own = {name: value for name, value in settings.items() if name in baseline_run.KNOBS}
-    found = baseline_run.knobs("individual", own)
+    """The settings of all trainings' network: backbone, image_size and hidden."""
+    settings, _ = presets.apply(data.preset, data.settings, {}, ())
+    own = {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
+    found = baseline_run.all_settings("individual", own)
     return {name: found[name] for name in NETWORK}

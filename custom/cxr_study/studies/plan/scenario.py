@@ -1,4 +1,4 @@
-"""A setting of a study: the sites of some of its trainings, as the study file says."""
+"""A scenario of a study: the sites of some of its trainings, as the study file says."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CLASSES = ("all", "shared")
 MODELS = ("best", "last")
 """Which model of a training is tested: the best by validation loss, or that of the last round."""
 
-_KEYS = ("name", "cut", "sites", "shared", "share", "classes", "knobs", "model", "methods")
+_KEYS = ("name", "cut", "sites", "shared", "share", "classes", "settings", "model", "methods")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Scenario:
     """The sites of some of a study's trainings.
 
     Attributes:
@@ -38,7 +38,7 @@ class Setting:
         share: Of the data set's training patients at each site; None for all of them together.
         classes: One of `CLASSES`; "all" where a data set is cut.
         given: Whether its sites are all those of the data file.
-        knobs: (knob, value) of its trainings; they win over the data file's.
+        settings: (setting, value) of its trainings; they win over the data file's.
         last: Whether the last model of a training is tested, not the best by validation loss.
         methods: Those that are trained in it; none: all of the study.
     """
@@ -50,7 +50,7 @@ class Setting:
     share: Fraction | None = None
     classes: str = "all"
     given: bool = False
-    knobs: tuple[tuple[str, Any], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
     last: bool = False
     methods: tuple[str, ...] = ()
 
@@ -67,11 +67,11 @@ class Setting:
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
-def read_setting(keys: Keys) -> Setting:
-    """Read and check a setting.
+def read_scenario(keys: Keys) -> Scenario:
+    """Read and check a scenario.
 
     Args:
-        keys: Of the setting, in a study file.
+        keys: Of the scenario, in a study file.
 
     Raises:
         ValueError: `keys.error`: a key is missing, unknown or not what it should be, or the data
@@ -83,11 +83,11 @@ def read_setting(keys: Keys) -> Setting:
         keys.refuse(("shared", "share"), "where no data set is cut")
         classes = keys.choice("classes", CLASSES) if keys.has("classes") else "all"
         if keys.values["sites"] == ALL_SITES:
-            return Setting(name, None, (), classes=classes, given=True, **how)
+            return Scenario(name, None, (), classes=classes, given=True, **how)
         sites = keys.texts("sites", tuple(DATA_SETS))
         if len(sites) < 2:
             raise keys.need("sites", "two data sets or more, or a number beside 'cut', or 'all'")
-        return Setting(name, None, sites, classes=classes, **how)
+        return Scenario(name, None, sites, classes=classes, **how)
     keys.refuse(("classes",), "where a data set is cut; the number of shared ones is 'shared'")
     cut, number = keys.choice("cut", tuple(DATA_SETS)), keys.number("sites", 2)
     shared = keys.number("shared", 0) if keys.has("shared") else None
@@ -103,14 +103,14 @@ def read_setting(keys: Keys) -> Setting:
         except ClassSetError as error:
             raise keys.error(f"{keys.path}: {keys.place}{error}") from error
     share = _share(keys, number) if keys.has("share") else None
-    return Setting(name, cut, number, shared, share, **how)
+    return Scenario(name, cut, number, shared, share, **how)
 
 
 def _how(keys: Keys) -> dict[str, Any]:
-    """What a setting says of its trainings, its sites apart."""
+    """What a scenario says of its trainings, its sites apart."""
     how: dict[str, Any] = {}
-    if keys.has("knobs"):
-        how["knobs"] = tuple(keys.below("knobs", "lines 'knob: value'").values.items())
+    if keys.has("settings"):
+        how["settings"] = tuple(keys.below("settings", "lines 'setting: value'").values.items())
     if keys.has("model"):
         how["last"] = keys.choice("model", MODELS) == MODELS[1]
     if keys.has("methods"):

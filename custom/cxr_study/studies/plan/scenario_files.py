@@ -25,7 +25,7 @@ from cxr_study.studies.plan.data_sets import DataSet, write_copy
 from cxr_study.studies.plan.planned_run import Run, key_of
 
 
-class SettingFiles:
+class ScenarioFiles:
     """Writes site files into folders, each folder once.
 
     Args:
@@ -118,7 +118,7 @@ def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size
     Raises:
         ValueError: An image is unusable, or two sites have a patient in common.
     """
-    files = SettingFiles(found, folder)
+    files = ScenarioFiles(found, folder)
     for name in found:
         prepare(files.test_only(name), [name], size)
     given = [run.where for run in runs if run.where["given"]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.scenario import Setting
+from cxr_study.studies.plan.scenario import Scenario
 from cxr_study.studies.plan.study_file import Study
 
 
@@ -20,13 +20,13 @@ class Selection:
     """Which part of a study is wanted; None: all of it, as the study file says.
 
     Attributes:
-        settings: Names.
+        scenarios: Names.
         methods: Names.
         seeds: How many: 0, 1, ...
-        quick: Only settings of the study's quick form.
+        quick: Only scenarios of the study's quick form.
     """
 
-    settings: tuple[str, ...] | None = None
+    scenarios: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
     seeds: int | None = None
     quick: bool = False
@@ -34,8 +34,8 @@ class Selection:
     def __str__(self) -> str:
         """For people."""
         told = ["the quick form"] if self.quick else []
-        if self.settings is not None:
-            told.append(f"settings {', '.join(self.settings)}")
+        if self.scenarios is not None:
+            told.append(f"scenarios {', '.join(self.scenarios)}")
         if self.methods is not None:
             told.append(f"methods {', '.join(self.methods)}")
         if self.seeds is not None:
@@ -43,22 +43,22 @@ class Selection:
         return "; ".join(told) or "all of it"
 
 
-def trainings(study: Study, selection: Selection) -> list[tuple[int, Setting, Row]]:
-    """Seed, setting and row of each training that is wanted, seed by seed.
+def trainings(study: Study, selection: Selection) -> list[tuple[int, Scenario, Row]]:
+    """Seed, scenario and row of each training that is wanted, seed by seed.
 
     Raises:
         StudyError: What is selected is unknown, or nothing is left of the study.
     """
-    known = {setting.name: setting for setting in study.settings}
-    wanted = _selected(study, "setting", selection.settings, tuple(known))
-    settings = [known[name] for name in wanted if name in study.quick or not selection.quick]
+    known = {scenario.name: scenario for scenario in study.scenarios}
+    wanted = _selected(study, "scenario", selection.scenarios, tuple(known))
+    scenarios = [known[name] for name in wanted if name in study.quick or not selection.quick]
     every = tuple(row.method for row in study.rows)
     methods = _selected(study, "method", selection.methods, every)
     found = [
-        (seed, setting, row)
+        (seed, scenario, row)
         for seed in range(selection.seeds or study.seeds)
-        for setting in settings
-        for row in study.rows_of(setting)
+        for scenario in scenarios
+        for row in study.rows_of(scenario)
         if row.method in methods
     ]
     if not found:

@@ -1,26 +1,26 @@
-"""The study file: which settings, methods, strategies and seeds a study consists of.
+"""The study file: which scenarios, methods, strategies and seeds a study consists of.
 
 A YAML file; its name is the study's:
 
     title: Number of sites
     source: ML4H 2024, Figures 6 (a) and 7
     factor: sites                     # what varies; names axes and tables
-    settings:
+    scenarios:
       - {name: "2", cut: nih, sites: 2}                # one data set, cut into sites
       - {name: "4", cut: nih, sites: 4, shared: 8}     # with so many classes at every site
       - {name: "1/8", cut: nih, sites: 2, share: 1/8}  # with so much of the data set at each
       - {name: "20", sites: [nih, chexpert]}           # each data set a site
       - {name: "7", sites: [nih, chexpert], classes: shared}   # with the classes of both alone
-      - {name: "all", sites: all, knobs: {patience: 4}, model: last, methods: [surgical]}
-    quick: ["2", "4"]                 # settings of the quick form
+      - {name: "all", sites: all, settings: {patience: 4}, model: last, methods: [surgical]}
+    quick: ["2", "4"]                 # scenarios of the quick form
     methods: {surgical: [fedbn+], vanilla: [fedavg, fedbn+]}   # method: strategies
     seeds: 3
     tests: [nih, mimic]               # the test split, or all images where no site trains on it
 
-With `sites: all` the sites are those of the data file, the same in every setting, and tested is on
+With `sites: all` the sites are those of the data file, the same in every scenario, and tested is on
 their own test splits: there is no key `tests`. Of the phantom they are nih and chexpert, with
-patients of their own for each seed. `knobs` win over the data file's, `model: last` tests the last
-model and not the best, and `methods` are those that the setting has.
+patients of their own for each seed. `settings` win over the data file's, `model: last` tests the
+last model and not the best, and `methods` are those that the scenario has.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
 from cxr_study.studies.plan import shipped_files as shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.scenario import Setting, read_setting
+from cxr_study.studies.plan.scenario import Scenario, read_scenario
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
-_KEYS = ("title", "source", "factor", "settings", "quick", "methods", "seeds", "tests")
+_KEYS = ("title", "source", "factor", "scenarios", "quick", "methods", "seeds", "tests")
 
 
 class StudyFileError(ValueError):
@@ -52,9 +52,9 @@ class Study:
         name: Of the file.
         title: For headings.
         source: Where it was published.
-        factor: What varies from setting to setting, for axes and tables.
-        settings: In the file's order.
-        quick: Names of the settings of the quick form.
+        factor: What varies from scenario to scenario, for axes and tables.
+        scenarios: In the file's order.
+        quick: Names of the scenarios of the quick form.
         rows: Ways to train, in the file's order; see `rows_of`.
         seeds: How many: 0, 1, ...
         tests: Data sets that the models are tested on.
@@ -64,7 +64,7 @@ class Study:
     title: str
     source: str
     factor: str
-    settings: tuple[Setting, ...]
+    scenarios: tuple[Scenario, ...]
     quick: tuple[str, ...]
     rows: tuple[Row, ...]
     seeds: int
@@ -73,15 +73,15 @@ class Study:
     @property
     def given(self) -> bool:
         """Whether the data file says which sites it has."""
-        return any(setting.given for setting in self.settings)
+        return any(scenario.given for scenario in self.scenarios)
 
-    def rows_of(self, setting: Setting) -> tuple[Row, ...]:
-        """The ways to train that a setting has: "complete" only where it cuts a data set."""
+    def rows_of(self, scenario: Scenario) -> tuple[Row, ...]:
+        """The ways to train that a scenario has: "complete" only where it cuts a data set."""
         return tuple(
             row
             for row in self.rows
-            if (row.method != "complete" or setting.cut)
-            and row.method in (setting.methods or (row.method,))
+            if (row.method != "complete" or scenario.cut)
+            and row.method in (scenario.methods or (row.method,))
         )
 
     def on(self, data: StudyData) -> Study:
@@ -97,8 +97,8 @@ class Study:
                 f"study {self.name} trains on all sites of the data file and needs two or more; "
                 f"{data.path} has {', '.join(data.sites)}. Add another one there."
             )
-        settings = tuple(replace(setting, sites=data.sites) for setting in self.settings)
-        return replace(self, settings=settings, tests=data.sites)
+        scenarios = tuple(replace(scenario, sites=data.sites) for scenario in self.scenarios)
+        return replace(self, scenarios=scenarios, tests=data.sites)
 
 
 def shipped() -> tuple[str, ...]:
@@ -130,10 +130,10 @@ def read_study(source: str | Path) -> Study:
     """
     keys = read_keys(path_of(source), "study file", StudyFileError)
     keys.check(_KEYS, _KEYS[:-1])
-    settings = _settings(keys)
-    given = any(setting.given for setting in settings)
-    if given and not all(setting.given for setting in settings):
-        raise keys.need("settings", "'sites: all' in all settings or in none")
+    scenarios = _scenarios(keys)
+    given = any(scenario.given for scenario in scenarios)
+    if given and not all(scenario.given for scenario in scenarios):
+        raise keys.need("scenarios", "'sites: all' in all scenarios or in none")
     if given:
         keys.refuse(("tests",), "where the sites are those of the data file: they are tested on")
     else:
@@ -143,51 +143,53 @@ def read_study(source: str | Path) -> Study:
         title=keys.text("title"),
         source=keys.text("source"),
         factor=keys.text("factor"),
-        settings=settings,
-        quick=_quick(keys, settings),
-        rows=_rows(keys, settings),
+        scenarios=scenarios,
+        quick=_quick(keys, scenarios),
+        rows=_rows(keys, scenarios),
         seeds=keys.number("seeds", 1),
         tests=() if given else keys.texts("tests", tuple(DATA_SETS)),
     )
 
 
-def _settings(keys: Keys) -> tuple[Setting, ...]:
-    entries = keys.values["settings"]
+def _scenarios(keys: Keys) -> tuple[Scenario, ...]:
+    entries = keys.values["scenarios"]
     if not isinstance(entries, list) or not entries:
-        raise keys.need("settings", "a list with one setting or more")
-    settings = []
+        raise keys.need("scenarios", "a list with one scenario or more")
+    scenarios = []
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
-            raise keys.need("settings", f"keys such as name and sites for setting {number}", entry)
-        settings.append(read_setting(Keys(keys.path, entry, keys.error, f"setting {number}, ")))
-    names = [setting.name for setting in settings]
+            raise keys.need(
+                "scenarios", f"keys such as name and sites for scenario {number}", entry
+            )
+        scenarios.append(read_scenario(Keys(keys.path, entry, keys.error, f"scenario {number}, ")))
+    names = [scenario.name for scenario in scenarios]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise keys.need("settings", "another name for each setting", twice[0])
-    return tuple(settings)
+        raise keys.need("scenarios", "another name for each scenario", twice[0])
+    return tuple(scenarios)
 
 
-def _quick(keys: Keys, settings: tuple[Setting, ...]) -> tuple[str, ...]:
+def _quick(keys: Keys, scenarios: tuple[Scenario, ...]) -> tuple[str, ...]:
     entries = keys.values["quick"]
     for entry in entries if isinstance(entries, list) else ():
         if not isinstance(entry, str):
-            raise keys.need("quick", "names of settings (in quotes where they are numbers)", entry)
-    return keys.texts("quick", [setting.name for setting in settings])
+            raise keys.need("quick", "names of scenarios (in quotes where they are numbers)", entry)
+    return keys.texts("quick", [scenario.name for scenario in scenarios])
 
 
-def _rows(keys: Keys, settings: tuple[Setting, ...]) -> tuple[Row, ...]:
+def _rows(keys: Keys, scenarios: tuple[Scenario, ...]) -> tuple[Row, ...]:
     methods = keys.below("methods", "lines 'method: [strategies]'")
     methods.check(tuple(TITLES), ())
     if not methods.values:
         raise keys.need("methods", "one method or more")
-    if methods.has("complete") and not any(setting.cut for setting in settings):
+    if methods.has("complete") and not any(scenario.cut for scenario in scenarios):
         raise keys.error(
-            f"{keys.path}: {methods.place}key 'complete' needs a setting that cuts a data set; no "
-            "setting has the key 'cut'."
+            f"{keys.path}: {methods.place}key 'complete' needs a scenario that cuts a data set; no "
+            "scenario has the key 'cut'."
         )
-    for number, setting in enumerate(settings, start=1):
-        if lacking := [name for name in setting.methods if not methods.has(name)]:
+    for number, scenario in enumerate(scenarios, start=1):
+        if lacking := [name for name in scenario.methods if not methods.has(name)]:
             raise keys.error(
-                f"{keys.path}: setting {number}, key 'methods' needs methods of the study; "
+                f"{keys.path}: scenario {number}, key 'methods' needs methods of the study; "
                 f"{nearest(lacking[0], tuple(methods.values))}, got {lacking[0]!r}."
             )
     strategies = dict.fromkeys(TITLES, tuple(SOLO_STRATEGIES))

@@ -25,7 +25,7 @@ def train(training: Training, tell: Tell) -> Trained:
         tell: How far it is.
 
     Raises:
-        ValueError: A knob, a site file or the initial body is unusable.
+        ValueError: A setting, a site file or the initial body is unusable.
     """
     row, sites = training.row, training.sites
     alone = row.method == "individual"
@@ -33,7 +33,9 @@ def train(training: Training, tell: Tell) -> Trained:
     losses: list[list[float | None]] = []
     for group in [(site,) for site in sites] if alone else [sites]:
         out = training.folder / "-".join(group)
-        own = run_settings.knobs(row, group, training.union, training.preset, training.settings)
+        own = run_settings.all_settings(
+            row, group, training.union, training.preset, training.settings
+        )
         baseline_run.train(
             SoloRun(
                 run_settings.solo_method(row),

@@ -32,7 +32,7 @@ def train(training: Training, tell: Tell) -> Trained:
 
     Raises:
         SimulationError: The job failed.
-        ValueError: A knob, a site file or the initial body is unusable.
+        ValueError: A setting, a site file or the initial body is unusable.
     """
     shutil.rmtree(_job(training), ignore_errors=True)
     method_job.configure(

@@ -87,7 +87,7 @@ class LiveTable:
     def _table(self) -> RenderableType:
         with self._lock:
             table = Table(box=None, padding=(0, 2, 0, 0))
-            for heading in ("setting", "method", "seed", "round", "", "time"):
+            for heading in ("scenario", "method", "seed", "round", "", "time"):
                 table.add_column(
                     heading, justify="right" if heading in ("seed", "time") else "left"
                 )
@@ -95,7 +95,7 @@ class LiveTable:
             for key, began in self._began.items():
                 run, made = self._todo[key], self._rounds.get(key, 0)
                 table.add_row(
-                    run.setting,
+                    run.scenario,
                     f"{run.row.title}, {run.row.variant}",
                     str(run.seed),
                     f"{made}/{run.rounds}",

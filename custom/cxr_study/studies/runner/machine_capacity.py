@@ -83,5 +83,5 @@ class Machine:
 
 
 def _bytes(run: Run) -> float:
-    size, batch = int(run.what["knobs"]["image_size"]), int(run.what["knobs"]["batch_size"])
+    size, batch = int(run.what["settings"]["image_size"]), int(run.what["settings"]["batch_size"])
     return (run.processes + 1) * _PROCESS_BYTES + run.processes * batch * size**2 * _PIXEL_BYTES

@@ -81,7 +81,7 @@ def _train(training: Training, project: str | None, tell: Tell) -> Trained:
 
 
 def _training(spec: Mapping[str, Any], folder: Path) -> Training:
-    settings: Settings = spec["what"]["settings"]
+    given: Settings = spec["what"]["given"]
     where = spec["where"]
     return Training(
         row=Row(spec["what"]["row"]["method"], spec["what"]["row"]["strategy"]),
@@ -90,7 +90,7 @@ def _training(spec: Mapping[str, Any], folder: Path) -> Training:
         site_files=Path(where["site_files"]),
         initial_body=Path(where["initial_body"]),
         preset=spec["what"]["preset"],
-        settings=settings,
+        settings=given,
         folder=folder / WORK,
         last=spec["what"].get("model") == "last",
     )

@@ -37,7 +37,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
     Raises:
         PocError: The POC cannot be prepared or started.
         DeployedRunError: The job failed.
-        ValueError: A knob, a site file or the initial body is unusable.
+        ValueError: A setting, a site file or the initial body is unusable.
     """
     folder, job = training.folder / "run", training.folder / "job"
     poc = PocRun(job, folder, training.sites, project, training.site_files, {})

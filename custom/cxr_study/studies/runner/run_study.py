@@ -72,7 +72,7 @@ def make(
 
     Raises:
         StudyError: They cannot be made.
-        ValueError: The data, a knob or the initial body is unusable.
+        ValueError: The data, a setting or the initial body is unusable.
     """
     _check_folder(folder)
     _check_names([study.name for study in studies])

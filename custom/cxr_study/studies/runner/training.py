@@ -22,7 +22,7 @@ class Training:
         site_files: Folder of <site>.yaml.
         initial_body: Checkpoint to start from.
         preset: See `presets`; None: none.
-        settings: Knob -> value.
+        settings: Setting -> value.
         folder: For jobs, workspaces and models; an interrupted training goes on by what is there.
         last: Whether the last model is wanted, not the best.
     """

@@ -23,7 +23,7 @@ IMAGES = 120
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """Two settings, three methods and two seeds of study "clients"; one more run is planned."""
+    """Two scenarios, three methods and two seeds of study "clients"; one more run is planned."""
     folder = tmp_path_factory.mktemp("finished")
     rng = np.random.default_rng(0)
     labels = {name: (rng.random(IMAGES) < 0.4).astype(float) for name in CLASSES}
@@ -35,11 +35,11 @@ def finished(tmp_path_factory):
     }
     tests = {name: study_runs.table(labels, **facts) for name in ("nih", "mimic")}
     runs = []
-    for setting, sites in SITES.items():
+    for scenario, sites in SITES.items():
         for method, skill in METHODS.items():
             for seed in (0, 1):
                 held = {"nih": list(CLASSES)} if method == "complete" else sites
-                run = study_runs.run(method, seed=seed, setting=setting, sites=held)
+                run = study_runs.run(method, seed=seed, scenario=scenario, sites=held)
                 predicted = {
                     name: 1 / (1 + np.exp(-(skill * (values - 0.5) + rng.normal(size=IMAGES))))
                     for name, values in labels.items()
@@ -47,7 +47,7 @@ def finished(tmp_path_factory):
                 both = {("global", test): predicted for test in tests}
                 study_runs.finish(run, folder, tests, both)
                 runs.append(run)
-    runs.append(study_runs.run("vanilla", seed=2, setting="4", sites=SITES["4"]))
+    runs.append(study_runs.run("vanilla", seed=2, scenario="4", sites=SITES["4"]))
     results = gather(read_study("clients"), runs, folder)
     data = StudyData(Path("phantom.yaml"), 2000, {}, None, None, {})
     return SimpleNamespace(results=results, data=data)

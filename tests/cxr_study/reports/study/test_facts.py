@@ -25,7 +25,7 @@ REAL = StudyData("mine", None, {}, None, None, {})
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
 RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
-ALL = tuple(setting.name for setting in RESULTS.study.settings)
+ALL = tuple(scenario.name for scenario in RESULTS.study.scenarios)
 
 
 def facts_of(finished, **changes):
@@ -66,14 +66,14 @@ def test_every_device_and_every_state_of_the_code_is_facts_of(finished):
     assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
 
 
-def test_the_recipe_is_the_preset_with_the_knobs_that_win_over_it(finished):
+def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
     def recipe(**changes):
         found = dict(facts(finished.results, dataclasses.replace(finished.data, **changes)))
         return found["Recipe"], found["Initial body"]
 
-    assert recipe() == ("the jobs' own knobs", "embedded")
-    knobs = {"image_size": 224, "patience": 0}
-    assert recipe(preset="paper", knobs=knobs, initial_body=Path("here/dense.npz")) == (
+    assert recipe() == ("the jobs' own settings", "embedded")
+    settings = {"image_size": 224, "patience": 0}
+    assert recipe(preset="paper", settings=settings, initial_body=Path("here/dense.npz")) == (
         "paper; image_size 224, patience 0",
         "dense.npz",
     )
@@ -105,10 +105,10 @@ def as_planned(found, **changes):
 
 class TestNotices:
     def test_a_part_of_the_studys_file_is_said_to_be_one(self):
-        runs = [study_runs.run(setting=name) for name in ("10", "2")]
-        planned = [study_runs.run("vanilla", setting="4")]
+        runs = [study_runs.run(scenario=name) for name in ("10", "2")]
+        planned = [study_runs.run("vanilla", scenario="4")]
         assert (
-            "A part of the study: 3 of 7 settings (2, 4, 10), 2 of 5 methods with their "
+            "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 5 methods with their "
             "strategies, 1 of 3 seeds."
         ) in noticed(*runs, planned=planned)
 
@@ -116,9 +116,9 @@ class TestNotices:
         found = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
         rows = (found.runs[0].row,)
         [first, *_] = notices(as_planned(found, rows=rows), REAL)
-        assert first == "A part of the study: 1 of 7 settings (2), 1 of 3 seeds."
-        settings = tuple(each for each in found.study.settings if each.name == "2")
-        whole = as_planned(found, rows=rows, settings=settings, seeds=1)
+        assert first == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
+        scenarios = tuple(each for each in found.study.scenarios if each.name == "2")
+        whole = as_planned(found, rows=rows, scenarios=scenarios, seeds=1)
         assert not any("A part" in notice for notice in notices(whole, REAL))
 
     def test_one_seed_decides_nothing_but_that_models_are_the_same(self):
@@ -161,9 +161,9 @@ class TestWithoutSubgroups:
 
 
 class TestTold:
-    def of(self, worse=VANILLA, difference=FOUND, better=SURGICAL, settings=ALL, **which):
+    def of(self, worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **which):
         comparison = Comparison(better, worse, "nih", **which)
-        return told(Finding(comparison, settings, difference, HOLDS), RESULTS)
+        return told(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
 
     def test_where_against_whom_how_much_and_the_verdict(self):
         found = self.of()
@@ -174,11 +174,11 @@ class TestTold:
         ("which", "where"),
         [
             ({"group": "shared"}, "NIH, shared classes"),
-            ({"group": "chexpert", "settings": ("2", "4")}, "NIH, classes of CheXpert; 2, 4"),
-            ({"settings": ALL}, "NIH"),
+            ({"group": "chexpert", "scenarios": ("2", "4")}, "NIH, classes of CheXpert; 2, 4"),
+            ({"scenarios": ALL}, "NIH"),
         ],
     )
-    def test_a_part_of_the_classes_or_of_the_studys_settings_is_named(self, which, where):
+    def test_a_part_of_the_classes_or_of_the_studys_scenarios_is_named(self, which, where):
         assert self.of(**which).where == where
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A page of NIH and CheXpert as two sites, whose settings are not alike."""
+"""A page of NIH and CheXpert as two sites, whose scenarios are not alike."""
 
 import re
 from types import SimpleNamespace
@@ -30,9 +30,9 @@ IMAGES = 60
 
 @pytest.fixture(scope="module")
 def two_sites(tmp_path_factory):
-    """Analysis of two settings of three rows, one of which has models of the sites' own."""
+    """Analysis of two scenarios of three rows, one of which has models of the sites' own."""
     folder, rng, runs = tmp_path_factory.mktemp("two-sites"), np.random.default_rng(0), []
-    for setting, sites in SITES.items():
+    for scenario, sites in SITES.items():
         union = sorted(set().union(*sites.values()))
         labels = {name: (rng.random(IMAGES) < 0.5).astype(float) for name in union}
         tests = {
@@ -41,7 +41,7 @@ def two_sites(tmp_path_factory):
         }
         for method, skill in (("surgical", 1.5), ("vanilla", 0.2), ("personalised", 0.8)):
             held = sites if method == "personalised" else {"global": union}
-            run = study_runs.run(method, setting=setting, sites=sites)
+            run = study_runs.run(method, scenario=scenario, sites=sites)
             predicted = {
                 (model, test): {
                     name: 1 / (1 + np.exp(-skill * labels[name] - rng.normal(size=IMAGES)))
@@ -79,19 +79,19 @@ def made(two_sites):
     return SimpleNamespace(text=text, charts=charts)
 
 
-def test_settings_that_are_not_alike_have_a_bar_chart_each(made):
+def test_scenarios_that_are_not_alike_have_a_bar_chart_each(made):
     assert {name: chart.places for name, chart in made.charts.items()} == {
         "bars-0": ["7"],
         "bars-1": ["20"],
     }
-    for number, setting in enumerate(SITES):
-        assert f"<figcaption>classes: {setting}</figcaption><svg>bars-{number}</svg>" in made.text
+    for number, scenario in enumerate(SITES):
+        assert f"<figcaption>classes: {scenario}</figcaption><svg>bars-{number}</svg>" in made.text
 
 
 def test_its_marks_are_those_of_the_tests_over_classes(two_sites, made):
     tests = two_sites.tests
-    for chart, setting in zip(made.charts.values(), SITES, strict=True):
-        chosen = tests[(tests["pairing"] == "classes") & (tests["setting"] == setting)]
+    for chart, scenario in zip(made.charts.values(), SITES, strict=True):
+        chosen = tests[(tests["pairing"] == "classes") & (tests["scenario"] == scenario)]
         chosen = chosen[chosen["group"] == "all"].set_index(["method", "test"])["mark"]
         assert chart.marks == {
             (Row(method, "fedbn+"), test): chosen[method, test]
@@ -101,12 +101,12 @@ def test_its_marks_are_those_of_the_tests_over_classes(two_sites, made):
         assert "" not in chart.marks.values()
 
 
-def test_tests_over_settings_that_are_not_alike_are_left_out(made):
-    assert "Over classes" in made.text and "Over settings" not in made.text
-    assert "a pair is a setting" not in made.text
+def test_tests_over_scenarios_that_are_not_alike_are_left_out(made):
+    assert "Over classes" in made.text and "Over scenarios" not in made.text
+    assert "a pair is a scenario" not in made.text
 
 
-def test_figures_of_a_single_setting_say_of_which(made):
+def test_figures_of_a_single_scenario_say_of_which(made):
     calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", made.text)[1]
     assert calibration.startswith("classes: 20.")
     assert "pooled ECE" in calibration and "mean over classes" in calibration

@@ -57,9 +57,9 @@ def test_classes_have_their_intervals_by_patient_beside_delongs(written):
     assert (found["difference"] < found["patient_high"]).all()
 
 
-def test_an_ablation_has_one_bar_chart_and_its_tests_where_there_are_enough_settings(written):
+def test_an_ablation_has_one_bar_chart_and_its_tests_where_there_are_enough_scenarios(written):
     assert written[0].count("Mean AUROC of every method, sites: 2 and 4") == 1
-    assert "Over settings" not in written[0]
+    assert "Over scenarios" not in written[0]
 
 
 def test_the_page_has_every_figure_and_section_and_needs_nothing_else(written):
@@ -78,8 +78,8 @@ def test_marks_in_the_tables_are_those_of_the_tests(written):
     _, folder = written
     tables = pd.read_csv(folder / "tables.csv")
     tests = pd.read_csv(folder / "tests.csv")
-    chosen = tests[(tests["pairing"] == "settings") & (tests["group"] == "all")]
+    chosen = tests[(tests["pairing"] == "scenarios") & (tests["group"] == "all")]
     wanted = chosen.set_index(["method", "test"])["holm"].dropna().to_dict()
-    cells = tables[(tables["setting"] == "average") & (tables["group"] == "all")]
+    cells = tables[(tables["scenario"] == "average") & (tables["group"] == "all")]
     found = cells.set_index(["method", "test"])["holm"].dropna().to_dict()
     assert {key: pytest.approx(value, abs=1e-5) for key, value in wanted.items()} == found

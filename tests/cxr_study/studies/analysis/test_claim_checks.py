@@ -27,10 +27,10 @@ def claim(*comparisons, study="clients"):
     return Claim("Ours is better", study, "Table 1", "0.8 and 0.7", comparisons)
 
 
-def study(ours, theirs, digests=("a", "b"), setting="2", planned=()):
+def study(ours, theirs, digests=("a", "b"), scenario="2", planned=()):
     """Results of two rows with such AUROCs, one per seed."""
     reached = {
-        study_runs.run(row.method, row.strategy, seed, setting): {
+        study_runs.run(row.method, row.strategy, seed, scenario): {
             ("global", "nih"): {"Edema": value}
         }
         for row, values in ((OURS, ours), (THEIRS, theirs))
@@ -64,7 +64,7 @@ class TestVerdicts:
         assert found.verdict == wanted
         differences = [a - b for a, b in zip(ours, theirs, strict=True) if not np.isnan(b)]
         assert found.difference == interval(differences)
-        assert found.settings == ("2",)
+        assert found.scenarios == ("2",)
 
     @pytest.mark.parametrize(
         ("margin", "wanted"), [(0.0, DOES_NOT_HOLD), (0.1, NOT_DECIDED), (0.2, HOLDS)]
@@ -118,14 +118,14 @@ class TestJudge:
         others = [
             Comparison(OURS, OTHERS, "nih"),
             Comparison(OURS, THEIRS, "mimic"),
-            Comparison(OURS, THEIRS, "nih", settings=("4",)),
+            Comparison(OURS, THEIRS, "nih", scenarios=("4",)),
         ]
         [found] = judge([claim(*others, run)], study([0.8], [0.7]))
         assert [finding.comparison for finding in found.findings] == [run]
         assert judge([claim(*others)], study([0.8], [0.7])) == ()
 
     def test_what_is_not_finished_is_not_decided(self):
-        planned = [study_runs.run(OTHERS.method, setting="2")]
+        planned = [study_runs.run(OTHERS.method, scenario="2")]
         [found] = judge(
             [claim(Comparison(OURS, OTHERS, "nih"))], study([0.8], [0.7], planned=planned)
         )
@@ -151,7 +151,7 @@ class TestTable:
             "model": "",
             "test": "nih",
             "group": "all",
-            "settings": "2",
+            "scenarios": "2",
             "margin": 0.0,
             "difference": wanted.mean,
             "low": wanted.low,

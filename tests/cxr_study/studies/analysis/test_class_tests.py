@@ -102,15 +102,15 @@ def test_p_is_adjusted_over_the_classes_of_a_pair_of_runs(study):
         assert family["holm"].tolist() == pytest.approx(adjusted, nan_ok=True)
 
 
-def test_only_finished_runs_of_a_setting_and_seed_are_paired(study):
+def test_only_finished_runs_of_a_scenario_and_seed_are_paired(study):
     study.add({"global": predicted(1, 1)}, seed=0)
     study.add({"global": predicted(1, 2)}, seed=1)
     study.add({"global": predicted(1, 3)}, "vanilla", seed=1)
-    study.add({"global": predicted(1, 4)}, "vanilla", seed=1, setting="20")
+    study.add({"global": predicted(1, 4)}, "vanilla", seed=1, scenario="20")
     study.runs.append(study_runs.run("vanilla", seed=0))
     reported = []
     found = study.found(report=lambda done, total: reported.append((done, total)))
-    assert set(zip(found["setting"], found["seed"], strict=True)) == {("2", 1)}
+    assert set(zip(found["scenario"], found["seed"], strict=True)) == {("2", 1)}
     assert reported == [(1, 1)]
 
 

@@ -8,7 +8,7 @@ from cxr_study.studies.analysis.means import GROUPS, by_run, over_seeds
 
 def score(name, auroc, shared=False, predicted=True, seed=0, labelled=True, **other):
     facts = {
-        "setting": "2",
+        "scenario": "2",
         "method": "surgical",
         "strategy": "fedbn+",
         "seed": seed,

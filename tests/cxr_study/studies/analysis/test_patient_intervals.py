@@ -47,7 +47,7 @@ def study(tmp_path_factory):
     runs = {
         "surgical": (study_runs.run(sites=SITES), {"global": predicted(1)}),
         "again": (study_runs.run(sites=SITES, seed=1), {"global": predicted(2)}),
-        "elsewhere": (study_runs.run(sites=SITES, setting="4"), {"global": predicted(3)}),
+        "elsewhere": (study_runs.run(sites=SITES, scenario="4"), {"global": predicted(3)}),
         "vanilla": (study_runs.run("vanilla", sites=SITES, seed=1), {"global": predicted(4)}),
         "fedbn": (
             study_runs.run("surgical", "fedbn", sites=SITES),
@@ -67,7 +67,7 @@ def study(tmp_path_factory):
 
 def line(frame, run, model="global", group="all"):
     """What a frame says of a model, as numbers."""
-    facts = (run.setting, run.row.method, run.row.strategy, run.seed, model, "mimic", group)
+    facts = (run.scenario, run.row.method, run.row.strategy, run.seed, model, "mimic", group)
     wanted = dict(zip([*RUN, "group"], facts, strict=True))
     [found] = [each for each in frame.to_dict("records") if wanted.items() <= each.items()]
     return [value for name, value in found.items() if name not in wanted]
@@ -127,8 +127,8 @@ def test_a_sites_own_model_is_held_against_the_global_one(study):
 def test_classes_are_held_against_each_other_one_by_one(study):
     (ours, first), (theirs, second) = study.runs["again"], study.runs["vanilla"]
     found = study.found.classes
-    assert set(zip(found["setting"], found["method"], found["seed"], strict=True)) == {
-        (theirs.setting, "vanilla", ours.seed)
+    assert set(zip(found["scenario"], found["method"], found["seed"], strict=True)) == {
+        (theirs.scenario, "vanilla", ours.seed)
     }
     for name in NAMES:
         wanted = difference_interval(
@@ -156,7 +156,7 @@ def test_of_models_of_sites_only_the_tested_sites_counts_class_by_class(tmp_path
     assert np.isnan(ends["chexpert", "Mass"]) and not np.isnan(ends["chexpert", "Fracture"])
 
 
-def test_only_runs_of_the_same_setting_and_seed_are_held_against_each_other(study):
+def test_only_runs_of_the_same_scenario_and_seed_are_held_against_each_other(study):
     told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
     assert sorted(told.itertuples(index=False, name=None)) == [
         ("surgical", "fedbn", 0),

@@ -51,12 +51,12 @@ class TestAsTables:
     def test_models_are_named_as_there_and_those_that_are_not_there_left_out(
         self, method, models, test, wanted
     ):
-        run = {"setting": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
+        run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
         lines = pd.DataFrame({**run, "model": models, "was": models})
         found = as_tables(lines)
         assert dict(zip(found["was"], found["model"], strict=True)) == wanted
 
     def test_every_run_and_test_set_has_its_own_models(self):
-        run = {"setting": "2", "method": "personalised", "strategy": "fedbn+", "model": "nih"}
+        run = {"scenario": "2", "method": "personalised", "strategy": "fedbn+", "model": "nih"}
         lines = pd.DataFrame({**run, "seed": [0, 0, 1], "test": ["nih", "mimic", "nih"]})
         assert len(as_tables(lines)) == 3

@@ -8,7 +8,7 @@ from cxr_study.studies.analysis.significance import (
     CLASSES,
     FAMILY,
     RUNS,
-    SETTINGS,
+    SCENARIOS,
     adjusted,
     significance,
 )
@@ -22,10 +22,12 @@ TWO = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
 
 
 def reached(values, *planned, method="surgical", strategy="fedbn+", test="nih"):
-    """{run: one AUROC of a global model} of {(setting, seed): AUROC}."""
+    """{run: one AUROC of a global model} of {(scenario, seed): AUROC}."""
     return {
-        study_runs.run(method, strategy, seed, setting, ALONE): {("global", test): {"Edema": value}}
-        for (setting, seed), value in values.items()
+        study_runs.run(method, strategy, seed, scenario, ALONE): {
+            ("global", test): {"Edema": value}
+        }
+        for (scenario, seed), value in values.items()
     }
 
 
@@ -51,12 +53,12 @@ def assert_compared(line, first, second):
         assert line[name] == pytest.approx(NAN if value is None else value, nan_ok=True)
 
 
-class TestSettings:
-    def test_a_pair_is_a_setting_surgical_minus_other(self):
+class TestScenarios:
+    def test_a_pair_is_a_scenario_surgical_minus_other(self):
         found = significance(results(reached(OURS) | reached(THEIRS, method="vanilla")))
-        [line] = chosen(found, SETTINGS)
+        [line] = chosen(found, SCENARIOS)
         assert (line["method"], line["strategy"], line["test"]) == ("vanilla", "fedbn+", "nih")
-        assert line["setting"] == ""
+        assert line["scenario"] == ""
         assert line["difference"] == pytest.approx((0.05 + 0.08 + 0.04) / 3)
         assert_compared(line, [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
 
@@ -64,7 +66,7 @@ class TestSettings:
         ours = OURS | {("2", 1): 0.9, ("4", 1): 0.8, ("10", 1): 0.55}
         theirs = THEIRS | {("2", 1): 0.65, ("4", 1): 0.6, ("10", 1): 0.6}
         found = significance(results(reached(ours) | reached(theirs, method="vanilla")))
-        [line], [runs] = chosen(found, SETTINGS), chosen(found, RUNS)
+        [line], [runs] = chosen(found, SCENARIOS), chosen(found, RUNS)
         assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
         assert_compared(runs, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
 
@@ -72,14 +74,14 @@ class TestSettings:
         ours = OURS | {("2", 1): 0.1}
         theirs = THEIRS | {("2", 1): NAN}
         found = significance(results(reached(ours) | reached(theirs, method="vanilla")))
-        [line], [runs] = chosen(found, SETTINGS), chosen(found, RUNS)
+        [line], [runs] = chosen(found, SCENARIOS), chosen(found, RUNS)
         assert_compared(line, [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
         assert (runs["pairs"], runs["left_out"]) == (3, 1)
 
-    def test_a_setting_that_one_side_does_not_define_is_left_out_and_counted(self):
+    def test_a_scenario_that_one_side_does_not_define_is_left_out_and_counted(self):
         theirs = THEIRS | {("4", 0): LACKS}
         found = significance(results(reached(OURS) | reached(theirs, method="vanilla")))
-        [line] = chosen(found, SETTINGS)
+        [line] = chosen(found, SCENARIOS)
         assert (line["pairs"], line["left_out"]) == (2, 1)
         assert line["difference"] == pytest.approx(0.045)
         assert np.isnan(line["p"]) and line["mark"] == "" and line["tests"] == 0
@@ -90,12 +92,12 @@ class TestSettings:
             for run, models in values.items():
                 models["global", "mimic"] = {"Edema": 0.3 if run.row.method == "surgical" else 0.4}
         found = significance(results(there[0] | there[1]))
-        assert chosen(found, SETTINGS, test="mimic")[0]["difference"] == pytest.approx(-0.1)
-        assert chosen(found, SETTINGS, test="nih")[0]["difference"] == pytest.approx(0.17 / 3)
+        assert chosen(found, SCENARIOS, test="mimic")[0]["difference"] == pytest.approx(-0.1)
+        assert chosen(found, SCENARIOS, test="nih")[0]["difference"] == pytest.approx(0.17 / 3)
 
 
 class TestClasses:
-    def test_a_pair_is_a_class_of_a_setting_averaged_over_seeds(self):
+    def test_a_pair_is_a_class_of_a_scenario_averaged_over_seeds(self):
         ours = [
             {"Edema": 0.9, "Mass": 0.8, "Hernia": 0.7},
             {"Edema": 0.7, "Mass": 0.8, "Hernia": 0.6},
@@ -110,7 +112,7 @@ class TestClasses:
             for seed, classes in enumerate(seeds)
         }
         [line] = chosen(significance(results(both)), CLASSES)
-        assert line["setting"] == "2"
+        assert line["scenario"] == "2"
         assert_compared(line, [0.8, 0.8, 0.7], [0.7, 0.45, 0.6])
 
     def test_groups_of_classes_are_tested_each(self):
@@ -172,7 +174,7 @@ class TestRows:
             study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * place}}
             for place, row in enumerate(rows)
         }
-        found = chosen(significance(results(both)), SETTINGS)
+        found = chosen(significance(results(both)), SCENARIOS)
         assert [(line["method"], line["strategy"]) for line in found] == rows[1:]
         assert [line["difference"] for line in found] == pytest.approx([0.1, 0.2])
 
@@ -184,20 +186,20 @@ class TestRows:
 
 
 class TestFamilies:
-    def test_p_is_adjusted_over_all_rows_and_settings_of_a_test_set_and_group(self):
+    def test_p_is_adjusted_over_all_rows_and_scenarios_of_a_test_set_and_group(self):
         rng = np.random.default_rng(0)
         names = ("Edema", "Mass", "Hernia", "Nodule", "Fibrosis", "Pneumonia")
         both = {
-            study_runs.run(method, setting=setting): {
+            study_runs.run(method, scenario=scenario): {
                 ("global", test): dict(zip(names, rng.normal(mean, 0.05, 6), strict=True))
                 for test in ("nih", "mimic")
             }
-            for setting in ("2", "4", "10")
+            for scenario in ("2", "4", "10")
             for method, mean in (("surgical", 0.7), ("vanilla", 0.62), ("partial_loss", 0.66))
         }
         found = significance(results(both))
         sizes = found[found["group"] == "all"].groupby(FAMILY)["tests"].first()
-        assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SETTINGS].tolist() == [2, 2]
+        assert sizes.loc[CLASSES].tolist() == [6, 6] and sizes.loc[SCENARIOS].tolist() == [2, 2]
         for _, family in found.groupby(FAMILY):
             wanted = holm([None if np.isnan(p) else p for p in family["p"]])
             assert family["holm"].tolist() == pytest.approx(

@@ -13,42 +13,42 @@ SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
 AHEAD = Comparison(OURS, THEIRS, "nih")
 
 
-def run(row, setting="2", seed=0, sites=SITES):
-    return study_runs.run(row.method, row.strategy, seed, setting, sites)
+def run(row, scenario="2", seed=0, sites=SITES):
+    return study_runs.run(row.method, row.strategy, seed, scenario, sites)
 
 
 def of(reached, planned=(), **other):
-    """Evidence of {(row, setting, seed): AUROC of a global model on NIH}."""
+    """Evidence of {(row, scenario, seed): AUROC of a global model on NIH}."""
     finished = {run(*key): {("global", "nih"): {"Edema": value}} for key, value in reached.items()}
     return StudyEvidence(results(finished, [run(*key) for key in planned], **other))
 
 
-def names(settings):
-    return [setting.name for setting in settings]
+def names(scenarios):
+    return [scenario.name for scenario in scenarios]
 
 
-class TestSettings:
+class TestScenarios:
     def test_they_are_those_that_were_to_be_run_with_all_rows_in_the_studys_order(self):
         evidence = of(
             {(OURS, "10", 0): 0.7, (OURS, "2", 0): 0.8, (OURS, "4", 0): 0.7, (THEIRS, "2", 0): 0.7},
             planned=[(THEIRS, "10", 0)],
         )
-        assert names(evidence.settings(AHEAD)) == ["2", "10"]
-        assert evidence.settings(Comparison(OURS, THEIRS, "nih", NEARER)) == []
+        assert names(evidence.scenarios(AHEAD)) == ["2", "10"]
+        assert evidence.scenarios(Comparison(OURS, THEIRS, "nih", NEARER)) == []
 
     def test_a_comparison_may_be_about_some_of_them(self):
         evidence = of({(row, name, 0): 0.7 for row in (OURS, THEIRS) for name in ("2", "4", "10")})
-        which = Comparison(OURS, THEIRS, "nih", settings=("4", "8"))
-        assert names(evidence.settings(which)) == ["4"]
+        which = Comparison(OURS, THEIRS, "nih", scenarios=("4", "8"))
+        assert names(evidence.scenarios(which)) == ["4"]
 
     def test_without_the_test_set_there_are_none(self):
         evidence = of({(OURS, "2", 0): 0.8, (THEIRS, "2", 0): 0.7})
-        assert evidence.settings(Comparison(OURS, THEIRS, "mimic")) == []
+        assert evidence.scenarios(Comparison(OURS, THEIRS, "mimic")) == []
 
 
 class TestNumbers:
     def numbers(self, evidence, which=AHEAD):
-        return evidence.numbers(which, evidence.settings(which))
+        return evidence.numbers(which, evidence.scenarios(which))
 
     def test_there_is_one_for_each_seed(self):
         ours = {(OURS, name, seed): 0.8 for name in ("2", "4") for seed in (1, 0)}
@@ -56,7 +56,7 @@ class TestNumbers:
         found = self.numbers(of(ours | theirs))
         assert found == {0: pytest.approx(0.1), 1: pytest.approx(0.2)}
 
-    def test_a_seed_without_one_of_the_settings_has_none(self):
+    def test_a_seed_without_one_of_the_scenarios_has_none(self):
         ours = {(OURS, name, seed): 0.8 for name in ("2", "4") for seed in (0, 1, 2)}
         theirs = {(THEIRS, name, 0): 0.7 for name in ("2", "4")}
         evidence = of(
@@ -100,19 +100,19 @@ class TestModels:
     )
     def test_which_of_a_rows_models_is_meant(self, evidence, test, group, model, wanted):
         which = Comparison(OURS, OWN, test, group=group, model=model)
-        numbers = evidence.numbers(which, evidence.settings(which))
+        numbers = evidence.numbers(which, evidence.scenarios(which))
         assert numbers == {0: pytest.approx(1 - wanted)}
 
     def test_of_every_site_it_is_the_mean_over_the_test_sets_that_have_such_classes(self, evidence):
         for group, wanted in (("shared", (0.9 + (0.7 + 0.5) / 2) / 2), ("elsewhere", None)):
             which = Comparison(OURS, OWN, EVERY_SITE, group=group)
-            numbers = evidence.numbers(which, evidence.settings(which))
+            numbers = evidence.numbers(which, evidence.scenarios(which))
             assert numbers == ({} if wanted is None else {0: pytest.approx(1 - wanted)})
 
     @pytest.mark.parametrize("model", [None, "nowhere"])
     def test_what_no_model_defines_is_no_number(self, evidence, model):
         which = Comparison(OURS, OWN, "mimic", model=model)
-        assert evidence.numbers(which, evidence.settings(which)) == {}
+        assert evidence.numbers(which, evidence.scenarios(which)) == {}
 
 
 class TestSame:
@@ -122,7 +122,7 @@ class TestSame:
             {(row, "2", seed): 0.7 for row, seed in digests},
             digests=lambda run: {"global": digests[run.row, run.seed]},
         )
-        return evidence.same(AHEAD, evidence.settings(AHEAD), seeds)
+        return evidence.same(AHEAD, evidence.scenarios(AHEAD), seeds)
 
     def test_models_are_the_same_where_every_seed_has_the_same_digests(self):
         digests = {(OURS, 0): "a", (OURS, 1): "b", (THEIRS, 0): "a", (THEIRS, 1): "b"}

@@ -12,27 +12,27 @@ from cxr_study.studies.papers.claim import (
     SAME,
     Comparison,
 )
-from cxr_study.studies.plan.study_file import Setting
+from cxr_study.studies.plan.study_file import Scenario
 
 OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
-SITES = [Setting(str(sites), "nih", sites) for sites in (2, 4, 10)]
-SHARED = [Setting(str(shared), "nih", 4, shared) for shared in (0, 4, 14)]
+SITES = [Scenario(str(sites), "nih", sites) for sites in (2, 4, 10)]
+SHARED = [Scenario(str(shared), "nih", 4, shared) for shared in (0, 4, 14)]
 
 
-def number(kind, values, settings, group="all", **other):
-    """What a kind of claim makes of {row: AUROCs, one per setting}, or {(row, group): ...}."""
-    names = [setting.name for setting in settings]
+def number(kind, values, scenarios, group="all", **other):
+    """What a kind of claim makes of {row: AUROCs, one per scenario}, or {(row, group): ...}."""
+    names = [scenario.name for scenario in scenarios]
 
-    def auroc(row, setting, of):
+    def auroc(row, scenario, of):
         found = values.get((row, of), values.get(row))
-        return found[names.index(setting.name)] if (row, of) in values or of == group else -9.0
+        return found[names.index(scenario.name)] if (row, of) in values or of == group else -9.0
 
     which = Comparison(OURS, THEIRS, "nih", kind, group, **other)
-    return KINDS[kind](auroc, which, settings)
+    return KINDS[kind](auroc, which, scenarios)
 
 
 @pytest.mark.parametrize("kind", [AHEAD, SAME])
-def test_ahead_is_the_mean_lead_over_the_settings(kind):
+def test_ahead_is_the_mean_lead_over_the_scenarios(kind):
     values = {OURS: [0.8, 0.7, 0.7], THEIRS: [0.75, 0.7, 0.6]}
     assert number(kind, values, SITES) == pytest.approx(0.05)
     assert number(kind, values, SITES, group="unique") == pytest.approx(0.05)
@@ -81,16 +81,16 @@ class TestGrowth:
         assert number(GROWS_WITH_UNSHARED, values, SHARED) == pytest.approx(0.12)
 
     def test_data_sets_as_sites_are_counted(self):
-        settings = [Setting("2", None, ("nih", "chexpert")), *SITES[1:]]
+        scenarios = [Scenario("2", None, ("nih", "chexpert")), *SITES[1:]]
         values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
         wanted = number(GROWS_WITH_SITES, values, SITES)
-        assert number(GROWS_WITH_SITES, values, settings) == pytest.approx(wanted)
+        assert number(GROWS_WITH_SITES, values, scenarios) == pytest.approx(wanted)
 
-    def test_one_setting_has_no_growth(self):
+    def test_one_scenario_has_no_growth(self):
         assert np.isnan(number(GROWS_WITH_SITES, {OURS: [0.8], THEIRS: [0.7]}, SITES[:1]))
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {NEARER, MORE_EVEN}))
-def test_a_setting_that_is_not_defined_leaves_no_number(kind):
+def test_a_scenario_that_is_not_defined_leaves_no_number(kind):
     values = {OURS: [0.8, np.nan, 0.7], THEIRS: [0.7] * 3}
     assert np.isnan(number(kind, values, SITES))

@@ -26,7 +26,7 @@ def named(values):
     return f"{values[0].study}: {values[0].text} ({which.worse.name}, {which.test}, {which.group})"
 
 
-def published(claim, setting, row, test, group, model=None):
+def published(claim, scenario, row, test, group, model=None):
     """Mean AUROC that one of a claim's sources has of a model; None: it has none."""
     sources = {
         "ML4H": "ml4h2024",
@@ -40,18 +40,18 @@ def published(claim, setting, row, test, group, model=None):
         for line in read()
         if line.source in cited
         and line.study == claim.study
-        and line.place.setting == setting
+        and line.place.scenario == scenario
         and line.place.row in (row, Row(row.method, ""))
         and (line.place.test, line.place.group) == (test, group)
     }
     return next((found[each] for each in models if each in found), None)
 
 
-def both(claim, which, setting, group=None):
+def both(claim, which, scenario, group=None):
     of = (which.test, group or which.group)
     return (
-        published(claim, setting, which.better, *of),
-        published(claim, setting, which.worse, *of, which.model),
+        published(claim, scenario, which.better, *of),
+        published(claim, scenario, which.worse, *of, which.model),
     )
 
 
@@ -60,13 +60,13 @@ def test_claims_are_about_what_the_shipped_studies_run(pair):
     claim, which = pair
     assert claim.study in shipped()
     study = read_study(claim.study)
-    settings = [each for each in study.settings if each.name in (which.settings or (each.name,))]
-    assert settings and set(which.settings) <= {setting.name for setting in study.settings}
-    for setting in settings:
-        assert set(which.rows) <= set(study.rows_of(setting))
+    scenarios = [each for each in study.scenarios if each.name in (which.scenarios or (each.name,))]
+    assert scenarios and set(which.scenarios) <= {scenario.name for scenario in study.scenarios}
+    for scenario in scenarios:
+        assert set(which.rows) <= set(study.rows_of(scenario))
     assert which.test in (*study.tests, *[EVERY_SITE] * study.given)
     assert which.group in GROUPS and which.kind in KINDS
-    assert which.model is None or which.model in settings[0].sites
+    assert which.model is None or which.model in scenarios[0].sites
     assert which.better != which.worse
 
 
@@ -83,13 +83,13 @@ SINGLE = [
     claim
     for claim in CLAIMS
     if claim.study != "methods"  # made like no published one
-    and all(each.kind == AHEAD and len(each.settings) == 1 for each in claim.comparisons)
+    and all(each.kind == AHEAD and len(each.scenarios) == 1 for each in claim.comparisons)
 ]
 
 
 @pytest.mark.parametrize("claim", SINGLE, ids=lambda claim: f"{claim.study}: {claim.text}")
-def test_what_is_claimed_of_one_setting_is_published_so(claim):
-    pairs = [both(claim, which, which.settings[0]) for which in claim.comparisons]
+def test_what_is_claimed_of_one_scenario_is_published_so(claim):
+    pairs = [both(claim, which, which.scenarios[0]) for which in claim.comparisons]
     assert all(better >= worse for better, worse in pairs)
     told = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
     values = {f"{value:.2f}" for pair in pairs for value in pair}
@@ -103,7 +103,7 @@ EVEN = [pair for pair in PAIRS if pair[1].kind == MORE_EVEN]
 def test_what_is_lost_from_shared_to_unique_classes_is_published_so(pair):
     claim, which = pair
     shared, unique = (
-        both(claim, which, which.settings[0], group) for group in ("shared", "unique")
+        both(claim, which, which.scenarios[0], group) for group in ("shared", "unique")
     )
     better, worse = (a - b for a, b in zip(shared, unique, strict=True))
     assert better < worse
@@ -132,17 +132,17 @@ AVERAGES = [
     pair
     for pair in PAIRS
     if pair[1].kind == AHEAD
-    and not pair[1].settings
+    and not pair[1].scenarios
     and (pair[0].study == "data-size" or pair[1].worse.method in ("centralised", "partial_loss"))
 ]
 
 
 @pytest.mark.parametrize("pair", AVERAGES, ids=map(named, AVERAGES))
-def test_means_over_settings_are_those_of_the_tables_of_version_1(pair):
+def test_means_over_scenarios_are_those_of_the_tables_of_version_1(pair):
     claim, which = pair
-    settings = [setting.name for setting in read_study(claim.study).settings]
+    scenarios = [scenario.name for scenario in read_study(claim.study).scenarios]
     group = "all" if which.test == "nih" else "chexpert"
-    pairs = [both(claim, which, name, group) for name in settings]
+    pairs = [both(claim, which, name, group) for name in scenarios]
     better, worse = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     assert better > worse
     told = [float(number) for number in re.findall(r"0\.\d\d(?!\d)", claim.published)]
@@ -153,7 +153,7 @@ def test_means_over_settings_are_those_of_the_tables_of_version_1(pair):
 
 
 def test_same_models_are_claimed_where_all_sites_have_the_same_classes():
-    assert {(claim.study, *which.settings) for claim, which in PAIRS if which.kind == SAME} == {
+    assert {(claim.study, *which.scenarios) for claim, which in PAIRS if which.kind == SAME} == {
         ("shared-classes", "14"),
         ("nih-chexpert", "7"),
         ("methods", "equal classes"),

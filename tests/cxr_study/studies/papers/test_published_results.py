@@ -28,8 +28,8 @@ def lines(**wanted):
     ]
 
 
-def place(setting, method, test, group="all", strategy="fedbn+", model="global"):
-    return Place(setting, Row(method, strategy), model, test, group)
+def place(scenario, method, test, group="all", strategy="fedbn+", model="global"):
+    return Place(scenario, Row(method, strategy), model, test, group)
 
 
 class TestRead:
@@ -68,9 +68,9 @@ class TestRead:
         first, second = (
             {
                 (line.place.row, line.place.test): (line.auroc, line.low, line.high, line.bce)
-                for line in lines(source=V1, study=study, setting=setting)
+                for line in lines(source=V1, study=study, scenario=scenario)
             }
-            for study, setting in (("clients", "2"), ("data-size", "1/2"))
+            for study, scenario in (("clients", "2"), ("data-size", "1/2"))
         )
         assert len(first) == 8 and first == second
 
@@ -90,11 +90,11 @@ class TestRead:
     @pytest.mark.parametrize("name", sorted({line.study for line in read()}))
     def test_every_line_is_of_something_that_its_study_makes(self, name):
         study = read_study(name)
-        settings = {setting.name for setting in study.settings} | {AVERAGE}
+        scenarios = {scenario.name for scenario in study.scenarios} | {AVERAGE}
         rows = {*study.rows, *(Row(row.method, "") for row in study.rows)}
         for line in lines(study=name):
             found = line.place
-            assert found.setting in settings and found.row in rows and found.test in study.tests
+            assert found.scenario in scenarios and found.row in rows and found.test in study.tests
             assert found.group in GROUPS or (name == "fedfbn" and found.group in ("nih-1", "nih-2"))
             assert found.model in ("global", "own", "nih", "chexpert")
 
@@ -107,26 +107,26 @@ class TestOfStudy:
     def test_a_shipped_study_has_all_of_its_own_and_no_other(self):
         found = of_study(read_study("clients"))
         assert set(found) == set(lines(study="clients"))
-        assert any(line.place.setting == AVERAGE for line in found)
+        assert any(line.place.scenario == AVERAGE for line in found)
 
     def test_one_source_alone(self):
         assert set(of_study(read_study("nih-chexpert"), ML4H)) == {
             line for line in lines(study="nih-chexpert") if line.source == ML4H
         }
 
-    def test_a_changed_setting_has_nothing_and_then_the_average_neither(self):
+    def test_a_changed_scenario_has_nothing_and_then_the_average_neither(self):
         study = read_study("clients")
-        first, *others = study.settings
-        changed = replace(study, settings=(replace(first, shared=3), *others))
-        assert {line.place.setting for line in of_study(changed)} == {
-            setting.name for setting in others
+        first, *others = study.scenarios
+        changed = replace(study, scenarios=(replace(first, shared=3), *others))
+        assert {line.place.scenario for line in of_study(changed)} == {
+            scenario.name for scenario in others
         }
-        assert as_shipped(changed) == {setting.name for setting in others}
+        assert as_shipped(changed) == {scenario.name for scenario in others}
 
-    def test_with_a_setting_less_there_is_no_average(self):
+    def test_with_a_scenario_less_there_is_no_average(self):
         study = read_study("clients")
-        fewer = replace(study, settings=study.settings[1:])
-        assert AVERAGE not in {line.place.setting for line in of_study(fewer)}
+        fewer = replace(study, scenarios=study.scenarios[1:])
+        assert AVERAGE not in {line.place.scenario for line in of_study(fewer)}
 
     def test_a_study_of_ones_own_has_nothing(self):
         assert of_study(replace(read_study("clients"), name="mine")) == ()
@@ -146,7 +146,7 @@ class TestFind:
 
     @pytest.mark.parametrize(
         "other",
-        [{"setting": "3"}, {"model": "own"}, {"test": "mimic"}, {"group": "shared"}],
+        [{"scenario": "3"}, {"model": "own"}, {"test": "mimic"}, {"group": "shared"}],
     )
     def test_nothing_is_found_for_another_place(self, other):
         single = place("2", "surgical", "nih")

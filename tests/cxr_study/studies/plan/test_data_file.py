@@ -35,10 +35,10 @@ def read(root):
 
 class TestReadData:
     def test_the_phantom_is_as_large_as_asked_for(self, read):
-        data = read({"data": "phantom", "images": 300, "knobs": {"batch_size": 8}})
+        data = read({"data": "phantom", "images": 300, "settings": {"batch_size": 8}})
         assert (data.name, data.images, data.sources) == ("own", 300, {})
         assert data.path.is_absolute() and data.has("nih") and data.has("mimic")
-        assert (data.initial_body, data.preset, data.knobs) == (None, None, {"batch_size": 8})
+        assert (data.initial_body, data.preset, data.settings) == (None, None, {"batch_size": 8})
 
     def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
         places = {
@@ -49,7 +49,7 @@ class TestReadData:
         data = read({"data": places, "initial_body": "body.npz", "preset": "paper"})
         assert data.images is None
         assert data.sources == {name: root / place for name, place in places.items()}
-        assert (data.initial_body, data.preset, data.knobs) == (root / "body.npz", "paper", {})
+        assert (data.initial_body, data.preset, data.settings) == (root / "body.npz", "paper", {})
         assert not read(REAL).has("mimic")
 
     def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
@@ -64,8 +64,14 @@ class TestReadData:
             ({"images": 3}, "needs key 'data'; has images"),
             ({"data": "phantom"}, "needs key 'images'; has data"),
             ({"data": "phantom", "images": 0}, "key 'images' needs a whole number of 1 or more"),
-            ({"data": "phantom", "images": 9, "knob": {}}, "key 'knob' is not known; .* knobs"),
-            ({"data": "phantom", "images": 9, "knobs": 3}, "key 'knobs' needs lines 'knob: value'"),
+            (
+                {"data": "phantom", "images": 9, "setting": {}},
+                "key 'setting' is not known; .* settings",
+            ),
+            (
+                {"data": "phantom", "images": 9, "settings": 3},
+                "key 'settings' needs lines 'setting: value'",
+            ),
             ({"data": "phantom", "images": 9, "preset": "papr"}, "key 'preset' needs paper, .* or"),
             ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
             ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
@@ -103,7 +109,7 @@ class TestShipped:
     def test_the_phantom_makes_a_study_of_two_thousand_images(self):
         data = read_data("phantom")
         assert data.images == 2000
-        assert data.knobs["image_size"] == 64
+        assert data.settings["image_size"] == 64
 
     def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
         shutil.copy(shipped_files.find("real", "data_files", "data file", DataFileError), tmp_path)

@@ -48,29 +48,29 @@ def keys(found):
 
 class TestRun:
     def test_it_is_tested_on_the_data_sets_of_the_study_that_are_there(self, runs):
-        [run] = runs("clients", settings=("2",), methods=("vanilla",), seeds=1)
+        [run] = runs("clients", scenarios=("2",), methods=("vanilla",), seeds=1)
         assert list(run.where["tests"]) == ["nih", "mimic"]
 
     @pytest.mark.parametrize(
         ("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)]
     )
     def test_what_is_federated_is_made_in_the_poc_where_there_is_one(self, runs, method, project):
-        [run] = runs("clients", project=PROJECT, settings=("2",), methods=(method,), seeds=1)
+        [run] = runs("clients", project=PROJECT, scenarios=("2",), methods=(method,), seeds=1)
         assert run.where["project"] == project
         assert run.what.get("poc", False) == (project is not None)
 
     def test_no_federation_is_tracked(self, runs):
-        [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
-        assert run.what["knobs"]["tracking"] == "none"
+        [run] = runs("clients", scenarios=("2",), methods=("surgical",), seeds=1)
+        assert run.what["settings"]["tracking"] == "none"
 
     def test_the_published_class_sets_are_the_sites(self, runs):
-        [run] = runs("clients", settings=("3",), methods=("surgical",), seeds=1)
+        [run] = runs("clients", scenarios=("3",), methods=("surgical",), seeds=1)
         assert [tuple(held) for held in run.what["sites"].values()] == list(class_sets.published(3))
         assert run.where["sites"] == ["nih-1", "nih-2", "nih-3"]
         assert run.what["union"] == sorted(NIH_CLASSES)
 
     def test_the_fully_labelled_baseline_has_all_classes_in_one_place(self, runs):
-        [run] = runs("clients", settings=("3",), methods=("complete",), seeds=1)
+        [run] = runs("clients", scenarios=("3",), methods=("complete",), seeds=1)
         assert run.where["sites"] == ["nih"]
         assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES)
 
@@ -82,22 +82,22 @@ class TestRun:
         assert set(all_.what["sites"]["nih"]) == set(NIH_CLASSES)
         assert len(all_.what["union"]) == 20
 
-    def test_knobs_are_those_of_the_whole_job(self, runs):
+    def test_settings_are_those_of_the_whole_job(self, runs):
         federated, solo = runs(
-            "clients", settings=("2",), methods=("surgical", "complete"), seeds=1
+            "clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1
         )
-        assert federated.what["knobs"]["min_clients"] == 2
+        assert federated.what["settings"]["min_clients"] == 2
         assert federated.rounds == solo.rounds == 2
         assert (federated.processes, solo.processes) == (2, 1)
 
     def test_what_it_is_can_be_written(self, runs):
-        [run] = runs("clients", settings=("2",), methods=("surgical",), seeds=1)
+        [run] = runs("clients", scenarios=("2",), methods=("surgical",), seeds=1)
         assert json.loads(json.dumps([run.what, run.where])) == [run.what, run.where]
 
 
 class TestKey:
     def test_the_same_run_has_the_same_key_in_another_folder(self, runs, small_data, tmp_path):
-        wanted = {"settings": ("2",), "seeds": 1}
+        wanted = {"scenarios": ("2",), "seeds": 1}
         data = small_data.data
         elsewhere = plan.runs(
             read_study("clients"), data, data_sets(data, ["nih", "mimic"], tmp_path / "data"),
@@ -106,32 +106,32 @@ class TestKey:
         assert keys(runs("clients", **wanted)) == keys(elsewhere)
 
     def test_different_runs_have_different_ones(self, runs):
-        found = runs("clients", settings=("2", "3"), seeds=2)
+        found = runs("clients", scenarios=("2", "3"), seeds=2)
         baselines = [run for run in found if run.row.method == "complete"]
         others = [run for run in found if run.row.method != "complete"]
         assert len(set(keys(others))) == len(others)
-        assert len(set(keys(baselines))) == 2  # one for each seed: settings do not change it
+        assert len(set(keys(baselines))) == 2  # one for each seed: scenarios do not change it
 
     def test_studies_share_the_runs_that_they_have_in_common(self, runs):
         wanted = {"methods": ("complete",), "seeds": 1}
-        clients = runs("clients", settings=("2",), **wanted)
-        assert keys(clients) == keys(runs("shared-classes", settings=("0",), **wanted))
+        clients = runs("clients", scenarios=("2",), **wanted)
+        assert keys(clients) == keys(runs("shared-classes", scenarios=("0",), **wanted))
 
-    @pytest.mark.parametrize("knobs", [{"learning_rate": 0.5}, {"num_rounds": 3}])
-    def test_a_knob_changes_it(self, runs, small_data, knobs):
-        wanted = {"settings": ("2",), "seeds": 1}
-        changed = runs("clients", {"knobs": {**small_data.data.knobs, **knobs}}, **wanted)
+    @pytest.mark.parametrize("settings", [{"learning_rate": 0.5}, {"num_rounds": 3}])
+    def test_a_setting_changes_it(self, runs, small_data, settings):
+        wanted = {"scenarios": ("2",), "seeds": 1}
+        changed = runs("clients", {"settings": {**small_data.data.settings, **settings}}, **wanted)
         assert not set(keys(changed)) & set(keys(runs("clients", **wanted)))
 
     def test_another_version_of_a_package_changes_it(self, runs, monkeypatch):
-        wanted = {"settings": ("2",), "seeds": 1}
+        wanted = {"scenarios": ("2",), "seeds": 1}
         before = keys(runs("clients", **wanted))
         monkeypatch.setattr(plan, "version", lambda name: "9")
         assert not set(before) & set(keys(runs("clients", **wanted)))
 
     def test_another_initial_body_changes_it(self, runs, tmp_path):
         save(study_data.stand_in(1.0), tmp_path / "other.npz")
-        wanted = {"settings": ("2",), "seeds": 1}
+        wanted = {"scenarios": ("2",), "seeds": 1}
         changed = keys(runs("clients", {"initial_body": tmp_path / "other.npz"}, **wanted))
         assert not set(changed) & set(keys(runs("clients", **wanted)))
 
@@ -157,7 +157,7 @@ class TestGivenSites:
         return given
 
     def test_every_site_is_tested_on_its_own_split_with_its_truth(self, given, tmp_path):
-        run = given(settings=("equal rounds",), seeds=1)[0]
+        run = given(scenarios=("equal rounds",), seeds=1)[0]
         assert run.where["sites"] == list(run.where["tests"]) == ["nih", "chexpert"]
         assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES) and len(run.what["union"]) == 20
         for name, path in run.where["tests"].items():
@@ -165,24 +165,24 @@ class TestGivenSites:
             assert site.truth == tmp_path / f"phantom/truth/{name}.csv"
             assert site.split == tmp_path / f"phantom/sites/{name}_split.csv"
 
-    def test_a_setting_says_classes_knobs_methods_and_which_model(self, given):
-        by_setting = {run.setting: run for run in given(seeds=1)}
-        equal, early = by_setting["equal rounds"], by_setting["early stopping"]
+    def test_a_scenario_says_classes_settings_methods_and_which_model(self, given):
+        by_scenario = {run.scenario: run for run in given(seeds=1)}
+        equal, early = by_scenario["equal rounds"], by_scenario["early stopping"]
         assert (equal.what["model"], equal.rounds) == ("last", 12)
         assert ("model" in early.what, early.rounds) == (False, 24)
-        assert early.what["knobs"]["patience"] == 4
-        assert set(by_setting["equal classes"].what["union"]) == SHARED
+        assert early.what["settings"]["patience"] == 4
+        assert set(by_scenario["equal classes"].what["union"]) == SHARED
 
     def test_head_weightings_are_rows_that_share_the_mean_with_the_study_of_methods(self, given):
-        runs = given(study="head-weightings", settings=("equal rounds",), seeds=1)
-        weightings = [run.what["knobs"]["head_weighting"] for run in runs]
+        runs = given(study="head-weightings", scenarios=("equal rounds",), seeds=1)
+        weightings = [run.what["settings"]["head_weighting"] for run in runs]
         assert weightings == ["mean", "samples", "positives"]
-        assert {run.what["knobs"]["strategy"] for run in runs} == {"fedbn+"}
-        shared = set(keys(runs)) & set(keys(given(settings=("equal rounds",), seeds=1)))
+        assert {run.what["settings"]["strategy"] for run in runs} == {"fedbn+"}
+        shared = set(keys(runs)) & set(keys(given(scenarios=("equal rounds",), seeds=1)))
         assert shared == {runs[0].key}
 
     def test_seeds_have_the_same_data_and_other_keys(self, given):
-        runs = given(settings=("equal rounds",), seeds=2)
+        runs = given(scenarios=("equal rounds",), seeds=2)
         assert len({run.where["site_files"] for run in runs}) == 1
         assert len(set(keys(runs))) == len(runs)
 
@@ -191,7 +191,7 @@ class TestGivenSites:
         def change(sites):
             (sites / file).write_text((sites / file).read_text() + "\n")
 
-        wanted = {"settings": ("equal rounds",), "seeds": 1}
+        wanted = {"scenarios": ("equal rounds",), "seeds": 1}
         assert not set(keys(given(**wanted))) & set(keys(given(change, **wanted)))
 
     def test_without_a_class_in_common_there_is_no_run_of_common_classes(self, given):
@@ -202,19 +202,19 @@ class TestGivenSites:
                     yaml.safe_dump(yaml.safe_load(path.read_text()) | {"classes": [held]})
                 )
 
-        assert "equal classes" not in {run.setting for run in given(change, seeds=1)}
+        assert "equal classes" not in {run.scenario for run in given(change, seeds=1)}
         with pytest.raises(
-            StudyError, match=r"\(settings equal classes; .*\) needs a class that all"
+            StudyError, match=r"\(scenarios equal classes; .*\) needs a class that all"
         ):
-            given(settings=("equal classes",), seeds=1)
+            given(scenarios=("equal classes",), seeds=1)
 
 
-def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_setting(
+def test_a_data_set_that_cannot_be_cut_so_is_refused_by_study_and_scenario(
     small_data, folder, found
 ):
     few = dataclasses.replace(found["nih"], classes=("Edema", "Mass"))
-    wanted = Selection(settings=("4",), methods=("surgical",), seeds=1)
-    with pytest.raises(StudyError, match="study shared-classes, setting '4': 4 sites need"):
+    wanted = Selection(scenarios=("4",), methods=("surgical",), seeds=1)
+    with pytest.raises(StudyError, match="study shared-classes, scenario '4': 4 sites need"):
         plan.runs(
             read_study("shared-classes"), small_data.data, {**found, "nih": few}, folder, wanted
         )
@@ -232,15 +232,15 @@ def checked(small_data):
 
 
 def test_what_is_needed_are_the_data_sets_of_the_selection_and_its_tests(checked):
-    assert checked("fedfbn", settings=("iid partial",)) == ("nih", "chexpert", "mimic")
+    assert checked("fedfbn", scenarios=("iid partial",)) == ("nih", "chexpert", "mimic")
     assert checked("clients") == ("nih", "mimic")
 
 
 def test_what_cannot_be_selected_or_run_is_refused(checked, small_data):
-    with pytest.raises(StudyError, match="no setting '9'"):
-        checked("clients", settings=("9",))
+    with pytest.raises(StudyError, match="no scenario '9'"):
+        checked("clients", scenarios=("9",))
     with pytest.raises(DataFileError, match="learning_rat"):
-        checked("clients", {"knobs": {**small_data.data.knobs, "learning_rat": 1}})
+        checked("clients", {"settings": {**small_data.data.settings, "learning_rat": 1}})
 
 
 def test_a_data_set_to_train_on_must_be_there(checked, small_data):

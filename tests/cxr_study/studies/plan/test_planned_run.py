@@ -16,7 +16,7 @@ class TestKey:
 
     def test_where_its_files_are_and_what_it_is_for_do_not(self):
         run = study_runs.run()
-        moved = dataclasses.replace(run, setting="four sites", where={"sites": []})
+        moved = dataclasses.replace(run, scenario="four sites", where={"sites": []})
         assert moved.key == run.key
 
 
@@ -32,8 +32,8 @@ def test_it_knows_how_many_rounds_it_makes():
     assert study_runs.run(num_rounds=150).rounds == 150
 
 
-def test_its_name_tells_setting_row_and_seed():
-    assert study_runs.run(seed=3, setting="4").name == "4, surgical-fedbn+, seed 3"
+def test_its_name_tells_scenario_row_and_seed():
+    assert study_runs.run(seed=3, scenario="4").name == "4, surgical-fedbn+, seed 3"
 
 
 class TestKeyOf:

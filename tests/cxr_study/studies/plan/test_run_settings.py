@@ -8,33 +8,35 @@ from cxr_study.jobs.network_check import InitialBodyError
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
-from cxr_study.studies.plan.scenario import Setting
+from cxr_study.studies.plan.scenario import Scenario
 from cxr_study.studies.plan.study_file import StudyFileError
 
 
 @pytest.fixture
 def check(small_data):
-    """Check the small data with some more knobs."""
+    """Check the small data with some more settings."""
 
-    def check(knobs):
-        data = dataclasses.replace(small_data.data, knobs={**small_data.data.knobs, **knobs})
+    def check(settings):
+        data = dataclasses.replace(
+            small_data.data, settings={**small_data.data.settings, **settings}
+        )
         run_settings.check(data)
 
     return check
 
 
-def test_knobs_that_some_job_has_are_all_right(check):
+def test_settings_that_some_job_has_are_all_right(check):
     check({"server_momentum": 0.5, "learning_rate": 1})
 
 
-def test_a_knob_that_no_job_has_is_refused_by_the_file(check):
-    with pytest.raises(DataFileError, match=r"small\.yaml: key 'knobs': .*'learning_rat'"):
+def test_a_setting_that_no_job_has_is_refused_by_the_file(check):
+    with pytest.raises(DataFileError, match=r"small\.yaml: key 'settings': .*'learning_rat'"):
         check({"learning_rat": 1})
 
 
 def test_so_is_a_value_that_no_run_could_use(check):
     with pytest.raises(
-        DataFileError, match=r"small\.yaml: key 'knobs': .*'batch_size' needs a whole number, 1"
+        DataFileError, match=r"small\.yaml: key 'settings': .*'batch_size' needs a whole number, 1"
     ):
         check({"batch_size": 0})
 
@@ -42,8 +44,8 @@ def test_so_is_a_value_that_no_run_could_use(check):
 @pytest.mark.parametrize(
     ("own", "value"), [("strategy", "fedavg"), ("seed", 3), ("tracking", "tensorboard")]
 )
-def test_a_knob_that_is_the_studys_own_is_refused(check, own, value):
-    told = rf"small\.yaml: key 'knobs': a study sets the knob '{own}' itself; leave it out"
+def test_a_setting_that_is_the_studys_own_is_refused(check, own, value):
+    told = rf"small\.yaml: key 'settings': a study sets '{own}' itself; leave it out"
     with pytest.raises(DataFileError, match=told):
         check({own: value})
 
@@ -53,38 +55,43 @@ def test_an_initial_body_of_another_network_is_refused(check):
         check({"backbone": "densenet121"})
 
 
-def test_every_row_has_its_own_knobs_with_those_of_the_data_file():
-    solo = run_settings.knobs(Row("complete", "fedavg"), ("nih",), (), None, {"epochs": 7})
-    federated = run_settings.knobs(Row("surgical", "fedbn+"), ("a", "b"), (), None, {"epochs": 7})
+def test_every_row_has_its_own_settings_with_those_of_the_data_file():
+    solo = run_settings.all_settings(Row("complete", "fedavg"), ("nih",), (), None, {"epochs": 7})
+    federated = run_settings.all_settings(
+        Row("surgical", "fedbn+"), ("a", "b"), (), None, {"epochs": 7}
+    )
     assert solo["epochs"] == federated["epochs"] == 7
     assert federated["min_clients"] == 2 and "min_clients" not in solo
 
 
-def test_the_network_is_the_jobs_with_the_preset_and_the_knobs_on_top(small_data):
-    data = dataclasses.replace(small_data.data, preset="paper", knobs={"image_size": 96})
+def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
+    data = dataclasses.replace(small_data.data, preset="paper", settings={"image_size": 96})
     assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
 
 
 @pytest.mark.parametrize(
-    ("knobs", "told"),
+    ("settings", "told"),
     [
-        ({"num_round": 2}, "setting 'a', key 'knobs': .*'num_round'"),
-        ({"seed": 2}, "setting 'a', key 'knobs': the knob 'seed' is the same in all settings"),
-        ({"image_size": 64}, "the knob 'image_size' is the same in all settings"),
+        ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
+        (
+            {"seed": 2},
+            "scenario 'a', key 'settings': 'seed' is the same in all scenarios",
+        ),
+        ({"image_size": 64}, "'image_size' is the same in all scenarios"),
     ],
 )
-def test_so_is_a_setting_with_knobs_that_no_run_could_use(small_data, knobs, told):
-    setting = Setting("a", None, ("nih", "chexpert"), knobs=tuple(knobs.items()))
+def test_so_is_a_scenario_with_settings_that_no_run_could_use(small_data, settings, told):
+    scenario = Scenario("a", None, ("nih", "chexpert"), settings=tuple(settings.items()))
     with pytest.raises(StudyFileError, match=told):
-        run_settings.check(small_data.data, [setting])
+        run_settings.check(small_data.data, [scenario])
 
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 RECIPES = {name: name for name in baseline_run.METHODS} | {"complete": "centralised"}
 
 
-def solo(method, settings=None, sites=SITES, preset=None):
-    return run_settings.knobs(Row(method, "fedavg"), sites, UNION, preset, settings or {})
+def solo(method, scenarios=None, sites=SITES, preset=None):
+    return run_settings.all_settings(Row(method, "fedavg"), sites, UNION, preset, scenarios or {})
 
 
 class TestWithoutFederation:
@@ -93,7 +100,7 @@ class TestWithoutFederation:
         own = {"strategy": "fedavg", "threads": 1}
         if method != "individual":
             own["union"] = "Edema,Fracture,Mass"
-        assert solo(method) == baseline_run.knobs(recipe, {}) | own
+        assert solo(method) == baseline_run.all_settings(recipe, {}) | own
 
     @pytest.mark.parametrize("method", RECIPES)
     def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):

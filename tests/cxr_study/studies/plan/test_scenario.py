@@ -3,19 +3,19 @@ from pathlib import Path
 import pytest
 
 from cxr_study.common.yaml_files import Keys
-from cxr_study.studies.plan.scenario import read_setting
+from cxr_study.studies.plan.scenario import read_scenario
 from cxr_study.studies.plan.study_file import StudyFileError
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
 WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
 
 
-def read(setting):
-    return read_setting(Keys(Path("own.yaml"), setting, StudyFileError, "setting 2, "))
+def read(scenario):
+    return read_scenario(Keys(Path("own.yaml"), scenario, StudyFileError, "scenario 2, "))
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("scenario", "message"),
     [
         ({"sites": 2}, "needs key 'name'; has sites"),
         ({**CUT, "name": 2}, "key 'name' needs a text .*; got 2"),
@@ -42,13 +42,13 @@ def read(setting):
         ({**WHOLE, "classes": "7"}, "key 'classes' needs all or shared; got '7'"),
         ({**WHOLE, "sites": "al"}, "key 'sites' needs a list with one entry or more; got 'al'"),
         ({**WHOLE, "model": "first"}, "key 'model' needs best or last; got 'first'"),
-        ({**WHOLE, "knobs": 3}, "key 'knobs' needs lines 'knob: value'"),
+        ({**WHOLE, "settings": 3}, "key 'settings' needs lines 'setting: value'"),
         ({**WHOLE, "methods": ["vanila"]}, "key 'methods' needs .*nearest known: vanilla"),
     ],
 )
-def test_a_mistake_is_refused_by_its_place_and_key(setting, message):
-    with pytest.raises(StudyFileError, match=rf"own\.yaml: setting 2, {message}"):
-        read(setting)
+def test_a_mistake_is_refused_by_its_place_and_key(scenario, message):
+    with pytest.raises(StudyFileError, match=rf"own\.yaml: scenario 2, {message}"):
+        read(scenario)
 
 
 def test_mimic_may_have_more_classes_than_those_of_its_own_labels():

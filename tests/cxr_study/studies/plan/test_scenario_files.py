@@ -10,7 +10,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.studies.plan import scenario_files
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.planned_run import key_of
-from cxr_study.studies.plan.scenario_files import SettingFiles, written
+from cxr_study.studies.plan.scenario_files import ScenarioFiles, written
 
 SETS = (("Edema", "Mass"), ("Hernia", "Mass"))
 
@@ -19,7 +19,7 @@ SETS = (("Edema", "Mass"), ("Hernia", "Mass"))
 def files(small_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     found = data_sets(small_data.data, ["nih", "chexpert", "mimic"], folder / "data")
-    return SettingFiles(found, folder / "sites")
+    return ScenarioFiles(found, folder / "sites")
 
 
 def table(folder, site):

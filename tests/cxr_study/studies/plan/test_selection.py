@@ -9,33 +9,33 @@ from cxr_study.studies.plan.study_file import read_study
 
 def wanted(study, **selection):
     return [
-        (seed, setting.name, row)
-        for seed, setting, row in trainings(read_study(study), Selection(**selection))
+        (seed, scenario.name, row)
+        for seed, scenario, row in trainings(read_study(study), Selection(**selection))
     ]
 
 
-def test_every_setting_has_every_row_and_every_seed():
-    assert wanted("clients", settings=("2", "4"), seeds=2) == [
-        (seed, setting, row)
+def test_every_scenario_has_every_row_and_every_seed():
+    assert wanted("clients", scenarios=("2", "4"), seeds=2) == [
+        (seed, scenario, row)
         for seed in (0, 1)
-        for setting in ("2", "4")
+        for scenario in ("2", "4")
         for row in read_study("clients").rows
     ]
 
 
 def test_the_study_says_how_many_seeds():
-    found = wanted("clients", settings=("2",), methods=("surgical",))
+    found = wanted("clients", scenarios=("2",), methods=("surgical",))
     assert [seed for seed, _, _ in found] == list(range(read_study("clients").seeds))
 
 
-def test_the_quick_form_has_some_settings():
+def test_the_quick_form_has_some_scenarios():
     found = wanted("shared-classes", methods=("surgical",), seeds=1, quick=True)
-    assert tuple(setting for _, setting, _ in found) == read_study("shared-classes").quick
+    assert tuple(scenario for _, scenario, _ in found) == read_study("shared-classes").quick
 
 
-def test_rows_that_a_setting_lacks_are_left_out():
+def test_rows_that_a_scenario_lacks_are_left_out():
     found = wanted("fedfbn", seeds=1)
-    assert {setting for _, setting, row in found if row.method == "complete"} == {
+    assert {scenario for _, scenario, row in found if row.method == "complete"} == {
         "iid complete", "iid partial",
     }  # fmt: skip
     assert Row("surgical", "fedbn") in {row for _, _, row in found}
@@ -44,7 +44,7 @@ def test_rows_that_a_setting_lacks_are_left_out():
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"settings": ("9",)}, "study clients has no setting '9'"),
+        ({"scenarios": ("9",)}, "study clients has no scenario '9'"),
         ({"methods": ("surgicle",)}, "study clients has no method 'surgicle'; nearest .* surgical"),
     ],
 )
@@ -56,11 +56,11 @@ def test_what_the_study_does_not_have_is_refused(asked, told):
 @pytest.mark.parametrize(
     ("study", "asked", "told"),
     [
-        ("clients", {"settings": ("3",), "quick": True}, "the quick form; settings 3"),
+        ("clients", {"scenarios": ("3",), "quick": True}, "the quick form; scenarios 3"),
         (
             "fedfbn",
-            {"settings": ("non-iid partial",), "methods": ("complete",)},
-            "settings non-iid partial; methods complete",
+            {"scenarios": ("non-iid partial",), "methods": ("complete",)},
+            "scenarios non-iid partial; methods complete",
         ),
     ],
 )
@@ -72,5 +72,5 @@ def test_a_selection_that_leaves_nothing_is_refused(study, asked, told):
 def test_a_selection_is_told_in_words():
     assert str(Selection()) == "all of it"
     every = Selection(("2", "4"), ("vanilla",), 1, quick=True)
-    assert str(every) == "the quick form; settings 2, 4; methods vanilla; 1 seed"
-    assert str(dataclasses.replace(every, settings=None, seeds=3)).endswith("vanilla; 3 seeds")
+    assert str(every) == "the quick form; scenarios 2, 4; methods vanilla; 1 seed"
+    assert str(dataclasses.replace(every, scenarios=None, seeds=3)).endswith("vanilla; 3 seeds")

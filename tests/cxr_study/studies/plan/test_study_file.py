@@ -10,7 +10,7 @@ from cxr_study.data.labels.class_sets import class_sets_of, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.scenario import CLASSES, Setting
+from cxr_study.studies.plan.scenario import CLASSES, Scenario
 from cxr_study.studies.plan.study_file import StudyFileError, read_study, shipped
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
@@ -20,7 +20,7 @@ KEYS = {
     "title": "A study",
     "source": "nobody",
     "factor": "data",
-    "settings": [CUT, WHOLE],
+    "scenarios": [CUT, WHOLE],
     "quick": ["cut"],
     "methods": {"surgical": ["fedbn+", "fedavg"], "complete": ["fedavg"]},
     "seeds": 2,
@@ -46,9 +46,9 @@ class TestReadStudy:
         study = read_study(write())
         assert (study.name, study.title, study.source) == ("own", "A study", "nobody")
         assert (study.factor, study.quick, study.seeds) == ("data", ("cut",), 2)
-        assert study.settings == (
-            Setting("cut", "nih", 2),
-            Setting("whole", None, ("nih", "chexpert")),
+        assert study.scenarios == (
+            Scenario("cut", "nih", 2),
+            Scenario("whole", None, ("nih", "chexpert")),
         )
         assert study.rows == (
             Row("surgical", "fedbn+"),
@@ -57,14 +57,14 @@ class TestReadStudy:
         )
         assert study.tests == ("mimic", "nih")
 
-    def test_what_a_setting_may_say_besides_is_read(self, write):
-        settings = [
+    def test_what_a_scenario_may_say_besides_is_read(self, write):
+        scenarios = [
             {**CUT, "name": "a", "shared": 0, "share": "1/8"},
             {**CUT, "name": "b", "share": 0.1},
             {**CUT, "name": "c", "cut": "chexpert", "sites": 7, "shared": 3},
             {**WHOLE, "classes": "shared"},
         ]
-        a, b, c, whole = read_study(write(settings=settings, quick=["a"])).settings
+        a, b, c, whole = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
         assert (a.shared, a.share, a.used) == (0, Fraction(1, 8), Fraction(1, 4))
         assert (b.shared, b.share, b.used) == (None, Fraction(1, 10), Fraction(1, 5))
         assert (c.cut, c.sites, c.shared, c.share, c.used) == ("chexpert", 7, 3, None, 1)
@@ -72,19 +72,24 @@ class TestReadStudy:
 
     def test_complete_labels_are_there_only_where_a_data_set_is_cut(self, write):
         study = read_study(write())
-        cut, whole = study.settings
+        cut, whole = study.scenarios
         assert study.rows_of(cut) == study.rows
         assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
 
     def test_the_sites_may_be_those_of_the_data_file(self, write):
-        how = {"knobs": {"patience": 4}, "model": "last", "methods": ["surgical"]}
-        settings = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
+        how = {"settings": {"patience": 4}, "model": "last", "methods": ["surgical"]}
+        scenarios = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
         methods = {"surgical": ["fedbn+-samples"], "vanilla": ["fedavg"]}
-        study = read_study(write(settings=settings, quick=["b"], methods=methods, tests=...))
+        study = read_study(write(scenarios=scenarios, quick=["b"], methods=methods, tests=...))
         data = StudyData(Path("d.yaml"), None, {"x": Path(), "y": Path()}, None, None, {}, True)
-        a, b = study.on(data).settings
+        a, b = study.on(data).scenarios
         assert study.on(data).tests == a.sites == b.sites == ("x", "y")
-        assert (b.classes, b.last, b.knobs, a.last) == ("shared", True, (("patience", 4),), False)
+        assert (b.classes, b.last, b.settings, a.last) == (
+            "shared",
+            True,
+            (("patience", 4),),
+            False,
+        )
         assert study.rows_of(a) == (Row("surgical", "fedbn+-samples"), Row("vanilla", "fedavg"))
         assert [row.method for row in study.rows_of(b)] == ["surgical"]
         assert study.rows[0].job_strategy == "fedbn+" and study.rows[0].head_weighting == "samples"
@@ -100,22 +105,25 @@ class TestReadStudy:
             ({"factor": ""}, "key 'factor' needs a text"),
             ({"seeds": 0}, "key 'seeds' needs a whole number of 1 or more; got 0"),
             ({"quick": ["cot"]}, r"key 'quick' needs .*nearest known: cut.*; got 'cot'"),
-            ({"quick": [2]}, r"key 'quick' needs names of settings \(in quotes .*\); got 2"),
+            ({"quick": [2]}, r"key 'quick' needs names of scenarios \(in quotes .*\); got 2"),
             ({"quick": "cut"}, "key 'quick' needs a list with one entry or more; got 'cut'"),
             ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once"),
             ({"tests": ["mimik"]}, r"key 'tests' needs .*nearest known: mimic.*; got 'mimik'"),
             ({"tests": []}, "key 'tests' needs a list with one entry or more"),
-            ({"settings": CUT}, "key 'settings' needs a list with one setting or more"),
-            ({"settings": [CUT, "nih"]}, "key 'settings' needs keys .* setting 2; got 'nih'"),
-            ({"settings": [CUT, CUT]}, "key 'settings' needs another name .*; got 'cut'"),
+            ({"scenarios": CUT}, "key 'scenarios' needs a list with one scenario or more"),
+            ({"scenarios": [CUT, "nih"]}, "key 'scenarios' needs keys .* scenario 2; got 'nih'"),
+            ({"scenarios": [CUT, CUT]}, "key 'scenarios' needs another name .*; got 'cut'"),
             ({"methods": ["surgical"]}, r"key 'methods' needs lines 'method: \[strategies\]'"),
             ({"methods": {}}, "key 'methods' needs one method or more"),
-            ({"settings": [CUT, ALL]}, "key 'settings' needs 'sites: all' in all settings or in"),
-            ({"settings": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
+            (
+                {"scenarios": [CUT, ALL]},
+                "key 'scenarios' needs 'sites: all' in all scenarios or in",
+            ),
+            ({"scenarios": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
             ({"tests": ...}, "needs key 'tests'; has title"),
             (
-                {"settings": [CUT, {**WHOLE, "methods": ["vanilla"]}]},
-                "setting 2, key 'methods' needs methods of the study; .*, got 'vanilla'",
+                {"scenarios": [CUT, {**WHOLE, "methods": ["vanilla"]}]},
+                "scenario 2, key 'methods' needs methods of the study; .*, got 'vanilla'",
             ),
             (
                 {"methods": {"surgica": ["fedbn"]}},
@@ -130,8 +138,8 @@ class TestReadStudy:
                 "key 'methods', key 'individual' needs .*; got 'fedbn'",
             ),
             (
-                {"settings": [WHOLE], "quick": ["whole"]},
-                "key 'methods', key 'complete' needs a setting that cuts a data set",
+                {"scenarios": [WHOLE], "quick": ["whole"]},
+                "key 'methods', key 'complete' needs a scenario that cuts a data set",
             ),
         ],
     )
@@ -139,9 +147,9 @@ class TestReadStudy:
         with pytest.raises(StudyFileError, match=rf"own\.yaml: {message}"):
             read_study(write(**keys))
 
-    def test_a_mistake_in_a_setting_is_refused_by_its_number(self, write):
-        path = write(settings=[CUT, {**WHOLE, "classes": "7"}])
-        with pytest.raises(StudyFileError, match=r"own\.yaml: setting 2, key 'classes' needs"):
+    def test_a_mistake_in_a_scenario_is_refused_by_its_number(self, write):
+        path = write(scenarios=[CUT, {**WHOLE, "classes": "7"}])
+        with pytest.raises(StudyFileError, match=r"own\.yaml: scenario 2, key 'classes' needs"):
             read_study(path)
 
     def test_a_name_that_is_no_studys_is_refused(self):
@@ -149,9 +157,9 @@ class TestReadStudy:
             read_study("cliens")
 
 
-def sets(setting):
-    """Class sets of a setting that cuts NIH, as sets."""
-    drawn = class_sets_of(NIH_CLASSES, setting.sites, shared=setting.shared, seed=0)
+def sets(scenario):
+    """Class sets of a scenario that cuts NIH, as sets."""
+    drawn = class_sets_of(NIH_CLASSES, scenario.sites, shared=scenario.shared, seed=0)
     return [set(held) for held in drawn]
 
 
@@ -160,9 +168,11 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)
     (tmp_path / "own.yaml").write_text(example, encoding="utf-8")
     study = read_study(tmp_path / "own.yaml")
-    assert {setting.classes for setting in study.settings} == set(CLASSES)
-    assert any(setting.shared and setting.share for setting in study.settings)
-    assert any(setting.last and setting.methods and setting.knobs for setting in study.settings)
+    assert {scenario.classes for scenario in study.scenarios} == set(CLASSES)
+    assert any(scenario.shared and scenario.share for scenario in study.scenarios)
+    assert any(
+        scenario.last and scenario.methods and scenario.settings for scenario in study.scenarios
+    )
 
 
 class TestShipped:
@@ -187,14 +197,14 @@ class TestShipped:
     )
     def test_ablations_vary_what_the_papers_vary_and_nothing_else(self, name, varied, values):
         study = read_study(name)
-        assert [getattr(setting, varied) for setting in study.settings] == values
-        assert [setting.name for setting in study.settings] == list(map(str, values))
-        same = {dataclasses.replace(s, name="", **{varied: None}) for s in study.settings}
+        assert [getattr(scenario, varied) for scenario in study.scenarios] == values
+        assert [scenario.name for scenario in study.scenarios] == list(map(str, values))
+        same = {dataclasses.replace(s, name="", **{varied: None}) for s in study.scenarios}
         assert len(same) == 1 and same.pop().cut == "nih"
 
     def test_fedfbn_has_its_four_experiments(self):
         study = read_study("fedfbn")
-        complete, partial, *others = study.settings
+        complete, partial, *others = study.scenarios
         assert sets(complete) == [set(NIH_CLASSES)] * 2
         assert tuple(map(len, sets(partial))) == (11, 7)
         assert (partial.sites, partial.shared) == (2, None) and len(published(2)) == 2

@@ -78,17 +78,17 @@ class TestTrain:
         assert found.losses == (None, 0.375, 0.5)
         assert found.rounds == 3
 
-    def test_the_knobs_are_the_rows(self, train):
+    def test_the_settings_are_the_rows(self, train):
         for method in ("individual", "centralised"):
             for run in train(method, [[0.5], [0.5]]).runs:
                 row = Row(method, "fedbn+")
-                assert run.knobs == run_settings.knobs(
+                assert run.settings == run_settings.all_settings(
                     row, run.sites, UNION, None, {"num_rounds": 5}
                 )
 
     def test_each_site_alone_has_what_a_preset_says_for_it(self, train):
         nih, chexpert = train("individual", [[0.5], [0.5]], preset="paper-fedfbn").runs
-        assert (nih.knobs["learning_rate"], chexpert.knobs["learning_rate"]) == (1e-5, 5e-5)
+        assert (nih.settings["learning_rate"], chexpert.settings["learning_rate"]) == (1e-5, 5e-5)
 
     def test_how_far_it_is_can_be_followed(self, train):
         assert train("individual", [[0.5, 0.5], [0.5, 0.5, 0.5]]).told == [1, 2]

@@ -93,7 +93,7 @@ class TestWithoutATerminal:
         assert shown((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (1, RUNS[0], "round 2")) == []
 
     def test_names_are_shown_as_they_are(self, shown):
-        run = study_runs.run(setting="[bold]7[/bold]")
+        run = study_runs.run(scenario="[bold]7[/bold]")
         [line] = shown((0, run, STARTS), (1, run, DONE), runs=[run])
         assert "[bold]7[/bold], surgical" in line
 
@@ -119,7 +119,7 @@ class TestInATerminal:
             (RUNS[1], STARTS), (RUNS[1], "round 7"), (RUNS[0], STARTS), seconds=90
         ) == [
             "0 of 4 runs",
-            "setting method seed round time",
+            "scenario method seed round time",
             f"two sites Centralised, fully labelled, batch norm trained 1 7/10 {14 * '━'} 2 min",
             "two sites Centralised, fully labelled, batch norm trained 0 0/10 2 min",
         ]  # fmt: skip

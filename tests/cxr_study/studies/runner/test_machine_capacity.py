@@ -10,13 +10,13 @@ PLENTY = 1e15
 """Memory, bytes."""
 
 
-def federation(sites, **knobs):
+def federation(sites, **settings):
     names = [f"nih-{number}" for number in range(sites)]
-    return study_runs.run("surgical", sites=dict.fromkeys(names, ("Mass",)), **knobs)
+    return study_runs.run("surgical", sites=dict.fromkeys(names, ("Mass",)), **settings)
 
 
-def alone(**knobs):
-    return study_runs.run("complete", **knobs)
+def alone(**settings):
+    return study_runs.run("complete", **settings)
 
 
 class TestRoomByCores:

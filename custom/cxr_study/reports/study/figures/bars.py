@@ -1,4 +1,4 @@
-"""What methods reach, in a setting or on average over several, as the papers' Figures 7 and 8."""
+"""What methods reach, in a scenario or on average over several, as the papers' Figures 7 and 8."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.axes import axes_at, beside, name_rows
 from cxr_study.reports.page.svg import INK, MUTED, WIDTH
-from cxr_study.reports.study.figures.style import LOOK, METHODS, in_setting, row_name, rows, svg
+from cxr_study.reports.study.figures.style import LOOK, METHODS, in_scenario, row_name, rows, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
@@ -30,16 +30,16 @@ _NAMES, _TEXT = 1.95, 0.75  # inches, beside panels
 def bars(
     results: StudyResults, places: Sequence[str], marks: Mapping[tuple[Row, str], str], name: str
 ) -> str | None:
-    """Draw the average over settings of the mean AUROC over all classes, for each test set.
+    """Draw the average over scenarios of the mean AUROC over all classes, for each test set.
 
     A bar per row; beside it its average, and the mark of how it differs from surgical aggregation.
-    Averaged are means over seeds, with the standard deviation over settings as a thin line, as in
-    the papers. Where a mean is defined in some settings only, the average is over those, and it is
+    Averaged are means over seeds, with the standard deviation over scenarios as a thin line, as in
+    the papers. Where a mean is defined in some scenarios only, the average is over those, and it is
     said how many they are. Where sites have models of their own, see `looks.models_tested`.
 
     Args:
         results: Of the study.
-        places: Names of the settings; of a single one there is no standard deviation.
+        places: Names of the scenarios; of a single one there is no standard deviation.
         marks: (row, test set) -> mark of significance; see `paired_tests.mark`.
         name: Of the element; see `page.svg.svg`.
 
@@ -49,7 +49,7 @@ def bars(
     found: dict[tuple[str, Row], Spread] = {}
     for test in results.study.tests:
         for row in rows(results):
-            average = spread([in_setting(results, row, test, place).value for place in places])
+            average = spread([in_scenario(results, row, test, place).value for place in places])
             if average is not None:
                 found[test, row] = average
     if not found:

@@ -30,7 +30,7 @@ _LEGEND: dict[str, Any] = {
 
 
 @mpl.rc_context(LOOK)
-def reliability_diagram(results: StudyResults, setting: str, test: str, name: str) -> str | None:
+def reliability_diagram(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
     """Draw which share is positive of the predictions of about the same probability.
 
     A panel per method, with a line per strategy and its expected calibration error (ECE). The
@@ -40,14 +40,14 @@ def reliability_diagram(results: StudyResults, setting: str, test: str, name: st
 
     Args:
         results: Of the study.
-        setting: Its name.
+        scenario: Its name.
         test: Name of the test set.
         name: Of the element; see `page.svg.svg`.
 
     Returns:
-        None where no run of the setting is finished that was tested there.
+        None where no run of the scenario is finished that was tested there.
     """
-    bins = {row: _pooled(results, setting, row, test) for row in rows(results)}
+    bins = {row: _pooled(results, scenario, row, test) for row in rows(results)}
     methods = list(dict.fromkeys(row.method for row, found in bins.items() if found))
     if not methods:
         return None
@@ -64,7 +64,7 @@ def reliability_diagram(results: StudyResults, setting: str, test: str, name: st
         axes.set_yticks(*_TICKS)
     label_below(figure, f"probability on {TESTS[test]}")
     every[0].set_ylabel("share positive")
-    return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {setting}")
+    return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {scenario}")
 
 
 def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:
@@ -77,12 +77,12 @@ def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:
     )
 
 
-def _pooled(results: StudyResults, setting: str, row: Row, test: str) -> tuple[Bin, ...] | None:
+def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[Bin, ...] | None:
     """Bins of all that a row predicts; None where that is nothing."""
     labels, probabilities = [np.zeros(0)], [np.zeros(0)]
     for run in results.finished:
         result = results.results[run.key]
-        if (run.setting, run.row) != (setting, row) or test not in result.tests:
+        if (run.scenario, run.row) != (scenario, row) or test not in result.tests:
             continue
         table = test_split.read(result.tests[test], results.folder / TEST_SETS)
         held = class_columns(table)

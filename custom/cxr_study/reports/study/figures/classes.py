@@ -20,7 +20,7 @@ _LEAST, _MOST = 0.24, 0.46  # inches of a class
 
 
 @mpl.rc_context(LOOK)
-def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str | None:
+def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
     """Draw the AUROC of each class on a test set: a line per class, a point per row.
 
     Points are means over seeds, below each other in the order of the legend; one is missing where
@@ -30,7 +30,7 @@ def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str
 
     Args:
         results: Of the study.
-        setting: Its name.
+        scenario: Its name.
         test: Name of the test set.
         name: Of the element; see `page.svg.svg`.
 
@@ -38,7 +38,7 @@ def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str
         None where no AUROC is defined there.
     """
     scores = results.scores
-    chosen = scores[(scores["setting"] == setting) & (scores["test"] == test)]
+    chosen = scores[(scores["scenario"] == scenario) & (scores["test"] == test)]
     if chosen["auroc"].isna().all():
         return None
     values = pd.DataFrame({row: _mean(chosen, row, test) for row in rows(results)})
@@ -66,7 +66,7 @@ def class_dots(results: StudyResults, setting: str, test: str, name: str) -> str
             beside(axes, 0.01, place, "not defined", **looks)
     name_rows(axes, list(map(short, places)), list(places.values()), labelsize=8)
     axes.set_xlabel(f"AUROC on {TESTS[test]}")
-    return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {setting}")
+    return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")
 
 
 def _mean(scores: pd.DataFrame, row: Row, test: str) -> pd.Series:

@@ -45,7 +45,7 @@ Looks = Mapping[str, tuple[str, str]]
 
 
 @mpl.rc_context(LOOK | {"axes.grid": False})
-def embedding(results: StudyResults, setting: str, name: str) -> str | None:
+def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     """Draw a t-SNE map of test images, by the features of a surgical aggregation's global model.
 
     Twice: coloured by test set, and by the class that most of the images are positive for. Images
@@ -54,7 +54,7 @@ def embedding(results: StudyResults, setting: str, name: str) -> str | None:
 
     Args:
         results: Of the study.
-        setting: Its name.
+        scenario: Its name.
         name: Of the element; see `page.svg.svg`.
 
     Returns:
@@ -64,7 +64,7 @@ def embedding(results: StudyResults, setting: str, name: str) -> str | None:
         van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
         from the principal components, with a fixed seed.
     """
-    run = _run(results, setting)
+    run = _run(results, scenario)
     if run is None:
         return None
     images, features = _images(results, run)
@@ -83,12 +83,12 @@ def embedding(results: StudyResults, setting: str, name: str) -> str | None:
     return svg(figure, name, f"Map of test images by the features of {run.name}")
 
 
-def _run(results: StudyResults, setting: str) -> Run | None:
+def _run(results: StudyResults, scenario: str) -> Run | None:
     """The run whose model sees the images."""
     chosen = [
         run
         for run in results.finished
-        if run.setting == setting
+        if run.scenario == scenario
         and run.row.method == "surgical"
         and "global" in results.results[run.key].classes
     ]

@@ -15,30 +15,30 @@ from cxr_study.reports.page.svg import short
 from cxr_study.reports.study.figures.panels import label_below, panels
 from cxr_study.reports.study.figures.style import (
     LOOK,
-    in_setting,
+    in_scenario,
     intervals,
     lined,
     marked,
     rows,
-    settings,
+    scenarios,
     svg,
 )
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
-_LONG = 4  # characters of a setting's name that fit under the axis; longer ones are turned
+_LONG = 4  # characters of a scenario's name that fit under the axis; longer ones are turned
 _LETTER = 0.032  # inches that each takes then
 _LEAST = 0.02  # of AUROC, from end to end of the axis
-_APART = 0.5  # of the way from setting to setting, for the markers of all rows
+_APART = 0.5  # of the way from scenario to scenario, for the markers of all rows
 
 
 @mpl.rc_context(LOOK)
-def auroc_by_setting(results: StudyResults, name: str) -> str | None:
-    """Draw the mean AUROC over all classes in every setting: a panel per test set, a line per row.
+def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
+    """Draw the mean AUROC over all classes in every scenario: a panel per test set, a line per row.
 
     Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, where
     there are two seeds or more, cut off where they go far beyond all means. "complete", whose
-    training does not depend on the setting, is a horizontal dashed line. Where sites have models of
+    training does not depend on the scenario, is a horizontal dashed line. Where sites have models of
     their own, see `looks.models_tested`.
 
     Args:
@@ -46,9 +46,9 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
         name: Of the element; see `page.svg.svg`.
 
     Returns:
-        None with fewer than two settings, or where no mean is defined.
+        None with fewer than two scenarios, or where no mean is defined.
     """
-    places = settings(results)
+    places = scenarios(results)
     found = {
         (test, row): _figures(results, row, test, places)
         for test in results.study.tests
@@ -84,8 +84,8 @@ def auroc_by_setting(results: StudyResults, name: str) -> str | None:
 
 
 def _figures(results: StudyResults, row: Row, test: str, places: Sequence[str]) -> np.ndarray:
-    """Mean and ends of its interval in each setting, shape (settings, 3); NaN: not defined."""
-    every = [in_setting(results, row, test, place) for place in places]
+    """Mean and ends of its interval in each scenario, shape (scenarios, 3); NaN: not defined."""
+    every = [in_scenario(results, row, test, place) for place in places]
     return np.array([(ours.value, ours.low, ours.high) for ours in every], float)
 
 
@@ -106,7 +106,7 @@ def _ends(figures: np.ndarray) -> tuple[float, float]:
 
 
 def _level(axes: Axes, row: Row, line: np.ndarray) -> None:
-    """The mean of all settings, which are the same runs."""
+    """The mean of all scenarios, which are the same runs."""
     level = float(np.nanmean(line[:, 0]))
     axes.axhline(level, **lined(row) | {"linestyle": (0, (6, 3)), "zorder": 1.5})
     axes.plot([1.0], [level], clip_on=False, transform=axes.get_yaxis_transform(), **marked(row))

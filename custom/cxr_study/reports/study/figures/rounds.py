@@ -1,6 +1,6 @@
 """What happens from round to round: validation BCE, and whether sites' columns drift apart.
 
-A panel per setting, with a line per row.
+A panel per scenario, with a line per row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cxr_study.reports.study.figures.style import (
     lined,
     marked,
     rows,
-    settings,
+    scenarios,
     svg,
 )
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -55,12 +55,12 @@ class Band:
 
 
 Bands = Mapping[tuple[str, Row], Band]
-"""(setting, row) -> what is drawn."""
+"""(scenario, row) -> what is drawn."""
 
 
 @mpl.rc_context(LOOK)
 def convergence(results: StudyResults, name: str) -> str | None:
-    """Draw the mean validation BCE over rounds: a panel per setting, a line per row.
+    """Draw the mean validation BCE over rounds: a panel per scenario, a line per row.
 
     Lines are means over seeds, as far as every seed has come, in a band from the lowest to the
     highest; markers are the best rounds of all seeds, whose models are tested. A round's value is
@@ -81,18 +81,18 @@ def convergence(results: StudyResults, name: str) -> str | None:
     if not bands:
         return None
     figure, panel_of = draw(results, bands)
-    for setting, row in bands:
-        known = [each for each in found[setting, row] if each.best_round < len(each.losses)]
+    for scenario, row in bands:
+        known = [each for each in found[scenario, row] if each.best_round < len(each.losses)]
         best = [each.best_round for each in known]
         losses = np.array([each.losses[each.best_round] for each in known], float)
-        panel_of[setting].plot(best, losses, **marked(row))
+        panel_of[scenario].plot(best, losses, **marked(row))
     next(iter(panel_of.values())).set_ylabel("validation BCE")
-    return svg(figure, name, "Validation BCE over rounds, in each setting")
+    return svg(figure, name, "Validation BCE over rounds, in each scenario")
 
 
 @mpl.rc_context(LOOK)
 def drift(results: StudyResults, name: str) -> str | None:
-    """Draw how alike the columns are that sites send for a class: panels per setting, a line a row.
+    """Draw how alike the columns are that sites send for a class: panels per scenario, a line a row.
 
     Lines are means of the cosine similarity over classes and seeds, as far as every seed has come,
     in a band from the least to the most alike. The axis is one of nines: 0.9 is as far from 0.99 as
@@ -109,8 +109,8 @@ def drift(results: StudyResults, name: str) -> str | None:
     if not bands:
         return None
     figure, panel_of = draw(results, bands)
-    for (setting, row), band in bands.items():
-        panel_of[setting].plot([len(band.mean) - 1], band.mean[-1:], **marked(row))
+    for (scenario, row), band in bands.items():
+        panel_of[scenario].plot([len(band.mean) - 1], band.mean[-1:], **marked(row))
     first = next(iter(panel_of.values()))
     ends = np.concatenate([[*band.low, *band.high] for band in bands.values()])
     first.set_ylim(1.3 * np.nanmax(ends), np.nanmin(ends) / 1.3)
@@ -122,12 +122,12 @@ def drift(results: StudyResults, name: str) -> str | None:
 
 
 def results_of(results: StudyResults) -> dict[tuple[str, Row], list[Result]]:
-    """(setting, row) -> what is kept of its finished runs, seed by seed; in the file's order."""
+    """(scenario, row) -> what is kept of its finished runs, seed by seed; in the file's order."""
     found: dict[tuple[str, Row], list[Result]] = {
-        (setting, row): [] for setting in settings(results) for row in rows(results)
+        (scenario, row): [] for scenario in scenarios(results) for row in rows(results)
     }
     for run in results.finished:
-        found[run.setting, run.row].append(results.results[run.key])
+        found[run.scenario, run.row].append(results.results[run.key])
     return {key: several for key, several in found.items() if several}
 
 
@@ -135,9 +135,9 @@ def draw(results: StudyResults, bands: Bands) -> tuple[Figure, dict[str, Axes]]:
     """Draw bands; needs one or more.
 
     Returns:
-        The figure, and the panel of each setting.
+        The figure, and the panel of each scenario.
     """
-    places = list(dict.fromkeys(setting for setting, _ in bands))
+    places = list(dict.fromkeys(scenario for scenario, _ in bands))
     shown = [row for row in rows(results) if row in {row for _, row in bands}]
     titles = [f"{results.study.factor}: {place}" for place in places]
     short = [
@@ -146,9 +146,9 @@ def draw(results: StudyResults, bands: Bands) -> tuple[Figure, dict[str, Axes]]:
     ]
     figure, every = panels(short, shown, height=1.7)
     panel_of = dict(zip(places, every, strict=True))
-    for (setting, row), band in bands.items():
+    for (scenario, row), band in bands.items():
         drawn = evenly(len(band.mean), POINTS)
-        axes, looks = panel_of[setting], lined(row)
+        axes, looks = panel_of[scenario], lined(row)
         if (band.high > band.low).any():
             edges = band.low[drawn], band.high[drawn]
             axes.fill_between(drawn, *edges, color=looks["color"], alpha=0.15, linewidth=0)

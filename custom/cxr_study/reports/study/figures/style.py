@@ -1,4 +1,4 @@
-"""Which rows, settings and values the figures of a study show, and how they look: alike in all."""
+"""Which rows, scenarios and values the figures of a study show, and how they look: alike in all."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def rows(results: StudyResults) -> list[Row]:
     return [row for row in results.study.rows if row in finished]
 
 
-def settings(results: StudyResults) -> list[str]:
-    """Names of the settings that have a finished run, in the study file's order."""
-    finished = {run.setting for run in results.finished}
-    return [setting.name for setting in results.study.settings if setting.name in finished]
+def scenarios(results: StudyResults) -> list[str]:
+    """Names of the scenarios that have a finished run, in the study file's order."""
+    finished = {run.scenario for run in results.finished}
+    return [scenario.name for scenario in results.study.scenarios if scenario.name in finished]
 
 
 def models_tested(models: Collection[str], test: str) -> list[str]:
@@ -72,9 +72,9 @@ def models_tested(models: Collection[str], test: str) -> list[str]:
     return [test] if test in models else list(models)
 
 
-def in_setting(results: StudyResults, row: Row, test: str, setting: str) -> Ours:
-    """Mean AUROC over all classes in a setting, as tables have it."""
-    return measure(results.means, Place(setting, row, OWN, test, "all"), "auroc", [setting])
+def in_scenario(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
+    """Mean AUROC over all classes in a scenario, as tables have it."""
+    return measure(results.means, Place(scenario, row, OWN, test, "all"), "auroc", [scenario])
 
 
 def row_name(row: Row, beside: Iterable[Row]) -> str:

@@ -41,7 +41,9 @@ def notes(table: Table) -> tuple[str, ...]:
         f"{UNDEFINED}: not defined, for the model lacks a class.": any(
             cell.shown == UNDEFINED for cell in cells
         ),
-        "Average: over the settings, its SD too.": any(len(c.settings) > 1 for c in table.columns),
+        "Average: over the scenarios, its SD too.": any(
+            len(c.scenarios) > 1 for c in table.columns
+        ),
         "Rows without a global model: each site's own on its own test set; on that of no site, the "
         "mean over the sites whose models have all its classes.": any(
             line.model == OWN for line in table.lines
@@ -54,7 +56,7 @@ def notes(table: Table) -> tuple[str, ...]:
             for cell in cells
         ),
         "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
-        "classes in a setting and over settings in the average, with Holm's correction: * p < "
+        "classes in a scenario and over scenarios in the average, with Holm's correction: * p < "
         "0.05, ** p < 0.01, *** p < 0.001, ns: not significant.": marked,
         "No mark in a column: not tested.": marked and not all(map(any, marks)),
         **dict.fromkeys(_mixed(table), True),

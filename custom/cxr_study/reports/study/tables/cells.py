@@ -22,11 +22,11 @@ class Ours:
         runs: Seeds that are finished.
         seeds: Those of them that define it; the rest of the figures are theirs.
         value: Mean over seeds; None without one.
-        sd: Of AUROC: over classes, or over settings where the mean is over them, too; mean over
+        sd: Of AUROC: over classes, or over scenarios where the mean is over them, too; mean over
             seeds. None of BCE, and of a single class.
         low: Lower end of the 95 % t interval over seeds; None with fewer than two.
         high: Upper end, likewise.
-        classes: Over how many classes; the fewest, where settings or seeds differ.
+        classes: Over how many classes; the fewest, where scenarios or seeds differ.
     """
 
     runs: int
@@ -112,7 +112,7 @@ class Cell:
         place, theirs = self.place, self.published
         auroc = theirs if self.metric == "auroc" else None
         return {
-            "setting": place.setting,
+            "scenario": place.scenario,
             "method": place.row.method,
             "strategy": place.row.strategy,
             "model": place.model,
@@ -130,39 +130,39 @@ class Cell:
         }
 
 
-def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequence[str]) -> Ours:
+def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequence[str]) -> Ours:
     """What our runs reach.
 
-    A site's own model is measured on its own test set; on one that is no site's in a setting it is
+    A site's own model is measured on its own test set; on one that is no site's in a scenario it is
     the mean over the sites whose models have all its classes.
 
     Args:
         means: See `means.by_run`; further groups of classes may be in it.
         place: What is asked for.
         metric: Of it.
-        settings: Names; the mean is over all of them, of the seeds for which they all are defined.
+        scenarios: Names; the mean is over all of them, of the seeds for which they all are defined.
     """
     chosen = means[
         (means["method"] == place.row.method)
         & (means["strategy"] == place.row.strategy)
         & (means["test"] == place.test)
         & (means["group"] == place.group)
-        & means["setting"].isin(settings)
+        & means["scenario"].isin(scenarios)
     ]
     if place.model == OWN:
         own = chosen["model"] == place.test
-        chosen = chosen[own | ~own.groupby(chosen["setting"]).transform("any")]
+        chosen = chosen[own | ~own.groupby(chosen["scenario"]).transform("any")]
     else:
         chosen = chosen[chosen["model"] == place.model]
     sd = f"{metric}_sd"
     counted = chosen["classes"].where(chosen[metric].notna())
     # A mean over models leaves out those that do not define it.
-    each = chosen.assign(classes=counted).groupby(["seed", "setting"])[[metric, sd, "classes"]]
-    by_setting = each.mean().reset_index().groupby("seed")
-    finished = by_setting["setting"].nunique() == len(settings)
-    complete = by_setting[metric].count() == len(settings)
-    values = by_setting[metric].mean()[complete]
-    spreads = by_setting[metric].std() if place.setting == AVERAGE else by_setting[sd].mean()
+    each = chosen.assign(classes=counted).groupby(["seed", "scenario"])[[metric, sd, "classes"]]
+    by_scenario = each.mean().reset_index().groupby("seed")
+    finished = by_scenario["scenario"].nunique() == len(scenarios)
+    complete = by_scenario[metric].count() == len(scenarios)
+    values = by_scenario[metric].mean()[complete]
+    spreads = by_scenario[metric].std() if place.scenario == AVERAGE else by_scenario[sd].mean()
     spread = spreads[complete].mean() if metric == "auroc" else float("nan")
     found = seed_intervals.interval(values.tolist())
     return Ours(
@@ -172,7 +172,7 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, settings: Sequenc
         sd=None if pd.isna(spread) else float(spread),
         low=None if found is None else found.low,
         high=None if found is None else found.high,
-        classes=0 if found is None else int(by_setting["classes"].min()[complete].min()),
+        classes=0 if found is None else int(by_scenario["classes"].min()[complete].min()),
     )
 
 

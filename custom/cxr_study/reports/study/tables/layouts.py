@@ -36,7 +36,7 @@ class Column:
     Attributes:
         heading: Its own.
         test: Name of the test set.
-        settings: Name of the setting; of several, the mean is over them, too.
+        scenarios: Name of the scenario; of several, the mean is over them, too.
         group: Of classes; see `means.GROUPS`.
         metric: What is in it.
         over: Heading that it shares with its neighbours; "" for none.
@@ -44,15 +44,15 @@ class Column:
 
     heading: str
     test: str
-    settings: tuple[str, ...]
+    scenarios: tuple[str, ...]
     group: str = "all"
     metric: Metric = "auroc"
     over: str = ""
 
     def place(self, row: Row, model: str) -> Place:
         """What a cell of the column is of."""
-        setting = self.settings[0] if len(self.settings) == 1 else AVERAGE
-        return Place(setting, row, model, self.test, self.group)
+        scenario = self.scenarios[0] if len(self.scenarios) == 1 else AVERAGE
+        return Place(scenario, row, model, self.test, self.group)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Layout:
     Attributes:
         name: For files and references; letters, digits and hyphens.
         title: For people.
-        columns: Test sets, classes or settings.
+        columns: Test sets, classes or scenarios.
         frozen: Whether federations with a batch norm that is not frozen are left out.
     """
 
@@ -96,11 +96,11 @@ def classes(test: str, group: str) -> str:
 
 
 def averages(study: Study) -> bool:
-    """Whether means over a study's settings are shown: where all of them cut the same data set.
+    """Whether means over a study's scenarios are shown: where all of them cut the same data set.
 
     Settings with data sets as sites are laid out one by one, as in the papers.
     """
-    cuts = {setting.cut for setting in study.settings}
+    cuts = {scenario.cut for scenario in study.scenarios}
     return len(cuts) == 1 and None not in cuts
 
 
@@ -109,20 +109,20 @@ def ablation(
 ) -> Iterator[Layout]:
     """A table for each test set and each group of classes that a paper gives results of.
 
-    Columns are settings and, where `averages` says so, the average over them.
+    Columns are scenarios and, where `averages` says so, the average over them.
 
     Args:
         study: Which.
-        finished: Names of the settings with a finished run.
+        finished: Names of the scenarios with a finished run.
         published: What the papers report of it.
     """
-    settings = tuple(each.name for each in study.settings if each.name in finished)
+    scenarios = tuple(each.name for each in study.scenarios if each.name in finished)
     for test in study.tests:
         measured = {line.place.group for line in published if line.place.test == test} | {"all"}
         for group in filter(measured.__contains__, GROUPS):
-            columns = [Column(name, test, (name,), group, over=study.factor) for name in settings]
-            if len(settings) > 1 and averages(study):
-                columns.append(Column(f"average of {len(settings)}", test, settings, group))
+            columns = [Column(name, test, (name,), group, over=study.factor) for name in scenarios]
+            if len(scenarios) > 1 and averages(study):
+                columns.append(Column(f"average of {len(scenarios)}", test, scenarios, group))
             title = f"{study.title}: {classes(test, group)}"
             yield Layout(f"{test}-{group}", title, tuple(columns))
 
@@ -137,7 +137,7 @@ _KINDS = {
 
 
 def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
-    """Of each site's test split a table: kinds of classes in every setting.
+    """Of each site's test split a table: kinds of classes in every scenario.
 
     Args:
         study: One whose sites are given by their site files.
@@ -146,22 +146,22 @@ def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
     for test in study.tests:
         here = means[means["test"] == test]
         columns = tuple(
-            Column(_KINDS[group], test, (setting.name,), group, over=setting.name)
-            for setting in study.settings
+            Column(_KINDS[group], test, (scenario.name,), group, over=scenario.name)
+            for scenario in study.scenarios
             for group in _KINDS
-            if group in set(here.loc[here["setting"] == setting.name, "group"])
+            if group in set(here.loc[here["scenario"] == scenario.name, "group"])
         )
         yield Layout(f"{test}-classes", f"{study.title}: {TESTS[test]}", columns)
 
 
 def _table(
-    name: str, title: str, setting: str, *parts: str, bce: bool = False, frozen: bool = False
+    name: str, title: str, scenario: str, *parts: str, bce: bool = False, frozen: bool = False
 ) -> Layout:
-    """A table of a setting; its columns are test sets, with a group of classes after a blank."""
+    """A table of a scenario; its columns are test sets, with a group of classes after a blank."""
     columns: list[Column] = []
     for part in parts:
         test, _, group = part.partition(" ")
-        place, heading = (test, (setting,), group or "all"), classes(test, group or "all")
+        place, heading = (test, (scenario,), group or "all"), classes(test, group or "all")
         if bce:
             columns += [
                 Column("BCE", *place, "bce", heading),

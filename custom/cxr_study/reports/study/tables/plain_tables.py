@@ -15,7 +15,7 @@ from cxr_study.reports.page.numbers import figure, interval
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
-_MODEL = ["setting", "method", "strategy", "model", "test"]
+_MODEL = ["scenario", "method", "strategy", "model", "test"]
 
 
 def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
         "Holm": chosen["holm"].map(_p),
         "": chosen["mark"],
     }
-    named["setting"] = named["setting"].replace("", "all")
+    named["scenario"] = named["scenario"].replace("", "all")
     return _frame(named, numbers, against="against")
 
 
@@ -92,7 +92,7 @@ def _frame(
     pairs = zip(found["method"], found["strategy"], strict=True)
     rows = [Row(method, strategy) for method, strategy in pairs]
     words: dict[str, Any] = {
-        "setting": found["setting"],
+        "scenario": found["scenario"],
         against: [row.title for row in rows],
         "strategy": [row.variant for row in rows],
         "model": found["model"],

@@ -1,4 +1,4 @@
-"""The tables of a study: lines are ways to train, columns are test sets, classes or settings.
+"""The tables of a study: lines are ways to train, columns are test sets, classes or scenarios.
 
 A cell has what our runs reach, and beside it what the papers report.
 """
@@ -90,17 +90,17 @@ def tables(results: StudyResults, data: str, p_values: PValues | None = None) ->
         p_values: Of tests against surgical aggregation. Default: none.
     """
     study = results.study
-    finished = set(results.means["setting"])
-    changed = {setting.name for setting in study.settings} - as_shipped(study)
+    finished = set(results.means["scenario"])
+    changed = {scenario.name for scenario in study.scenarios} - as_shipped(study)
     if study.name in PAPERS and not changed:
         source, layouts = PAPERS[study.name]
         published = of_study(study, source)
     elif study.given:
         published, layouts = (), tuple(of_test_splits(study, results.means))
-    else:  # averages are compared where ours are over all settings, too
-        whole = finished.issuperset(setting.name for setting in study.settings)
+    else:  # averages are compared where ours are over all scenarios, too
+        whole = finished.issuperset(scenario.name for scenario in study.scenarios)
         published = tuple(
-            line for line in of_study(study) if whole or line.place.setting != AVERAGE
+            line for line in of_study(study) if whole or line.place.scenario != AVERAGE
         )
         layouts = tuple(ablation(study, finished, published))
     means = pd.concat([results.means, *_of_sites(results, layouts)], ignore_index=True)
@@ -162,7 +162,7 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
         (means["method"] == row.method)
         & (means["strategy"] == row.strategy)
         & means["test"].isin([column.test for column in columns])
-        & means["setting"].isin([name for column in columns for name in column.settings])
+        & means["scenario"].isin([name for column in columns for name in column.scenarios])
     ]
     models = list(dict.fromkeys(mine["model"]))
     if row.method == "individual" and set(models) <= set(TESTS):
@@ -177,7 +177,7 @@ def _cell(
     published: Sequence[Published],
     p_values: PValues,
 ) -> Cell:
-    ours = measure(means, place, column.metric, column.settings)
+    ours = measure(means, place, column.metric, column.scenarios)
     p = p_values.get(place) if column.metric == "auroc" else None
     return Cell(place, column.metric, ours, find(published, place), p)
 
@@ -204,14 +204,14 @@ def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.D
     """Means over the classes of single sites, where a table has such a group."""
     wanted = {column.group for layout in layouts for column in layout.columns} - set(GROUPS)
     held = {
-        (run.setting, site): names
+        (run.scenario, site): names
         for run in results.runs
         for site, names in run.what["sites"].items()
         if site in wanted
     }
     scores = results.scores
-    for (setting, site), names in held.items():
-        chosen = scores[(scores["setting"] == setting) & scores["class"].isin(names)]
+    for (scenario, site), names in held.items():
+        chosen = scores[(scores["scenario"] == scenario) & scores["class"].isin(names)]
         if not chosen.empty:
             means = by_run(chosen)
             yield means[means["group"] == "all"].assign(group=site)

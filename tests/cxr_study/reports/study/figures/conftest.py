@@ -8,7 +8,7 @@ import pytest
 import study_runs
 from cxr_study.reports.study.figures.style import METHODS
 from cxr_study.studies.analysis.study_results import gather
-from cxr_study.studies.plan.study_file import Setting, Study
+from cxr_study.studies.plan.study_file import Scenario, Study
 
 NEGATIVES = 10
 LABELS = [1.0, 1.0] + [0.0] * NEGATIVES
@@ -39,9 +39,9 @@ class MadeUp:
         self.folder = folder
         self.runs = []
 
-    def plan(self, method="surgical", strategy="fedbn+", seed=0, setting="2", sites=CUT):
+    def plan(self, method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=CUT):
         """A run that is not finished."""
-        run = study_runs.run(method, strategy, seed, setting, sites)
+        run = study_runs.run(method, strategy, seed, scenario, sites)
         self.runs.append(run)
         return run
 
@@ -71,14 +71,14 @@ class MadeUp:
         return self.finish({("global", test): reached for test in tests or ("nih",)}, **run)
 
     def results(self, factor="sites"):
-        """Of all runs; settings are in the order of their names, rows in that of the runs."""
-        settings = sorted({run.setting for run in self.runs})
+        """Of all runs; scenarios are in the order of their names, rows in that of the runs."""
+        scenarios = sorted({run.scenario for run in self.runs})
         study = Study(
             name="small",
             title="Small",
             source="",
             factor=factor,
-            settings=tuple(Setting(name, "nih", 2) for name in settings),
+            scenarios=tuple(Scenario(name, "nih", 2) for name in scenarios),
             quick=(),
             rows=tuple(dict.fromkeys(run.row for run in self.runs)),
             seeds=1,

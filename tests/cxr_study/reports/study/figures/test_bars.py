@@ -1,4 +1,4 @@
-"""What methods reach on average over the settings of a study."""
+"""What methods reach on average over the scenarios of a study."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from drawn_texts import texts
 
 @pytest.fixture
 def panels(made_up, drawn):
-    """Draws the bars of settings; its panels."""
+    """Draws the bars of scenarios; its panels."""
 
     def panels(*places, marks=None):
         return drawn(bars, made_up.results(), places or ("2",), marks or {}, "b").axes
@@ -18,9 +18,9 @@ def panels(made_up, drawn):
     return panels
 
 
-def test_a_bar_is_the_average_over_settings_of_the_mean_over_seeds(made_up, panels):
-    for setting, seed, auroc in (("2", 0, 0.9), ("2", 1, 0.8), ("4", 0, 0.75), ("8", 0, 0.5)):
-        made_up.reach(auroc, setting=setting, seed=seed)
+def test_a_bar_is_the_average_over_scenarios_of_the_mean_over_seeds(made_up, panels):
+    for scenario, seed, auroc in (("2", 0, 0.9), ("2", 1, 0.8), ("4", 0, 0.75), ("8", 0, 0.5)):
+        made_up.reach(auroc, scenario=scenario, seed=seed)
     [axes] = panels("2", "4")
     [bar] = axes.patches
     assert bar.get_x() == CHANCE and bar.get_x() + bar.get_width() == pytest.approx(0.8)
@@ -29,9 +29,9 @@ def test_a_bar_is_the_average_over_settings_of_the_mean_over_seeds(made_up, pane
     assert 'aria-label="Mean AUROC of every method, sites: 2 and 4"' in svg
 
 
-def test_its_thin_line_is_the_standard_deviation_over_settings(made_up, panels):
-    for setting, auroc in (("2", 0.9), ("4", 0.7)):
-        made_up.reach(auroc, setting=setting)
+def test_its_thin_line_is_the_standard_deviation_over_scenarios(made_up, panels):
+    for scenario, auroc in (("2", 0.9), ("4", 0.7)):
+        made_up.reach(auroc, scenario=scenario)
     spread = np.std([0.9, 0.7], ddof=1)
     [axes] = panels("2", "4")
     found = [line.get_xdata() for line in axes.get_lines()[:2]]
@@ -41,8 +41,8 @@ def test_its_thin_line_is_the_standard_deviation_over_settings(made_up, panels):
 
 
 def test_it_is_said_where_a_mean_is_defined_and_how_it_differs(made_up, panels):
-    made_up.reach(0.8, setting="2")
-    made_up.reach(0.7, classes=["Edema"], setting="4")
+    made_up.reach(0.8, scenario="2")
+    made_up.reach(0.7, classes=["Edema"], scenario="4")
     made_up.reach(0.7, classes=["Edema"], method="vanilla")
     made_up.reach(0.6, "mimic", method="vanilla", strategy="fedavg")
     nih, mimic = panels("2", "4", marks={(Row("vanilla", "fedavg"), "mimic"): "***"})

@@ -35,7 +35,7 @@ def finish(made_up):
 
 @pytest.fixture
 def panels(made_up, drawn):
-    """The panels of a diagram of setting 2."""
+    """The panels of a diagram of scenario 2."""
 
     def panels(test="nih"):
         return drawn(reliability_diagram, made_up.results(), "2", test, "r").axes
@@ -60,10 +60,10 @@ def test_predictions_of_all_classes_and_seeds_are_pooled(finish, panels):
     assert axes.get_legend().get_title().get_text() == "pooled ECE"
 
 
-def test_other_settings_test_sets_and_rows_are_not_in_it(finish, panels):
+def test_other_scenarios_test_sets_and_rows_are_not_in_it(finish, panels):
     both = {"Edema": 20}
     finish({NIH: {"Edema": 0.5}, ("global", "mimic"): {"Edema": 0.1}}, both)
-    finish({NIH: {"Edema": 0.9}}, both, setting="4")
+    finish({NIH: {"Edema": 0.9}}, both, scenario="4")
     finish({NIH: {"Edema": 0.7}}, both, method="vanilla")
     every = panels()
     assert [points(axes) for axes in every] == [[[[0.5, 0.5]]], [[[0.7, 0.5]]]]
@@ -112,7 +112,7 @@ def test_a_class_that_the_test_set_lacks_is_left_out(finish, panels):
 
 
 def test_there_is_nothing_to_draw_where_nothing_was_tested(finish, made_up):
-    finish({NIH: {"Edema": 0.5}}, {"Edema": 20}, setting="4")
+    finish({NIH: {"Edema": 0.5}}, {"Edema": 20}, scenario="4")
     drawn = [
         reliability_diagram(made_up.results(), *place, "r") is not None
         for place in (("2", "nih"), ("4", "mimic"), ("4", "nih"))

@@ -21,7 +21,7 @@ def headings(axes):
 
 @pytest.fixture
 def panel(made_up, drawn):
-    """The panel of a test set, of setting 2."""
+    """The panel of a test set, of scenario 2."""
 
     def panel(test="nih"):
         [axes] = drawn(class_dots, made_up.results(), "2", test, "d").axes
@@ -54,11 +54,11 @@ def test_a_class_that_is_shared_with_some_seeds_only_is_neither(made_up, panel):
     }
 
 
-def test_points_are_means_over_seeds_of_this_setting_and_test_set(made_up, panel, lines):
+def test_points_are_means_over_seeds_of_this_scenario_and_test_set(made_up, panel, lines):
     for seed, auroc in enumerate((0.7, 0.8)):
         reached = {("global", "nih"): {"Edema": auroc}, ("global", "mimic"): {"Edema": 0.5}}
         made_up.finish(reached, seed=seed)
-    made_up.finish({("global", "nih"): {"Edema": 1.0}}, setting="4")
+    made_up.finish({("global", "nih"): {"Edema": 1.0}}, scenario="4")
     axes = panel()
     [(areas, places)] = lines(axes, "surgical", markers=True)
     assert dict(zip(places, areas, strict=True))[names(axes)["Edema"]] == pytest.approx(0.75)
@@ -130,8 +130,8 @@ def test_where_sites_have_models_of_their_own_those_count_that_do(made_up, panel
 
 
 def test_there_is_nothing_to_draw_without_an_auroc(made_up):
-    made_up.finish({("global", "nih"): {"Edema": 0.7}}, setting="4")
+    made_up.finish({("global", "nih"): {"Edema": 0.7}}, scenario="4")
     no_positive = {"nih": made_up.table("Edema").assign(Edema=0.0)}
-    made_up.finish({("global", "nih"): {"Edema": 0.7}}, tests=no_positive, setting="8")
-    for setting, test in (("2", "nih"), ("4", "mimic"), ("8", "nih")):
-        assert class_dots(made_up.results(), setting, test, "d") is None
+    made_up.finish({("global", "nih"): {"Edema": 0.7}}, tests=no_positive, scenario="8")
+    for scenario, test in (("2", "nih"), ("4", "mimic"), ("8", "nih")):
+        assert class_dots(made_up.results(), scenario, test, "d") is None

@@ -70,11 +70,11 @@ def test_images_that_are_alike_are_close(finish, made_up, drawn):
 
 
 def test_the_model_is_a_global_one_of_the_first_seed_with_batch_norm_frozen(finish, made_up):
-    finish(strategy="fedavg", setting="2")
+    finish(strategy="fedavg", scenario="2")
     assert "surgical-fedavg, seed 0" in embedding(made_up.results(), "2", "e")
-    finish(setting="2", seed=1)
-    finish(setting="2", seed=0)
-    finish(setting="2", method="vanilla")
+    finish(scenario="2", seed=1)
+    finish(scenario="2", seed=0)
+    finish(scenario="2", method="vanilla")
     assert "surgical-fedbn+, seed 0" in embedding(made_up.results(), "2", "e")
 
 
@@ -109,10 +109,10 @@ def test_two_pages_show_the_same_map_which_is_small(finish, made_up):
 
 
 def test_there_is_nothing_to_draw_without_a_global_model_or_with_few_images(finish, made_up):
-    finish(model="nih", setting="2", strategy="fedbn")
-    finish(method="vanilla", setting="2")
-    finish(images=FEWEST // 2 - 1, setting="4")
-    finish(images=FEWEST // 2, setting="8")
+    finish(model="nih", scenario="2", strategy="fedbn")
+    finish(method="vanilla", scenario="2")
+    finish(images=FEWEST // 2 - 1, scenario="4")
+    finish(images=FEWEST // 2, scenario="8")
     results = made_up.results()
     assert embedding(results, "2", "e") is None
     assert embedding(results, "4", "e") is None

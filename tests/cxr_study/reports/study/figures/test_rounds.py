@@ -23,12 +23,16 @@ REACHED = {("global", "nih"): {"Edema": 0.7}}
 
 @pytest.fixture
 def results(made_up):
-    """Two seeds in one setting, one in another with another method; an unfinished run."""
-    for setting, method, seed in (("4", "surgical", 0), ("2", "surgical", 1), ("2", "surgical", 0)):
-        result = {"rounds": 10 * int(setting) + seed}
-        made_up.finish(REACHED, method=method, seed=seed, setting=setting, result=result)
-    made_up.finish(REACHED, method="vanilla", setting="4", result={"rounds": 7})
-    made_up.plan("vanilla", setting="2")
+    """Two seeds in one scenario, one in another with another method; an unfinished run."""
+    for scenario, method, seed in (
+        ("4", "surgical", 0),
+        ("2", "surgical", 1),
+        ("2", "surgical", 0),
+    ):
+        result = {"rounds": 10 * int(scenario) + seed}
+        made_up.finish(REACHED, method=method, seed=seed, scenario=scenario, result=result)
+    made_up.finish(REACHED, method="vanilla", scenario="4", result={"rounds": 7})
+    made_up.plan("vanilla", scenario="2")
 
     def results(factor="sites"):
         return made_up.results(factor)
@@ -45,7 +49,7 @@ def drawn_with(results, bands):
         return draw(results, bands)
 
 
-def test_results_are_those_of_finished_runs_by_setting_and_row(results):
+def test_results_are_those_of_finished_runs_by_scenario_and_row(results):
     found = results_of(results())
     assert {key: sorted(each.rounds for each in several) for key, several in found.items()} == {
         ("2", SURGICAL): [20, 21],
@@ -55,7 +59,7 @@ def test_results_are_those_of_finished_runs_by_setting_and_row(results):
     assert list(found) == [("2", SURGICAL), ("4", SURGICAL), ("4", VANILLA)]
 
 
-def test_a_line_and_the_band_that_it_is_in_are_drawn_in_the_settings_panel(results, lines):
+def test_a_line_and_the_band_that_it_is_in_are_drawn_in_the_scenarios_panel(results, lines):
     bands = {("2", SURGICAL): band([1, 2], [2, 3], [3, 5]), ("4", SURGICAL): band(*[[4, 6]] * 3)}
     _, panel_of = drawn_with(results(), bands)
     [(at, mean)] = lines(panel_of["2"], "surgical", markers=False)

@@ -40,14 +40,14 @@ def test_strategies_of_a_method_are_told_apart_by_line_and_by_marker_alone(metho
         assert same_color(style.marked(one)["color"], style.lined(other)["color"])
 
 
-def test_rows_and_settings_are_those_that_are_finished_in_the_files_order(made_up):
-    made_up.plan("vanilla", setting="4")
-    made_up.plan("individual", setting="8")
-    for method, setting in (("surgical", "4"), ("vanilla", "2")):
-        made_up.finish({("global", "nih"): {"Edema": 0.9}}, method=method, setting=setting)
+def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_up):
+    made_up.plan("vanilla", scenario="4")
+    made_up.plan("individual", scenario="8")
+    for method, scenario in (("surgical", "4"), ("vanilla", "2")):
+        made_up.finish({("global", "nih"): {"Edema": 0.9}}, method=method, scenario=scenario)
     results = made_up.results()
     assert style.rows(results) == [Row("vanilla", "fedbn+"), Row("surgical", "fedbn+")]
-    assert style.settings(results) == ["2", "4"]
+    assert style.scenarios(results) == ["2", "4"]
 
 
 def test_a_row_is_named_with_its_strategy_beside_others_of_its_method_alone():
@@ -83,11 +83,11 @@ def test_the_mean_over_all_classes_is_that_of_the_models_that_count(made_up):
     )
     made_up.finish({("global", "nih"): {"Edema": 1.0, "Mass": 0.5}}, sites=SITES)
     results = made_up.results()
-    assert style.in_setting(results, row, "nih", "2").value == pytest.approx(0.85)
-    assert style.in_setting(results, row, "mimic", "2").value == pytest.approx(0.7)
-    found = style.in_setting(results, Row("surgical", "fedbn+"), "nih", "2")
+    assert style.in_scenario(results, row, "nih", "2").value == pytest.approx(0.85)
+    assert style.in_scenario(results, row, "mimic", "2").value == pytest.approx(0.7)
+    found = style.in_scenario(results, Row("surgical", "fedbn+"), "nih", "2")
     assert found.value == pytest.approx(0.75)
-    assert style.in_setting(results, row, "nih", "4").value is None
+    assert style.in_scenario(results, row, "nih", "4").value is None
 
 
 @pytest.mark.parametrize(("of", "chosen"), [(3, [0, 1, 2]), (101, [0, 25, 50, 75, 100])])

@@ -29,14 +29,14 @@ def both(*lines, **more):
         ),
         ("1 to 2 seeds.", both(mean(0.8), mean(0.8, seed=1))),
         # A cell without a finished run counts for nothing.
-        ("phantom, 1 seed.", both(mean(0.8), mean(0.8, setting="4"), columns=TWO)),
+        ("phantom, 1 seed.", both(mean(0.8), mean(0.8, scenario="4"), columns=TWO)),
         (
             "1 seed. Published: ML4H 2024, Table 2.",
             both(
                 mean(0.8),
-                mean(0.8, setting="4"),
+                mean(0.8, scenario="4"),
                 columns=TWO,
-                published=[published(), published(setting="4")],
+                published=[published(), published(scenario="4")],
             ),
         ),
         ("over classes, and mean BCE.", table(mean(0.8), columns=BCE)),
@@ -54,7 +54,7 @@ class TestNotes:
         columns = (*TWO, Column("x", "nih", ("2",), "shared"), Column("all", "nih", ("2", "4")))
         made = table(
             *(mean(auroc, **of) for auroc, of in (
-                (0.8, {}), (0.8, {"setting": "4"}), (0.9, {"group": "shared", "classes": 7}),
+                (0.8, {}), (0.8, {"scenario": "4"}), (0.9, {"group": "shared", "classes": 7}),
                 (0.7, {"method": "vanilla", "classes": 13}), (0.9, {"method": "complete"}),
                 (None, {**OWN}),
             )),
@@ -62,7 +62,7 @@ class TestNotes:
             rows=(SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+")),
             published=[
                 published(classes=13),
-                replace(published(setting="4"), source="arxiv2301.06683v1"),
+                replace(published(scenario="4"), source="arxiv2301.06683v1"),
                 published(row=Row("complete", "")),
             ],
             p_values=P_VALUES,

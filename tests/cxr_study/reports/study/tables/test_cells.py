@@ -16,14 +16,14 @@ def own(auroc, model, **more):
     return mean(auroc, model=model, method="personalised", strategy="fedbn", **more)
 
 
-def place(test="nih", model="own", setting="2"):
+def place(test="nih", model="own", scenario="2"):
     """Where that is looked for."""
-    return Place(setting, PERSONALISED, model, test, "all")
+    return Place(scenario, PERSONALISED, model, test, "all")
 
 
 def reached(lines, of=PLACE, metric="auroc"):
-    settings = ("2", "4") if of.setting == AVERAGE else ("2",)
-    return measure(means(*lines), of, metric, settings)
+    scenarios = ("2", "4") if of.scenario == AVERAGE else ("2",)
+    return measure(means(*lines), of, metric, scenarios)
 
 
 class TestMeasure:
@@ -36,9 +36,9 @@ class TestMeasure:
         assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
         assert (ours.runs, ours.seeds, ours.classes) == (3, 3, 14)
 
-    def test_of_an_average_mean_and_sd_are_over_settings_the_interval_over_seeds(self):
+    def test_of_an_average_mean_and_sd_are_over_scenarios_the_interval_over_seeds(self):
         every = [(0.7, "2", 0), (0.9, "4", 0), (0.6, "2", 1), (0.8, "4", 1)]
-        lines = [mean(auroc, setting=setting, seed=seed) for auroc, setting, seed in every]
+        lines = [mean(auroc, scenario=scenario, seed=seed) for auroc, scenario, seed in every]
         ours = reached(lines, AVERAGED)
         low, high = stats.t.interval(0.95, 1, loc=0.75, scale=stats.sem([0.8, 0.7]))
         assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.02**0.5))
@@ -47,7 +47,7 @@ class TestMeasure:
     @pytest.mark.parametrize(
         "other",
         [
-            {"setting": "3"}, {"method": "vanilla"}, {"strategy": "fedavg"}, {"model": "nih"},
+            {"scenario": "3"}, {"method": "vanilla"}, {"strategy": "fedavg"}, {"model": "nih"},
             {"test": "mimic"}, {"group": "shared"},
         ],
     )  # fmt: skip
@@ -80,20 +80,20 @@ class TestMeasure:
                 [own(0.8, "nih"), own(0.3, "chexpert")], place(model="chexpert"),
                 1, 1, 0.3, 0.1, 14,
             ),
-            # Each setting of an average has its own sites.
+            # Each scenario of an average has its own sites.
             (
                 [
                     own(0.8, "nih"), own(0.2, "chexpert"),
-                    own(0.5, "nih-1", setting="4"), own(0.7, "nih-2", setting="4"),
+                    own(0.5, "nih-1", scenario="4"), own(0.7, "nih-2", scenario="4"),
                 ],
-                place(setting=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
+                place(scenario=AVERAGE), 1, 1, 0.7, 0.02**0.5, 14,
             ),
-            # In an average a seed counts that is finished and defined in all settings.
+            # In an average a seed counts that is finished and defined in all scenarios.
             (
-                [mean(0.7), mean(0.9, setting="4"), mean(0.1, seed=1, classes=9)],
+                [mean(0.7), mean(0.9, scenario="4"), mean(0.1, seed=1, classes=9)],
                 AVERAGED, 1, 1, 0.8, 0.02**0.5, 14,
             ),
-            ([mean(0.7), mean(None, setting="4")], AVERAGED, 1, 0, None, None, 0),
+            ([mean(0.7), mean(None, scenario="4")], AVERAGED, 1, 0, None, None, 0),
         ],
     )  # fmt: skip
     def test_what_counts(self, lines, of, runs, seeds, value, sd, classes):
@@ -177,7 +177,7 @@ class TestValues:
         ours = Ours(2, 2, 0.81237, 0.1, 0.81, 0.82, 14)
         theirs = published(0.82, sd=0.07, low=0.81, high=0.83)
         assert cell(ours, theirs, p=0.04).values() == {
-            "setting": "2", "method": "surgical", "strategy": "fedbn+",
+            "scenario": "2", "method": "surgical", "strategy": "fedbn+",
             "model": "global", "test": "nih", "group": "all", "metric": "auroc",
             "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
             "classes": 14,

@@ -39,7 +39,7 @@ def made(**more):
     )
     return table(
         *(mean(0.8, seed=seed) for seed in (0, 1)),
-        mean(0.7, setting="4"),
+        mean(0.7, scenario="4"),
         mean(None, test="mimic"),
         mean(0.6, method="vanilla"),
         columns=columns,

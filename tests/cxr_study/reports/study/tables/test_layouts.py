@@ -25,18 +25,18 @@ def test_every_published_figure_of_the_source_has_a_cell(name):
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_names_differ_and_settings_are_the_studys(name):
-    settings = {setting.name for setting in read_study(name).settings}
+def test_names_differ_and_scenarios_are_the_studys(name):
+    scenarios = {scenario.name for scenario in read_study(name).scenarios}
     layouts = PAPERS[name][1]
     assert len({layout.name for layout in layouts}) == len(layouts)
-    assert {column.settings[0] for each in layouts for column in each.columns} == settings
+    assert {column.scenarios[0] for each in layouts for column in each.columns} == scenarios
 
 
 @pytest.mark.parametrize(
     ("names", "wanted"),
     [(("clients", "shared-classes", "data-size"), True), (("nih-chexpert", "fedfbn"), False)],
 )
-def test_only_settings_that_cut_one_data_set_are_averaged(names, wanted):
+def test_only_scenarios_that_cut_one_data_set_are_averaged(names, wanted):
     assert {averages(read_study(name)) for name in names} == {wanted}
 
 

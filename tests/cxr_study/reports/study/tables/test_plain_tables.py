@@ -3,7 +3,7 @@ import pytest
 
 from cxr_study.reports.study.tables import plain_tables
 from cxr_study.studies.analysis import patient_intervals, subgroups
-from cxr_study.studies.analysis.significance import CLASSES, SETTINGS, significance
+from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS, significance
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,8 @@ def told(found):
     return found.reset_index().to_dict("records")
 
 
-def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests):
-    found = plain_tables.tested(tests, SETTINGS)
+def test_tests_over_scenarios_are_one_line_for_each_other_row_and_test_set(tests):
+    found = plain_tables.tested(tests, SCENARIOS)
     assert [(*words, pairs) for words, pairs in found["pairs"].items()] == [
         ("all", title, variant, "global", test, "2")
         for title, variant in (
@@ -25,19 +25,19 @@ def test_tests_over_settings_are_one_line_for_each_other_row_and_test_set(tests)
         )
         for test in ("NIH", "MIMIC")
     ]  # fmt: skip
-    line = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")].iloc[0]
+    line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[0]
     assert found["difference"].iloc[0].startswith(f"{line['difference']:+.3f} (")
 
 
-def test_tests_over_classes_are_told_for_each_setting(tests):
+def test_tests_over_classes_are_told_for_each_scenario(tests):
     found = told(plain_tables.tested(tests, CLASSES))
-    assert {(row["setting"], row["pairs"]) for row in found} == {("2", "3"), ("4", "3")}
+    assert {(row["scenario"], row["pairs"]) for row in found} == {("2", "3"), ("4", "3")}
 
 
 def test_a_p_that_there_is_not_and_a_tiny_one(tests):
-    line = tests[(tests["pairing"] == SETTINGS) & (tests["group"] == "all")].iloc[:1]
+    line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[:1]
     changed = pd.concat([line.assign(p=float("nan"), holm=1e-9), line.assign(p=0.04)])
-    first, second = told(plain_tables.tested(changed, SETTINGS))
+    first, second = told(plain_tables.tested(changed, SCENARIOS))
     assert (first["p"], first["Holm"], second["p"]) == ("–", "<0.001", "0.040")  # noqa: RUF001
 
 
@@ -45,8 +45,8 @@ def test_shared_and_unique_classes_stand_beside_each_other_with_their_gap(finish
     seeds = finished.results.seeds
     found = told(plain_tables.by_class_kind(finished.results))
     assert len(found) == 12
-    row = next(row for row in found if row["setting"] == "2" and row["method"].startswith("Surg"))
-    lines = seeds[(seeds["setting"] == "2") & (seeds["method"] == "surgical")]
+    row = next(row for row in found if row["scenario"] == "2" and row["method"].startswith("Surg"))
+    lines = seeds[(seeds["scenario"] == "2") & (seeds["method"] == "surgical")]
     mean = lines[lines["test"] == row["on"].lower()].set_index("group")["auroc"]
     for group in ("shared", "unique"):
         assert row[group].startswith(f"{mean[group]:.3f} (")

@@ -21,8 +21,8 @@ class TestBuild:
         made = table(
             mean(0.8),
             mean(0.6, method="vanilla"),
-            mean(0.7, setting="4"),
-            mean(0.5, setting="4", method="vanilla"),
+            mean(0.7, scenario="4"),
+            mean(0.5, scenario="4", method="vanilla"),
             columns=(NIH, Column("4", "nih", ("4",)), AVERAGED),
             rows=(VANILLA, SURGICAL),
         )
@@ -31,14 +31,14 @@ class TestBuild:
             ["0.600 ± 0.100", "0.500 ± 0.100", "0.550 ± 0.071"],
             ["0.800 ± 0.100", "0.700 ± 0.100", "0.750 ± 0.071"],
         ]
-        assert [cell.place.setting for cell in made.lines[0].cells] == ["2", "4", AVERAGE]
+        assert [cell.place.scenario for cell in made.lines[0].cells] == ["2", "4", AVERAGE]
 
     def test_columns_and_rows_without_a_finished_run_are_left_out(self):
         made = table(mean(0.8), columns=(Column("4", "nih", ("4",)), NIH), rows=(VANILLA, SURGICAL))
         assert made.columns == (NIH,) and [line.row for line in made.lines] == [SURGICAL]
 
     def test_a_row_that_is_finished_elsewhere_only_is_left_out(self):
-        for other in ({"test": "mimic"}, {"setting": "9"}):
+        for other in ({"test": "mimic"}, {"scenario": "9"}):
             vanilla = mean(0.7, method="vanilla", **other)
             made = table(mean(0.8), vanilla, rows=(VANILLA, SURGICAL))
             assert [line.row for line in made.lines] == [SURGICAL]
@@ -47,7 +47,7 @@ class TestBuild:
         assert shown(table(mean(None))) == [["\N{EN DASH}"]]
 
     def test_without_a_finished_run_there_is_no_table(self):
-        assert table(mean(0.8, setting="9")) is None
+        assert table(mean(0.8, scenario="9")) is None
 
     def test_columns_may_be_of_groups_and_of_bce(self):
         columns = (Column("BCE", "nih", ("2",), metric="bce"), Column("x", "nih", ("2",), "shared"))
@@ -71,7 +71,7 @@ class TestPValues:
         made = table(
             mean(0.8),
             mean(0.6, method="vanilla"),
-            mean(0.6, method="vanilla", setting="4"),
+            mean(0.6, method="vanilla", scenario="4"),
             columns=(NIH, AVERAGED, Column("BCE", "nih", ("2",), metric="bce")),
             rows=(SURGICAL, VANILLA),
             p_values=p_values,

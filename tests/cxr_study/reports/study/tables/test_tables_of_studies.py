@@ -16,9 +16,9 @@ REACHED = {1.0: GOOD, 0.75: FAIR, 0.0: POOR}
 SURGICAL = Row("surgical", "fedbn+")
 
 
-def finish(folder, row, setting, sites, tests, models, seed=0):
+def finish(folder, row, scenario, sites, tests, models, seed=0):
     """A finished run; models: name -> AUROC of each of its classes on all test sets."""
-    run = study_runs.run(row.method, row.strategy, seed, setting, sites)
+    run = study_runs.run(row.method, row.strategy, seed, scenario, sites)
     labelled = {
         test: study_runs.table({name: LABELS for name in names}) for test, names in tests.items()
     }
@@ -137,12 +137,12 @@ class TestNihChexpert:
     def test_where_batch_norm_is_frozen_federations_with_another_are_left_out(self, nih_chexpert):
         assert ("Personalised FL", "fedbn") not in shown(nih_chexpert["table-3"])
 
-    def test_with_other_settings_it_is_a_study_like_any_other(self, tmp_path):
+    def test_with_other_scenarios_it_is_a_study_like_any_other(self, tmp_path):
         study = read_study("nih-chexpert")
-        settings = (replace(study.settings[0], sites=("nih", "mimic")), study.settings[1])
+        scenarios = (replace(study.scenarios[0], sites=("nih", "mimic")), study.scenarios[1])
         sites, tests = {"nih": ["Edema"], "mimic": ["Edema"]}, {"nih": ["Edema"]}
         run = finish(tmp_path, SURGICAL, "7", sites, tests, {"global": {"Edema": 1.0}})
-        first, *_ = tables(gather(replace(study, settings=settings), [run], tmp_path), "mine")
+        first, *_ = tables(gather(replace(study, scenarios=scenarios), [run], tmp_path), "mine")
         assert (first.name, first.cells[0].published) == ("nih-all", None)
 
 
@@ -185,11 +185,11 @@ class TestAblation:
         sites = {"nih-1": NIH_CLASSES, "nih-2": NIH_CLASSES}
         tests = {"nih": NIH_CLASSES, "mimic": NIH_CLASSES}
         return [
-            finish(tmp_path, SURGICAL, setting, sites, tests, {"global": of(NIH_CLASSES, auroc)})
-            for setting, auroc in (("2", 1.0), ("4", 0.75))
+            finish(tmp_path, SURGICAL, scenario, sites, tests, {"global": of(NIH_CLASSES, auroc)})
+            for scenario, auroc in (("2", 1.0), ("4", 0.75))
         ]
 
-    def test_settings_are_columns_and_the_average_is_over_them(self, runs, tmp_path):
+    def test_scenarios_are_columns_and_the_average_is_over_them(self, runs, tmp_path):
         nih, *_ = tables(gather(read_study("clients"), runs, tmp_path), "phantom")
         assert (nih.name, nih.title) == ("nih-all", "Number of sites: NIH")
         assert nih.spans == (("sites", 2), ("", 1))
@@ -205,11 +205,11 @@ class TestAblation:
         ]  # fmt: skip
         assert mimic[1].cells[0].ours.classes == 7
 
-    def test_with_all_settings_the_average_has_its_published_one(self, runs, tmp_path):
+    def test_with_all_scenarios_the_average_has_its_published_one(self, runs, tmp_path):
         sites, tests = {"nih-1": NIH_CLASSES, "nih-2": NIH_CLASSES}, {"nih": NIH_CLASSES}
         more = [
-            finish(tmp_path, SURGICAL, setting, sites, tests, {"global": of(NIH_CLASSES)})
-            for setting in ("3", "5", "6", "8", "10")
+            finish(tmp_path, SURGICAL, scenario, sites, tests, {"global": of(NIH_CLASSES)})
+            for scenario in ("3", "5", "6", "8", "10")
         ]
         nih, *_ = tables(gather(read_study("clients"), [*runs, *more], tmp_path), "phantom")
         assert [c.heading for c in nih.columns] == [
@@ -226,10 +226,10 @@ class TestAblation:
         assert [len(table.columns) for table in found] == [1, 1]
         assert not any(cell.published for table in found for cell in table.cells)
 
-    def test_over_settings_that_are_not_alike_there_is_no_average(self, runs, tmp_path):
+    def test_over_scenarios_that_are_not_alike_there_is_no_average(self, runs, tmp_path):
         study = read_study("clients")
-        settings = (replace(study.settings[0], cut="chexpert"), *study.settings[1:])
-        nih, *_ = tables(gather(replace(study, settings=settings), runs, tmp_path), "phantom")
+        scenarios = (replace(study.scenarios[0], cut="chexpert"), *study.scenarios[1:])
+        nih, *_ = tables(gather(replace(study, scenarios=scenarios), runs, tmp_path), "phantom")
         assert [column.heading for column in nih.columns] == ["2", "4"]
 
     def test_p_values_stand_in_the_cells(self, runs, tmp_path):
