@@ -33,8 +33,8 @@ PINS = [
 def pins(python):
     """Versions that the constraints set for a Python, by package."""
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
-    held = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(environment)]
-    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in held}
+    labelled = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(environment)]
+    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in labelled}
 
 
 def test_version_is_said_alike_by_package_metadata_citation_and_command():

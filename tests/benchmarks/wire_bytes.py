@@ -44,11 +44,11 @@ class FourteenClasses(Site):
 
     def __init__(self, classes):
         super().__init__()
-        self.held = classes
+        self.labelled = classes
 
     @property
     def classes(self):
-        return self.held
+        return self.labelled
 
     def model(self):
         raise NotImplementedError
@@ -64,16 +64,18 @@ def serialised(model, row, classes):
     kernel, bias = trained["head/kernel"], trained["head/bias"]
     columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
     method = job_templates.METHODS[row.method]
-    held = {} if method.personal_head else columns
-    fl_ctx = context("nih", classes if held else (), engine=Engine(site=FourteenClasses(classes)))
-    learnable = to_learnable(GlobalModel(wire.join(body, held)))
+    labelled = {} if method.personal_head else columns
+    fl_ctx = context(
+        "nih", classes if labelled else (), engine=Engine(site=FourteenClasses(classes))
+    )
+    learnable = to_learnable(GlobalModel(wire.join(body, labelled)))
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
     kept = kept_at_site(row.strategy, variable_kinds(model))
-    kept |= set() if held else trained.keys() - body.keys()
+    kept |= set() if labelled else trained.keys() - body.keys()
     sent = {path: value for path, value in trained.items() if path not in kept}
     result = DXO(DataKind.WEIGHTS, data=sent).to_shareable()
-    if held:
+    if labelled:
         result = LabelHead().process(result, fl_ctx)
     return len(fobs.dumps(task)), len(fobs.dumps(result))
 

@@ -111,7 +111,7 @@ def results(network, job):
     said = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
         trained = ended(session, network, json.loads(said)["data"]["job_id"])
-    folder = job("carried", name="evaluation", model_of=trained.job_id)
+    folder = job("byoc", name="evaluation", model_of=trained.job_id)
     said = network.console(network.admin, f"submit_job {folder}")
     with FlareSession(network.admin) as session:  # a lead may not take another's job home
         evaluated = ended(session, network, re.search(r"Submitted job: (\S+)", said)[1])

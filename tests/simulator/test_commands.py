@@ -49,7 +49,8 @@ def phantom(surgagg, initial_body):
     """A phantom study with each site alone."""
     write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
     call = surgagg(
-        "run", JOB, "--site-files", "phantom/sites", "--initial-body", initial_body, "--own",
+        "run", JOB, "--local-models", "--site-files", "phantom/sites",
+        "--initial-body", initial_body,
         "--out", "runs/phantom", *SMALL, "--set", "num_rounds=2", "--set", "nih:learning_rate=2e-3",
     )  # fmt: skip
     return finished(call, surgagg.home / "runs/phantom")
@@ -92,7 +93,7 @@ class TestRun:
         measured = json.loads((path / "cross_val_results.json").read_text())
         compared = 0
         for row in phantom.summary.test:
-            if row.model == "global" and row.held:
+            if row.model == "global" and row.labelled:
                 federated = measured[row.site]["SRV_best"].get(f"auroc/{row.class_name}")
                 assert row.auroc == pytest.approx(federated, abs=1e-6), row
                 compared += row.auroc is not None
@@ -106,7 +107,7 @@ class TestRun:
 
     def test_each_site_alone_knows_its_own_classes(self, phantom):
         own = {
-            site: {row.class_name for row in phantom.summary.test if row.model == "own"
+            site: {row.class_name for row in phantom.summary.test if row.model == "local"
                    and row.site == site and row.auroc is not None}
             for site in ("nih", "chexpert")
         }  # fmt: skip
@@ -114,13 +115,17 @@ class TestRun:
             assert classes and classes <= set(phantom.summary.sites[site].classes)
 
     def test_classes_that_a_site_lacks_are_scored_on_the_truth(self, phantom):
-        lacked = [row for row in phantom.summary.test if not row.held and row.model == "global"]
-        assert len(lacked) == 6 + 7
-        assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in lacked)
-        assert any(row.auroc is not None for row in lacked)
+        unlabelled = [
+            row for row in phantom.summary.test if not row.labelled and row.model == "global"
+        ]
+        assert len(unlabelled) == 6 + 7
+        assert all(
+            row.labels == "truth" and row.positives + row.negatives > 0 for row in unlabelled
+        )
+        assert any(row.auroc is not None for row in unlabelled)
 
     def test_a_setting_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):
-        job, own = (phantom.folder / name for name in ("job", "own"))
+        job, own = (phantom.folder / name for name in ("job", "local"))
         for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
             for folder in (job, own / f"{site}-job"):
                 assert job_folder.read_settings(folder, site)["learning_rate"] == rate

@@ -54,7 +54,7 @@ CHEXPERT = (
     "Consolidation,Pneumonia,Atelectasis,Pneumothorax,Pleural Effusion,Pleural Other,Fracture,"
     "Support Devices"
 )
-OWN = {name: {name} for name in CHEXPERT_CLASSES}
+LOCAL = {name: {name} for name in CHEXPERT_CLASSES}
 VINDR = (
     "Aortic enlargement,Atelectasis,Calcification,Cardiomegaly,Clavicle fracture,Consolidation,"
     "Edema,Emphysema,Enlarged PA,ILD,Infiltration,Lung Opacity,Lung cavity,Lung cyst,"
@@ -133,7 +133,7 @@ OFFICIAL = {
         ],
         CHEXPERT_CLASSES,
         unread("No Finding", "note"),
-        OWN | {"Sex": {"sex"}, "Age": {"age"}, "AP/PA": {"view"}},
+        LOCAL | {"Sex": {"sex"}, "Age": {"age"}, "AP/PA": {"view"}},
     ),
     "mimic": Official(
         "mimic",
@@ -162,7 +162,7 @@ OFFICIAL = {
             "ViewPosition": {"view"},
             **unread("Rows", "No Finding", "note"),
         },
-        OWN,
+        LOCAL,
     ),
     "cxr-lt": Official(
         "cxr-lt",

@@ -18,12 +18,12 @@ from cxr_study.evaluation.summary import (
 CLASSES = {"nih": ("Edema", "Hernia"), "chexpert": ("Edema", "Fracture")}
 
 
-def class_auroc(site, class_name, held, auroc, positives=40, model="global"):
+def class_auroc(site, class_name, labelled, auroc, positives=40, model="global"):
     """A row of the test table; without an AUROC there is no interval either."""
     low, high = (None, None) if auroc is None else (auroc - 0.125, auroc + 0.0625)
-    labels = "site" if held else "truth"
+    labels = "site" if labelled else "truth"
     return ClassAuroc(
-        model, site, class_name, held, auroc, low, high, positives, 100 - positives, labels
+        model, site, class_name, labelled, auroc, low, high, positives, 100 - positives, labels
     )
 
 
@@ -49,7 +49,7 @@ SUMMARY = Summary(
         name: SiteData(classes, Splits(700, 100, 200), Splits(350, 50, 99))
         for name, classes in CLASSES.items()
     },
-    taught_by={"Edema": ("chexpert", "nih"), "Fracture": ("chexpert",), "Hernia": ("nih",)},
+    trained_by={"Edema": ("chexpert", "nih"), "Fracture": ("chexpert",), "Hernia": ("nih",)},
     rounds=(
         Round(0, 0.5, {"nih": site_round(0.5, 20.0), "chexpert": site_round(0.5)}),
         Round(1, 0.25, {"nih": site_round(0.25), "chexpert": site_round(0.25, 30.0)}),
@@ -57,23 +57,23 @@ SUMMARY = Summary(
     ),
     test=(
         class_auroc("nih", "Edema", True, 0.875),
-        class_auroc("nih", "Edema", True, 0.75, model="own"),
+        class_auroc("nih", "Edema", True, 0.75, model="local"),
         class_auroc("nih", "Hernia", True, None, positives=0),
-        class_auroc("nih", "Hernia", True, None, positives=0, model="own"),
+        class_auroc("nih", "Hernia", True, None, positives=0, model="local"),
         class_auroc("nih", "Fracture", False, 0.75, positives=5),
-        class_auroc("nih", "Fracture", False, None, positives=5, model="own"),
+        class_auroc("nih", "Fracture", False, None, positives=5, model="local"),
         class_auroc("chexpert", "Edema", True, 0.875),
         class_auroc("chexpert", "Fracture", True, 0.875),
         class_auroc("chexpert", "Hernia", False, 0.75),
     ),
     means=(
         MeanAuroc("global", "nih", "all", 0.8125, 0.71, 0.91, 2, 3),
-        MeanAuroc("global", "nih", "held", 0.875, 0.75, 0.9375, 1, 2),
-        MeanAuroc("global", "nih", "lacked", 0.75, 0.625, 0.8125, 1, 1),
-        MeanAuroc("own", "nih", "held", 0.75, 0.625, 0.8125, 1, 2),
+        MeanAuroc("global", "nih", "labelled", 0.875, 0.75, 0.9375, 1, 2),
+        MeanAuroc("global", "nih", "unlabelled", 0.75, 0.625, 0.8125, 1, 1),
+        MeanAuroc("local", "nih", "labelled", 0.75, 0.625, 0.8125, 1, 2),
         MeanAuroc("global", "chexpert", "all", 0.84, 0.78, 0.88, 3, 3),
-        MeanAuroc("global", "chexpert", "held", 0.875, 0.75, 0.9375, 2, 2),
-        MeanAuroc("global", "chexpert", "lacked", 0.74, 0.61, 0.83, 1, 1),
+        MeanAuroc("global", "chexpert", "labelled", 0.875, 0.75, 0.9375, 2, 2),
+        MeanAuroc("global", "chexpert", "unlabelled", 0.74, 0.61, 0.83, 1, 1),
     ),
 )
 
@@ -108,8 +108,8 @@ DEGENERATE = {
         {"test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)}
     ),
     "nothing tested": _only({"test": (), "means": ()}),
-    "no class taught": _only({"taught_by": {}}),
-    "a teacher of an earlier run": _only({"taught_by": {"Edema": ("gone", "nih")}}),
+    "no class taught": _only({"trained_by": {}}),
+    "a teacher of an earlier run": _only({"trained_by": {"Edema": ("gone", "nih")}}),
     "no wall time": _only({"wall_seconds": 0.0}),
 }
 

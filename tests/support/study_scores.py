@@ -41,7 +41,7 @@ def results(reached, planned=(), study="clients", digests=lambda run: {"global":
 
 
 def _score(run, model, test, name, value):
-    holders = [name in held for held in run.what["sites"].values()]
+    holders = [name in labelled for labelled in run.what["sites"].values()]
     return {
         "scenario": run.scenario,
         "method": run.row.method,

@@ -44,8 +44,8 @@ def column():
 def a_round(count, **arguments):
     """Four sites with the same classes, from what is sent to them to the new model."""
     table = {site: names(count) for site in SITES}
-    held = {name: column() for name in names(count)}
-    model = global_model(BODY, held)
+    labelled = {name: column() for name in names(count)}
+    model = global_model(BODY, labelled)
     generator, aggregator = (
         MergeIntoGlobalModel("fedavgm"),
         SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments),
@@ -55,7 +55,7 @@ def a_round(count, **arguments):
         task = generator.learnable_to_shareable(to_learnable(model), fl_ctx)
         assert SelectHead(table).process(task, fl_ctx) is not None
         positives = {name: 1 + i for i, name in enumerate(names(count))}
-        sent = CheckResult(table).process(result(BODY, held, positives=positives), fl_ctx)
+        sent = CheckResult(table).process(result(BODY, labelled, positives=positives), fl_ctx)
         assert aggregator.accept(sent, fl_ctx)
     end = context(model=model)
     merged = generator.shareable_to_learnable(aggregator.aggregate(end), end)
@@ -87,7 +87,7 @@ def work(function, count):
 )
 def test_eight_times_the_classes_are_eight_times_the_work(function, monkeypatch):
     plain = wire.class_of
-    monkeypatch.setattr(wire, "class_of", lambda name: (held := plain(name)) and Name(held))
+    monkeypatch.setattr(wire, "class_of", lambda name: (labelled := plain(name)) and Name(labelled))
     function(FEW)  # what is done once only
     few, many = work(function, FEW), work(function, MANY)
     for less, more in zip(few, many, strict=True):

@@ -13,7 +13,7 @@ class RetirementError(ValueError):
     """A class that is to be retired is not in the model."""
 
 
-def retire(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
+def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     """Drop the columns of classes, and what the server's optimizer remembers of them.
 
     Args:
@@ -39,7 +39,7 @@ def retire(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
         raise RetirementError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     taught = manifest.get("classes", {})
-    retired = {
+    removed = {
         name: {
             "round": manifest.get("round", 0),
             "sites": taught.get(name, {}).get("sites", []),
@@ -52,7 +52,7 @@ def retire(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
         {
             **{key: fact for key, fact in manifest.items() if key != "best"},
             "classes": {name: facts for name, facts in taught.items() if name not in gone},
-            "retired": {**manifest.get("retired", {}), **retired},
+            "removed": {**manifest.get("removed", {}), **removed},
         },
         server_optimizer.without(checkpoint.moments, dropped),
     )

@@ -25,7 +25,7 @@ from cxr_study.cli.run import (
 from cxr_study.jobs import presets
 from cxr_study.jobs.command_line_settings import JobError, check_sites, parse
 from cxr_study.runs import baseline_run
-from cxr_study.runs.baseline_run import SoloRun
+from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 EPILOG = "Example:  surgagg baseline individual --phantom --out runs/individual"
 
 GROUPS: Mapping[Group, str] = {
-    "held": "classes it labels",
-    "lacked": "classes it lacks",
+    "labelled": "classes it labels",
+    "unlabelled": "classes it does not label",
     "all": "all classes",
 }
 """Group of classes -> heading."""
@@ -95,7 +95,7 @@ def _runs(
     preset: str | None,
     given: Sequence[str],
     named: Mapping[str, object],
-) -> Iterator[SoloRun]:
+) -> Iterator[BaselineRun]:
     """One run, or with "individual" one for each site."""
     shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
@@ -108,12 +108,12 @@ def _runs(
             )
     for site in alone:
         settings = baseline_run.all_settings(method, {**shared, **per_site.get(site, {})})
-        yield SoloRun(method, (site,), settings, out / site)
+        yield BaselineRun(method, (site,), settings, out / site)
     if not alone:
-        yield SoloRun(method, sites, baseline_run.all_settings(method, shared), out)
+        yield BaselineRun(method, sites, baseline_run.all_settings(method, shared), out)
 
 
-def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
+def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     """Say how well the best models do on the test splits."""
     from rich.table import Table
     from rich.text import Text
@@ -135,7 +135,7 @@ def _print(runs: Sequence[SoloRun], site_files: Path) -> None:
     console.print(Text("Research only, not for diagnosis.", style="dim"))
 
 
-def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
+def _means(run: BaselineRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
     """Site -> group of classes -> mean AUROC of the best model."""
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Network, predict
@@ -149,9 +149,9 @@ def _means(run: SoloRun, site_files: Path) -> Iterator[tuple[str, dict[Group, Me
     for site in run.sites:
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
         probabilities = predict(best, network, split).probabilities
-        _, means = score("own", split, probabilities, union, run.settings["seed"])
+        _, means = score("local", split, probabilities, union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
-        yield site, {mean.classes: mean for mean in means if not own or mean.classes == "held"}
+        yield site, {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
 
 
 def _cell(mean: MeanAuroc | None) -> str:

@@ -165,7 +165,7 @@ def classes(site_files: SiteFiles) -> None:
         raise typer.BadParameter("sites need different names; two site files have the same.")
     from cxr_study.data.labels.class_overlap import SiteClasses, class_report, print_report
     from cxr_study.data.labels.label_table import classes as class_columns
-    from cxr_study.data.sites.site_data import held_classes, read_labels
+    from cxr_study.data.sites.site_data import labelled_classes, read_labels
     from cxr_study.data.sites.site_file import read_site_file
 
     found = []
@@ -175,7 +175,7 @@ def classes(site_files: SiteFiles) -> None:
             SiteClasses(
                 site_file.site,
                 site_file.dataset,
-                held_classes(site_file, columns),
+                labelled_classes(site_file, columns),
                 tuple(columns),
                 site_file.distinct,
             )
@@ -206,17 +206,17 @@ def _partitioned(
         pool = write_nih_pool(pool, out / "whole")
     whole = read_site_file(pool)
     if sets == "published":
-        held = class_sets.published(number, shared)
+        labelled = class_sets.published(number, shared)
     elif sets == "drawn":
         from cxr_study.data.labels.label_table import classes as class_columns
         from cxr_study.data.sites.site_data import read_labels
 
         known = whole.classes or class_columns(read_labels(whole))
-        held = class_sets.draw(known, number, shared=shared or 0, seed=seed)
+        labelled = class_sets.draw(known, number, shared=shared or 0, seed=seed)
     else:
-        held = class_sets.read_class_sets(Path(sets), number, shared)
-    written = write_sites(whole, out, held, seed=seed, share=float(share))
-    return {path.stem: classes for path, classes in zip(written, held, strict=True)}
+        labelled = class_sets.read_class_sets(Path(sets), number, shared)
+    written = write_sites(whole, out, labelled, seed=seed, share=float(share))
+    return {path.stem: classes for path, classes in zip(written, labelled, strict=True)}
 
 
 def _refuse_without_images(written: SiteFile) -> None:

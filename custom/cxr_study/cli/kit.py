@@ -21,7 +21,7 @@ app = typer.Typer(
 
 Kit = Annotated[Path, typer.Argument(help="Folder that `nvflare provision` made for this place.")]
 Carriers = Annotated[
-    str, typer.Option("--carried-code", help=f"Who may bring code: {', '.join(CARRIERS)}.")
+    str, typer.Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 

@@ -48,10 +48,17 @@ MOVED = {
     "kit": "deploy kit",
     "poc": "deploy poc",
     "real": "data partition <NIH's folder> --out sites, then surgagg run surgical --site-files "
-    "sites --sites nih-1,nih-2 --own",
+    "sites --sites nih-1,nih-2 --local-models",
     "data sites": "data partition",
 }
 """Command as it was once called -> as it is called now."""
+
+MOVED_OPTIONS = {
+    "--own": "--local-models",
+    "--carried-code": "--byoc",
+    "--settings": "--scenarios",
+}
+"""Option as it was once called -> as it is called now."""
 
 
 class MovedCommandError(ValueError):
@@ -99,6 +106,8 @@ def main() -> None:
     except _UsageError as error:
         # By itself, typer draws a box, for which it loads a tenth of a second of rich.
         if message := error.format_message():  # none where the help has been shown instead
+            if moved := MOVED_OPTIONS.get(old := getattr(error, "option_name", "")):
+                message = f"{old} is now: {moved}"
             help_ = f"{error.ctx.command_path} --help"
             say(f"surgagg: {message.rstrip('.')}. See {help_}.", Console(stderr=True))
         sys.exit(2)

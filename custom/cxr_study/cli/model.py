@@ -70,7 +70,7 @@ def remove_classes(
     from surgical_aggregation.checkpoints.checkpoint import load, save
     from surgical_aggregation.wire import variables as wire
 
-    model = remove_classes.retire(load(checkpoint), classes)
+    model = remove_classes.remove(load(checkpoint), classes)
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")

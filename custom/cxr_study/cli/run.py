@@ -50,7 +50,7 @@ Settings = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option(help="Remove --out first if it is a run's folder.")]
-Own = Annotated[bool, typer.Option(help="Also train each site alone, for comparison.")]
+LocalModels = Annotated[bool, typer.Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
     str | None,
     typer.Option(help=f"Settings that go together: {', '.join(presets.PRESETS)}. --set wins."),
@@ -101,14 +101,14 @@ def run(
     initial_body: InitialBody = None,
     preset: Preset = None,
     settings: Settings = None,
-    own: Own = False,
+    local_models: LocalModels = False,
     force: Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
     names = split(sites) or job_folder.sites(job)
     study = _study(job, out, names, site_files, initial_body, preset, settings)
-    run_and_report(study, own, f"{job.name} on {', '.join(names)}", force)
+    run_and_report(study, local_models, f"{job.name} on {', '.join(names)}", force)
 
 
 def continue_(
@@ -124,7 +124,7 @@ def continue_(
         Start, typer.Option("--from", help="Model to start from; best: with new optimizers.")
     ] = Start.LAST,
     settings: Settings = None,
-    own: Own = False,
+    local_models: LocalModels = False,
     force: Force = False,
 ) -> None:
     """Go on where an earlier run ended, and write a report.
@@ -152,12 +152,12 @@ def continue_(
         per_site=per_site,
         earlier=Earlier(earlier, start.value),
     )
-    check(study, own=own)
+    check(study, local_models=local_models)
     rounds = {**job_folder.read_settings(job), **study.settings}["num_rounds"]
     say(f"{rounds} rounds from {study.start(study.workspace)}")
     for name in sorted(set(names) - study.states(study.workspace, names).keys()):
         say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")
-    run_and_report(study, own, f"{earlier.name}, continued on {', '.join(names)}", force)
+    run_and_report(study, local_models, f"{earlier.name}, continued on {', '.join(names)}", force)
 
 
 def _study(
@@ -208,15 +208,15 @@ def split(sites: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in sites.split(",")) if sites else ()
 
 
-def run_and_report(study: StudyRun, own: bool, title: str, force: bool) -> None:
+def run_and_report(study: StudyRun, local_models: bool, title: str, force: bool) -> None:
     """Run a study, print its answer, and say where everything is."""
-    check(study, own=own)  # before an earlier run is removed for this one
+    check(study, local_models=local_models)  # before an earlier run is removed for this one
     make_room(study.folder, force)
     from cxr_study.reports.run.console import print_summary
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
 
-    simulated_run.run(study, own=own, console=console)
+    simulated_run.run(study, local_models=local_models, console=console)
     finished = finished_run(study.folder)
     summary, html = report(finished, study.folder / "report", title=title, console=console)
     print_summary(summary, console)

@@ -18,7 +18,7 @@ def score(
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
     Args:
-        model: "global" or "own".
+        model: "global" or "local".
         split: The test split.
         probabilities: A column per class of the model; a class of the union that it lacks is not
             defined, nor is one without positives or without negatives in the split.
@@ -26,7 +26,7 @@ def score(
         seed: Of the bootstrap.
 
     Returns:
-        One row per class, and the means over all classes, those held and those lacked.
+        One row per class, and the means over all classes, labelled and unlabelled ones.
     """
     scored = [name for name in union if name in probabilities]
     scores = probabilities[scored].to_numpy(float)
@@ -44,19 +44,19 @@ def score(
                 model=model,
                 site=split.site,
                 class_name=name,
-                held=name in split.held,
+                labelled=name in split.labelled,
                 auroc=_or_none(values.get(name, np.nan)),
                 low=_or_none(low),
                 high=_or_none(high),
                 positives=int((labels[:, i] == 1).sum()),
                 negatives=int((labels[:, i] == 0).sum()),
-                labels="site" if name in split.held else "truth",
+                labels="site" if name in split.labelled else "truth",
             )
         )
     groups: dict[Group, list[ClassAuroc]] = {
         "all": rows,
-        "held": [row for row in rows if row.held],
-        "lacked": [row for row in rows if not row.held],
+        "labelled": [row for row in rows if row.labelled],
+        "unlabelled": [row for row in rows if not row.labelled],
     }
     means = []
     for group, members in groups.items():

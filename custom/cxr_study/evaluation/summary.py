@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 FORMAT: Literal[1] = 1
 """Number of the `summary.json` layout that this module reads and writes."""
 
-Model = Literal["global", "own"]
+Model = Literal["global", "local"]
 """`global`: the federation's model; `own`: one trained by that site alone for as many epochs."""
 
-Group = Literal["all", "held", "lacked"]
+Group = Literal["all", "labelled", "unlabelled"]
 """Classes of a mean: the union, those that the site labels itself, those that it lacks."""
 
 
@@ -111,7 +111,7 @@ class ClassAuroc(_Strict):
         model: Which model.
         site: Whose test split.
         class_name: The class.
-        held: Whether the site trains the class itself.
+        labelled: Whether the site trains the class itself.
         auroc: None when not defined.
         low: Lower end of the 95 % interval; None when not defined.
         high: Upper end of the 95 % interval; None when not defined.
@@ -123,7 +123,7 @@ class ClassAuroc(_Strict):
     model: Model
     site: str
     class_name: str
-    held: bool
+    labelled: bool
     auroc: float | None
     low: float | None
     high: float | None
@@ -198,7 +198,7 @@ class Summary(_Strict):
     best: Best
     union: tuple[str, ...]
     sites: dict[str, SiteData]
-    taught_by: dict[str, tuple[str, ...]]
+    trained_by: dict[str, tuple[str, ...]]
     rounds: tuple[Round, ...]
     refusals: tuple[Refusal, ...] = ()
     test: tuple[ClassAuroc, ...] = ()

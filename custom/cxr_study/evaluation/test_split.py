@@ -31,7 +31,7 @@ class TestSplit:
             something may be known.
         pixels: uint8 (m, size, size), memory-mapped.
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
-        held: Classes that the site labels itself; the labels of the others are the truth's.
+        labelled: Classes that the site labels itself; the labels of the others are the truth's.
         assignment: Patient and split of all the site's usable images.
     """
 
@@ -41,7 +41,7 @@ class TestSplit:
     table: pd.DataFrame
     pixels: np.ndarray
     rows: np.ndarray
-    held: frozenset[str]
+    labelled: frozenset[str]
     assignment: pd.DataFrame
 
     def labels(self, classes: Sequence[str]) -> np.ndarray:
@@ -65,11 +65,11 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
         images = load_images(labels, size, progress=report)
     chosen = np.flatnonzero(images.table["split"] == "test")
     test = images.table.iloc[chosen].reset_index(drop=True)
-    held = frozenset(class_columns(test))
-    own = label_policy.certain(test[[name for name in union if name in held]])
+    labelled = frozenset(class_columns(test))
+    own = label_policy.certain(test[[name for name in union if name in labelled]])
     known = [own]
     if truth is not None:
-        others = [name for name in union if name not in held and name in truth]
+        others = [name for name in union if name not in labelled and name in truth]
         known.append(truth.reindex(test["image"])[others].reset_index(drop=True).astype(float))
     table = pd.concat([test[list(DESCRIPTORS)], *known], axis=1)
     return TestSplit(
@@ -77,7 +77,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
         table[[*DESCRIPTORS, *(name for name in union if name in table)]],
         images.pixels,
         images.rows[chosen],
-        held,
+        labelled,
         images.table[["patient", "split"]],
     )
 

@@ -19,7 +19,7 @@ WAYS: Mapping[str, str] = MappingProxyType(
     {
         "installed": "the places have the packages, and each allows their classes",
         "marked": "the places have the packages, and allow the submitter to bring code",
-        "carried": "the job brings the packages, and the places allow the submitter to",
+        "byoc": "the job brings the packages, and the places allow the submitter to",
     }
 )
 """Way -> what it needs."""
@@ -40,7 +40,7 @@ def add(app: Path, way: str) -> None:
     if way == "marked":
         custom.mkdir()
         shutil.copyfile(MARKER, custom / MARKER.name)
-    elif way == "carried":
+    elif way == "byoc":
         for package in PACKAGES:
             _copy(package, custom / package)
 

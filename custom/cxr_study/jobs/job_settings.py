@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.training.augmentation import amplitudes
+from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.network import BACKBONES
 from surgical_aggregation.aggregation import server_optimizer, strategy, weighting
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
@@ -97,7 +97,7 @@ class JobSettings(BaseModel):
         strategy.check(self.strategy)
         options = {field.name for field in fields(TrainingOptions)} & given
         TrainingOptions(**{name: getattr(self, name) for name in options})
-        amplitudes(self.augmentation)
+        augmentation_ranges(self.augmentation)
         server_optimizer.check(
             self.server_optimizer, self.server_learning_rate, self.server_momentum
         )

@@ -31,7 +31,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True)
-class SoloRun:
+class BaselineRun:
     """A training without a federation.
 
     Attributes:
@@ -84,7 +84,7 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def train(
-    run: SoloRun,
+    run: BaselineRun,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> None:
     """Train, in this process; see `baseline.train_alone`.
@@ -123,7 +123,7 @@ def train(
     )
 
 
-def _site(run: SoloRun, name: str) -> ChestXraySite:
+def _site(run: BaselineRun, name: str) -> ChestXraySite:
     from cxr_study.training.chest_xray_site import ChestXraySite
 
     network: Mapping[str, Any] = {

@@ -107,9 +107,9 @@ def finished_run(folder: Path) -> FinishedRun:
     workspace = folder / "workspace"
     states = {site: checkpoint_folder(workspace, site) for site in sites}
     alone = {
-        site: _alone(folder / "own" / site, site)
+        site: _alone(folder / "local" / site, site)
         for site in sites
-        if (folder / "own" / site).is_dir()
+        if (folder / "local" / site).is_dir()
     }
     return FinishedRun(job, (server_folder(workspace),), site_files, states, alone)
 

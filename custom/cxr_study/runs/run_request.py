@@ -58,7 +58,7 @@ class StudyRun:
 
     def own_workspace(self, site: str) -> Path:
         """FLARE's workspace of the run of one site alone."""
-        return self.folder / "own" / site
+        return self.folder / "local" / site
 
     def start(self, workspace: Path) -> Path | None:
         """Checkpoint that the run in a workspace starts from; None: the embedded study's."""
@@ -86,12 +86,12 @@ class StudyRun:
         return folder / workspace.relative_to(self.folder)
 
 
-def check(study: StudyRun, *, own: bool) -> None:
+def check(study: StudyRun, *, local_models: bool) -> None:
     """Refuse what `simulated_run.run` could not run. Quick: looks into no table and no image.
 
     Args:
         study: What is to be run.
-        own: Whether each site is to be run alone as well.
+        local_models: Whether each site is to be run alone as well.
 
     Raises:
         RunFolderError: The run's folder has a space in its path, or the run to continue has no
@@ -118,7 +118,7 @@ def check(study: StudyRun, *, own: bool) -> None:
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
-    _check_start(study, own)
+    _check_start(study, local_models)
     check_site_files(study.site_files, study.sites)
 
 
@@ -135,14 +135,14 @@ def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
             read_site_file(folder / f"{site}.yaml")
 
 
-def _check_start(study: StudyRun, own: bool) -> None:
+def _check_start(study: StudyRun, local_models: bool) -> None:
     workspaces = [study.workspace]
-    if own:
+    if local_models:
         workspaces += [study.own_workspace(site) for site in study.sites]
     for workspace in workspaces:
         start = study.start(workspace)
         if study.earlier is not None and start is not None and not start.is_file():
             raise RunFolderError(
                 f"the run to continue needs {start}, which is not there: it ended before its first "
-                "round, or that site was not in it. Run it anew, or without --own."
+                "round, or that site was not in it. Run it anew, or without --local-models."
             )

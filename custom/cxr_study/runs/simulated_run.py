@@ -21,7 +21,7 @@ from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
 
 
-def run(study: StudyRun, *, own: bool, console: Console) -> None:
+def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
     """Run the job, and each site alone where asked, showing progress.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
@@ -35,7 +35,7 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
         raise RunFolderError(
             f"a run needs a new folder; {study.folder} exists. Remove it, or give another --out."
         )
-    check(study, own=own)
+    check(study, local_models=local_models)
     if study.site_files is not None:
         size = job_folder.typed(study.job, study.settings).image_size
         prepare(study.site_files, study.sites, size)
@@ -46,7 +46,7 @@ def run(study: StudyRun, *, own: bool, console: Console) -> None:
     write_facts(study.folder, study.site_files)
     if study.site_files is None:
         embedded_study()
-    alone = _alone(study) if own else []
+    alone = _alone(study) if local_models else []
     federated: _Job = (job, study.workspace, study.sites, "federated run")
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
     at_once = [[federated, *alone]] if study.site_files is None else [[federated], alone]
@@ -64,7 +64,7 @@ def _alone(study: StudyRun) -> list[_Job]:
     settings = {"min_clients": 1, "threads": max(1, tensorflow_setup.cores() // len(study.sites))}
     jobs: list[_Job] = []
     for site in study.sites:
-        job = study.folder / "own" / f"{site}-job"
+        job = study.folder / "local" / f"{site}-job"
         own = {**study.settings, **study.per_site.get(site, {}), **settings}
         job_folder.copy(study.job, job, sites=[site], settings=own)
         jobs.append((job, study.own_workspace(site), (site,), f"{site} alone"))

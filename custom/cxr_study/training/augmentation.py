@@ -18,7 +18,7 @@ class AugmentationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Amplitudes:
+class AugmentationRanges:
     """By how much images are changed at most, either way; 0: not at all.
 
     Attributes:
@@ -39,9 +39,11 @@ class Amplitudes:
 
 
 AUGMENTATIONS = {
-    "none": Amplitudes(),
-    "radiology": Amplitudes(rotation=7, shift=0.05, zoom=0.05, brightness=0.1, contrast=0.1),
-    "paper": Amplitudes(rotation=72, zoom=0.5, contrast=0.75, flip=0.5),
+    "none": AugmentationRanges(),
+    "radiology": AugmentationRanges(
+        rotation=7, shift=0.05, zoom=0.05, brightness=0.1, contrast=0.1
+    ),
+    "paper": AugmentationRanges(rotation=72, zoom=0.5, contrast=0.75, flip=0.5),
 }
 """Name -> amplitudes.
 
@@ -54,7 +56,7 @@ studies.
 """
 
 
-def amplitudes(augmentation: str) -> Amplitudes:
+def augmentation_ranges(augmentation: str) -> AugmentationRanges:
     """Amplitudes of an augmentation.
 
     Raises:
@@ -67,7 +69,7 @@ def amplitudes(augmentation: str) -> Amplitudes:
     return AUGMENTATIONS[augmentation]
 
 
-def augment(pixels: tf.Tensor, noise: tf.Tensor, most: Amplitudes) -> tf.Tensor:
+def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf.Tensor:
     """Turn, move, mirror and relight each image at random; what comes from outside is black.
 
     Args:

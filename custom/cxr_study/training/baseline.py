@@ -115,10 +115,10 @@ def train_alone(
 
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     """Take over the initial model; whether columns had to be warmed up."""
-    body, held = wire.split(initial.variables)
+    body, columns = wire.split(initial.variables)
     check_start(training.options.strategy, training.model.kinds, body)
-    training.receive(body, {name: held[name] for name in training.classes if name in held})
-    unknown = training.unknown(held)
+    training.receive(body, {name: columns[name] for name in training.classes if name in columns})
+    unknown = training.unknown(columns)
     if unknown:
         training.warm_up(unknown)
     return bool(unknown)

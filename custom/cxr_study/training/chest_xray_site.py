@@ -26,7 +26,7 @@ from cxr_study.data.sites.site_data import (
 )
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.demo_data import embedded_study
-from cxr_study.training.augmentation import amplitudes
+from cxr_study.training.augmentation import augmentation_ranges
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
@@ -88,16 +88,16 @@ class ChestXraySite(Site):
     @property
     def classes(self) -> tuple[str, ...]:
         """Classes of the site file, or of the union."""
-        held = tuple(class_columns(self.labels.table))
+        labelled = tuple(class_columns(self.labels.table))
         if self.other_classes == "omit":
-            return held
+            return labelled
         if self.other_classes not in OTHER_CLASSES:
             raise SiteError(
                 f"other_classes must be one of {('omit', *OTHER_CLASSES)}; got "
                 f"{self.other_classes!r}."
             )
         union = _names(self.union) if self.union else UNION_CLASSES
-        strange = [name for name in held if name not in union]
+        strange = [name for name in labelled if name not in union]
         if strange:
             whose = "that the job names" if self.union else "of NIH and CheXpert"
             raise SiteError(
@@ -150,7 +150,9 @@ class ChestXraySite(Site):
         """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
         from cxr_study.training.input_pipeline import dataset
 
-        amplitudes(self.augmentation)  # also where nothing is augmented: refuse before training
+        augmentation_ranges(
+            self.augmentation
+        )  # also where nothing is augmented: refuse before training
         return dataset(
             images.pixels,
             images.labels,

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from cxr_study.data.images.labelled_images import ImageRows
-from cxr_study.training.augmentation import Amplitudes, amplitudes, augment
+from cxr_study.training.augmentation import AugmentationRanges, augment, augmentation_ranges
 
 _MEAN = (0.485, 0.456, 0.406)  # of ImageNet, red green blue
 _SD = (0.229, 0.224, 0.225)
@@ -56,7 +56,7 @@ def dataset(
     labels = np.asarray(labels, dtype=np.float32)
     rows = np.arange(len(images)) if rows is None else np.asarray(rows)
     _check(images, labels, rows)
-    most = amplitudes(augmentation)
+    most = augmentation_ranges(augmentation)
     side, classes = images.shape[1], labels.shape[1]
 
     def gather(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,7 +65,7 @@ def dataset(
     def batch(chosen: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         pixels, truth = tf.numpy_function(gather, [chosen], (tf.uint8, tf.float32), stateful=False)
         pixels = tf.ensure_shape(pixels, (None, side, side))
-        if most != Amplitudes():
+        if most != AugmentationRanges():
             pixels = augment(pixels, noise, most)
         return _normalise(pixels), tf.ensure_shape(truth, (None, classes))
 

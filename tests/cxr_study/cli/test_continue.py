@@ -68,11 +68,11 @@ def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_pat
 
 def test_everything_can_be_otherwise(started, earlier, tmp_path):
     for site in ("a", "c"):
-        put_model(earlier, 5, workspace=f"own/{site}", name="best.npz")
+        put_model(earlier, 5, workspace=f"local/{site}", name="best.npz")
     surgagg(
         "continue", earlier, "--out", tmp_path / "more", "--sites", "a, c",
         "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
-        "--set", "c:epochs=2", "--own", "--force",
+        "--set", "c:epochs=2", "--local-models", "--force",
     )  # fmt: skip
     ((study, own, _, force),) = started
     assert study.sites == ("a", "c") and study.site_files == tmp_path

@@ -113,9 +113,9 @@ class TestPartition:
             "--sets", "drawn", "--shared", 2,
         )  # fmt: skip
         assert result.exit_code == 0, result.output
-        held = [set(read_site_file(out / f"nih-{i}.yaml").classes) for i in (1, 2, 3)]
-        assert len(set.intersection(*held)) == 2
-        assert len(set.union(*held)) == 14
+        labelled = [set(read_site_file(out / f"nih-{i}.yaml").classes) for i in (1, 2, 3)]
+        assert len(set.intersection(*labelled)) == 2
+        assert len(set.union(*labelled)) == 14
         assert surgagg("data", "prepare", *sorted(out.glob("*.yaml")), "--size", 8).exit_code == 0
 
     def test_published_class_sets_are_the_default(self, phantom, tmp_path):

@@ -48,7 +48,7 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
 
 
 def test_real_data_are_those_of_the_site_files(started):
-    call = typed("run", "surgical", "--site-files", "mine", "--sites", "a, b", "--own")
+    call = typed("run", "surgical", "--site-files", "mine", "--sites", "a, b", "--local-models")
     assert call.code == 0, call.err
     ((study, own, _, _),) = started
     assert (study.site_files, study.sites, own) == (Path("mine"), ("a", "b"), True)
@@ -101,6 +101,7 @@ class TestMistakes:
             ([*RUN, *OLD, "--sites", "nih,nih"], "sites need names of letters, digits and -._@"),
             (["run", "surgical", *OLD, "--site-files", "no"], "no/nih.yaml does not exist"),
             (["run", "--nope"], "No such option: --nope"),
+            (["run", "surgical", "--own"], "surgagg: --own is now: --local-models. See"),
             (
                 ["deploy", "job", "surgical"],
                 "Missing option '--out'. See surgagg deploy job --help.",

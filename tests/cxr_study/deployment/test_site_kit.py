@@ -18,7 +18,7 @@ POC = Path(__file__).parents[3] / "poc"
 
 ADMIN = Person("admin@network.org", "network", "project_admin")
 LEAD = Person("lead@university.org", "university", "lead")
-OWN = Person("it@nih.hospital.org", "hospital_nih", "org_admin")
+LOCAL = Person("it@nih.hospital.org", "hospital_nih", "org_admin")
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,8 @@ class TestSite:
     @pytest.mark.parametrize("right", ["cat", "grep", "report_env"])
     def test_nobody_from_elsewhere_may_pry(self, kits, right):
         localise_site(kits / "nih", SitePolicy())
-        allowed = {p.name for p in (ADMIN, LEAD, OWN) if may(kits / "nih", p, right, OWN.org)}
-        assert allowed == {OWN.name}
+        allowed = {p.name for p in (ADMIN, LEAD, LOCAL) if may(kits / "nih", p, right, LOCAL.org)}
+        assert allowed == {LOCAL.name}
 
     @pytest.mark.parametrize(
         ("carriers", "allowed"),
@@ -98,9 +98,9 @@ class TestSite:
     )
     def test_who_may_bring_code_is_its_own_decision(self, kits, carriers, allowed):
         localise_site(kits / "nih", SitePolicy(), carriers=carriers)
-        for who in (ADMIN, LEAD, OWN):
-            assert may(kits / "nih", who, "byoc", OWN.org) == (who in allowed)
-            assert may(kits / "nih", who, "submit_job", OWN.org) == (who is not OWN)
+        for who in (ADMIN, LEAD, LOCAL):
+            assert may(kits / "nih", who, "byoc", LOCAL.org) == (who in allowed)
+            assert may(kits / "nih", who, "submit_job", LOCAL.org) == (who is not LOCAL)
 
 
 class TestServer:

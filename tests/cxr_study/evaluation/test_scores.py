@@ -7,11 +7,11 @@ from cxr_study.evaluation.test_split import TestSplit
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
 
 
-def split(labels, held=("Edema", "Mass"), patients=None):
+def split(labels, labelled=("Edema", "Mass"), patients=None):
     table = pd.DataFrame(np.array(labels, float), columns=UNION[: np.shape(labels)[1]])
     table["patient"] = np.arange(len(table)).astype(str) if patients is None else patients
     nothing = np.zeros((0, 2, 2), np.uint8), np.zeros(0, np.int64)
-    return TestSplit("nih", table, *nothing, frozenset(held), pd.DataFrame())
+    return TestSplit("nih", table, *nothing, frozenset(labelled), pd.DataFrame())
 
 
 # Four images. Edema: 3 of 4 pairs in order, 0.75; Fibrosis: no positives; Hernia: all in order, 1;
@@ -35,9 +35,9 @@ class TestScore:
         assert [(row.positives, row.negatives) for row in rows] == [(2, 2), (0, 4), (1, 3), (1, 2)]
 
     def test_a_row_says_whose_model_site_and_labels(self):
-        rows, _ = score("own", split(LABELS), SCORES, UNION, seed=0)
-        assert {(row.model, row.site) for row in rows} == {("own", "nih")}
-        assert [(row.held, row.labels) for row in rows] == [
+        rows, _ = score("local", split(LABELS), SCORES, UNION, seed=0)
+        assert {(row.model, row.site) for row in rows} == {("local", "nih")}
+        assert [(row.labelled, row.labels) for row in rows] == [
             (True, "site"),
             (False, "truth"),
             (False, "truth"),
@@ -47,19 +47,24 @@ class TestScore:
     def test_means_are_over_the_classes_that_are_defined(self):
         _, means = score("global", split(LABELS), SCORES, UNION, seed=0)
         found = {mean.classes: (mean.auroc, mean.defined, mean.of) for mean in means}
-        assert found == {"all": (0.75, 3, 4), "held": (0.625, 2, 2), "lacked": (1.0, 1, 2)}
+        assert found == {"all": (0.75, 3, 4), "labelled": (0.625, 2, 2), "unlabelled": (1.0, 1, 2)}
 
     def test_a_class_that_the_model_lacks_is_not_defined(self):
         own = SCORES[["Edema", "Mass"]]
-        rows, means = score("own", split(LABELS), own, UNION, seed=0)
+        rows, means = score("local", split(LABELS), own, UNION, seed=0)
         assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
         assert rows[2].positives == 1
-        lacked = next(mean for mean in means if mean.classes == "lacked")
-        assert (lacked.auroc, lacked.low, lacked.defined, lacked.of) == (None, None, 0, 2)
+        unlabelled = next(mean for mean in means if mean.classes == "unlabelled")
+        assert (unlabelled.auroc, unlabelled.low, unlabelled.defined, unlabelled.of) == (
+            None,
+            None,
+            0,
+            2,
+        )
 
     def test_a_site_that_holds_every_class_lacks_none(self):
-        _, means = score("global", split(LABELS, held=UNION), SCORES, UNION, seed=0)
-        assert [mean.classes for mean in means] == ["all", "held"]
+        _, means = score("global", split(LABELS, labelled=UNION), SCORES, UNION, seed=0)
+        assert [mean.classes for mean in means] == ["all", "labelled"]
 
     def test_intervals_hold_the_value_and_resample_patients(self):
         rng = np.random.default_rng(0)

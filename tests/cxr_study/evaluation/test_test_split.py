@@ -164,7 +164,7 @@ class TestTruth:
 
     def test_it_is_for_the_classes_that_the_site_does_not_label(self, truth):
         split = truth()
-        assert (split.site, split.held) == ("mayo", {"Edema", "Mass"})
+        assert (split.site, split.labelled) == ("mayo", {"Edema", "Mass"})
         assert list(split.table.columns[5:]) == ["Edema", "Hernia", "Mass"]
         np.testing.assert_array_equal(split.labels(["Hernia"]), [[NAN], [1], [1]])
 

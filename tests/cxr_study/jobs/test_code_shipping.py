@@ -41,7 +41,7 @@ class TestFiles:
         assert file.read_text() == MARKER.read_text()
 
     def test_a_job_that_carries_brings_every_file_of_both_packages_as_it_is(self, written, app):
-        files = brought(written / "carried", app)
+        files = brought(written / "byoc", app)
         ours = {
             path.relative_to(SOURCES[package]).as_posix(): path
             for package in PACKAGES
@@ -60,14 +60,14 @@ def test_a_marked_job_is_one_of_installed_code_once_the_marker_is_out(written, t
         way: {p.relative_to(tmp_path / way) for p in (tmp_path / way).rglob("*")} for way in WAYS
     }
     assert files["marked"] == files["installed"]
-    assert len(files["carried"]) == len([*(written / "carried").rglob("*")])
+    assert len(files["byoc"]) == len([*(written / "byoc").rglob("*")])
     code_shipping.mark(tmp_path / "installed")
-    for way in ("installed", "carried"):
+    for way in ("installed", "byoc"):
         code_shipping.mark(tmp_path / way)
     marked = sorted(p.relative_to(written / "marked") for p in (written / "marked").rglob("*"))
     made = tmp_path / "installed"
     assert sorted(p.relative_to(made) for p in made.rglob("*")) == marked
-    assert len(files["carried"]) == len([*(tmp_path / "carried").rglob("*")])
+    assert len(files["byoc"]) == len([*(tmp_path / "byoc").rglob("*")])
 
 
 def test_a_job_that_names_classes_of_others_stays_marked(written, tmp_path):
@@ -80,7 +80,7 @@ def test_a_job_that_names_classes_of_others_stays_marked(written, tmp_path):
 
 
 def test_carried_code_runs_where_the_packages_are_not_installed(written):
-    custom = written / "carried" / "app_server" / "custom"
+    custom = written / "byoc" / "app_server" / "custom"
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import surgical_aggregation.server.models.persistor, cxr_study.training.default_body\n"
@@ -96,7 +96,7 @@ def test_carried_code_runs_where_the_packages_are_not_installed(written):
 @pytest.mark.parametrize("method", job_templates.JOBS)
 class TestGuard:
     def test_stands_ahead_of_all_that_works_on_a_task(self, tmp_path, method):
-        job_templates.write(method, tmp_path / "job", "carried")
+        job_templates.write(method, tmp_path / "job", "byoc")
         configuration = fed_job.read(tmp_path / "job")
         (client,) = configuration.clients.values()
         (chain,) = client["task_data_filters"]
@@ -113,10 +113,10 @@ class TestGuard:
         for file in (job_templates.SERVER_CONFIG, job_templates.CLIENT_CONFIG):
             texts = {way: (tmp_path / way / file).read_text() for way in WAYS}
             assert texts["installed"] == texts["marked"]
-            assert GUARD in texts["carried"] and GUARD not in texts["marked"]
+            assert GUARD in texts["byoc"] and GUARD not in texts["marked"]
 
 
 def test_another_way_is_refused(tmp_path):
-    with pytest.raises(JobError, match="code must be one of installed, marked, carried; got 'pip'"):
+    with pytest.raises(JobError, match="code must be one of installed, marked, byoc; got 'pip'"):
         job_templates.write("surgical", tmp_path / "job", "pip")
     assert not (tmp_path / "job").exists()

@@ -7,7 +7,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.phantom.writers.write import write_phantom
 from cxr_study.runs import baseline_run
-from cxr_study.runs.baseline_run import METHODS, SoloRun, train
+from cxr_study.runs.baseline_run import METHODS, BaselineRun, all_settings, train
 from cxr_study.training import baseline
 from cxr_study.training.chest_xray_site import PooledSite
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
@@ -79,7 +79,7 @@ def called(monkeypatch, tmp_path, phantom):
         save(Checkpoint({}, {"seed": 5}), tmp_path / "body.npz")
         values = all_settings(method, {"image_size": 16, **settings})
         train(
-            SoloRun(
+            BaselineRun(
                 method, sites, values, tmp_path / "out", phantom / "sites", tmp_path / "body.npz"
             )
         )

@@ -36,9 +36,9 @@ class TestFinishedRun:
 
     def test_a_site_alone_has_its_own_model_or_the_one_of_its_server(self, folder):
         write_facts(folder, None)
-        nih = touch(folder / "own/nih/server/simulate_job/models/best.npz")
-        touch(folder / "own/chexpert/server/simulate_job/models/best.npz")
-        chexpert = touch(folder / "own/chexpert/chexpert/checkpoints/simulate_job/site_best.npz")
+        nih = touch(folder / "local/nih/server/simulate_job/models/best.npz")
+        touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
+        chexpert = touch(folder / "local/chexpert/chexpert/checkpoints/simulate_job/site_best.npz")
         assert finished_run(folder).alone == {"nih": nih, "chexpert": chexpert}
 
     def test_of_a_deployed_system_with_every_job_that_made_it(self, folder):

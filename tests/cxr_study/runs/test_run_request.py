@@ -39,6 +39,6 @@ def test_what_nobody_could_run_is_refused(changes, kind, message):
         "initial_body": None,
         "settings": {},
     }
-    check(StudyRun(**values), own=True)
+    check(StudyRun(**values), local_models=True)
     with pytest.raises(kind, match=message):
-        check(StudyRun(**{**values, **changes}), own=False)
+        check(StudyRun(**{**values, **changes}), local_models=False)

@@ -75,8 +75,8 @@ def study(tmp_path):
     return make
 
 
-def go(study, own=False):
-    run(study, own=own, console=Console(quiet=True))
+def go(study, local_models=False):
+    run(study, local_models=local_models, console=Console(quiet=True))
 
 
 class TestRun:
@@ -99,7 +99,7 @@ class TestRun:
         }
 
     def test_alone_a_site_runs_the_same_job_without_waiting_for_another(self, study, simulated):
-        go(study(), own=True)
+        go(study(), local_models=True)
         alone = {sites: job for job, _, sites, _ in simulated[1:]}
         assert set(alone) == {("nih",), ("chexpert",)}
         federated = job_folder.read_settings(simulated[0][0])
@@ -113,7 +113,7 @@ class TestRun:
     def test_without_a_terminal_every_round_is_a_line(self, study, simulated, happens, last, said):
         happens.append({"event": last})
         text = io.StringIO()
-        run(study(), own=False, console=Console(file=text, width=120))
+        run(study(), local_models=False, console=Console(file=text, width=120))
         line = text.getvalue().splitlines()[0]
         assert line == f"federated run: round 1/2, best validation BCE 0.5000{said}"
 
@@ -128,7 +128,7 @@ class TestRun:
         self, study, simulated, monkeypatch, tmp_path
     ):
         monkeypatch.chdir(tmp_path)
-        go(study(site_files=Path("here"), initial_body=None), own=False)
+        go(study(site_files=Path("here"), initial_body=None), local_models=False)
         assert simulated[0][3] == {"CXR_SITES": str(tmp_path / "here")}
 
     def test_only_what_is_not_given_is_made(self, study, simulated, embedded, tmp_path):
@@ -182,13 +182,13 @@ class TestRun:
 
         monkeypatch.setattr(simulated_run, "simulate", simulate)
         with pytest.raises(SimulationError, match="no disk"):
-            go(study(), own=True)
+            go(study(), local_models=True)
         assert finished == []
 
     def test_on_the_phantom_all_jobs_run_side_by_side(self, study, monkeypatch):
         begun = threading.Barrier(3, timeout=60)  # breaks where one waits for another's end
         monkeypatch.setattr(simulated_run, "simulate", lambda *_, **__: begun.wait())
-        go(study(site_files=None), own=True)
+        go(study(site_files=None), local_models=True)
 
     def test_on_a_hospitals_data_the_federation_has_the_machine_for_itself(
         self, study, monkeypatch
@@ -200,7 +200,7 @@ class TestRun:
             ended.append(sites)
 
         monkeypatch.setattr(simulated_run, "simulate", simulate)
-        go(study(), own=True)
+        go(study(), local_models=True)
         assert len(ended) == 3
 
 
@@ -209,7 +209,7 @@ class TestContinue:
     def earlier(self, tmp_path):
         """A run in which nih and chexpert took part, and nih alone too."""
         folder = tmp_path / "earlier"
-        for workspace in (folder / "workspace", folder / "own" / "nih"):
+        for workspace in (folder / "workspace", folder / "local" / "nih"):
             checkpoint_folder(workspace).mkdir(parents=True)
             for name in ("last.npz", "best.npz"):
                 (checkpoint_folder(workspace) / name).touch()
@@ -240,16 +240,19 @@ class TestContinue:
         assert continued == [("workspace", {})]
 
     def test_a_site_alone_goes_on_with_its_own_run(self, study, simulated, continued, earlier):
-        go(study(earlier=Earlier(earlier), sites=("nih",), settings={"min_clients": 1}), own=True)
+        go(
+            study(earlier=Earlier(earlier), sites=("nih",), settings={"min_clients": 1}),
+            local_models=True,
+        )
         start = simulated[1][3]["CXR_INITIAL_BODY"]
-        assert start == str(checkpoint_folder(earlier / "own" / "nih") / "last.npz")
-        assert continued[1] == ("nih", {"nih": checkpoint_folder(earlier / "own" / "nih", "nih")})
+        assert start == str(checkpoint_folder(earlier / "local" / "nih") / "last.npz")
+        assert continued[1] == ("nih", {"nih": checkpoint_folder(earlier / "local" / "nih", "nih")})
 
     def test_a_site_alone_that_has_no_model_is_told_before_anything_is_made(
         self, study, simulated, earlier, tmp_path
     ):
         with pytest.raises(RunFolderError, match=r"last\.npz, which is not there"):
-            go(study(earlier=Earlier(earlier)), own=True)
+            go(study(earlier=Earlier(earlier)), local_models=True)
         assert simulated == [] and not (tmp_path / "run").exists()
 
     def test_a_fresh_run_takes_up_nothing(self, study, simulated, continued):

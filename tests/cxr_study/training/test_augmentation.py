@@ -3,10 +3,10 @@ import pytest
 
 from cxr_study.training.augmentation import (
     AUGMENTATIONS,
-    Amplitudes,
     AugmentationError,
-    amplitudes,
+    AugmentationRanges,
     augment,
+    augmentation_ranges,
 )
 
 SIDE = 33  # odd, so that the middle is a pixel
@@ -40,43 +40,43 @@ def spread(values, least, most, slack):
 class TestEachAmplitude:
     def test_none_changes_nothing(self):
         image = np.arange(SIDE * SIDE).reshape(SIDE, SIDE) % 256
-        np.testing.assert_array_equal(changed(Amplitudes(), image, 3), [image] * 3)
+        np.testing.assert_array_equal(changed(AugmentationRanges(), image, 3), [image] * 3)
 
     def test_rotation_is_in_degrees_about_the_middle(self):
-        x, y = places(changed(Amplitudes(rotation=72), dot(10, 0)))
+        x, y = places(changed(AugmentationRanges(rotation=72), dot(10, 0)))
         spread(np.degrees(np.arctan2(y, x)), -72, 72, 2)
         np.testing.assert_allclose(np.hypot(x, y), 10, atol=0.3)
 
     def test_shift_is_a_share_of_the_side_in_both_directions(self):
-        for place in places(changed(Amplitudes(shift=0.2), dot(0, 0))):
+        for place in places(changed(AugmentationRanges(shift=0.2), dot(0, 0))):
             spread(place, -0.2 * SIDE, 0.2 * SIDE, 0.3)
 
     def test_zoom_shows_more_or_less_of_the_picture(self):
-        x, y = places(changed(Amplitudes(zoom=0.5), dot(6, 0, radius=1)))
+        x, y = places(changed(AugmentationRanges(zoom=0.5), dot(6, 0, radius=1)))
         spread(6 / x, 0.5, 1.5, 0.1)
         np.testing.assert_allclose(y, 0, atol=0.1)
 
     def test_brightness_is_a_share_of_the_range(self):
-        spread(changed(Amplitudes(brightness=0.1), np.full((SIDE, SIDE), 128))[:, 5, 5],
+        spread(changed(AugmentationRanges(brightness=0.1), np.full((SIDE, SIDE), 128))[:, 5, 5],
                128 - 25.5, 128 + 25.5, 1)  # fmt: skip
 
     def test_contrast_is_about_the_images_mean(self):
         half = np.repeat([[100, 150]], SIDE * 4, axis=0)
-        pixels = changed(Amplitudes(contrast=0.75), np.resize(half, (8, 8)))
+        pixels = changed(AugmentationRanges(contrast=0.75), np.resize(half, (8, 8)))
         spread(pixels[:, 0, 1] - pixels[:, 0, 0], 50 * 0.25, 50 * 1.75, 2)
         np.testing.assert_allclose(pixels.mean(axis=(1, 2)), 125, atol=1)
 
     @pytest.mark.parametrize("share", [0.5, 1.0])
     def test_flip_mirrors_left_and_right_of_a_share_of_the_images(self, share):
-        x, y = places(changed(Amplitudes(flip=share), dot(8, 5)))
+        x, y = places(changed(AugmentationRanges(flip=share), dot(8, 5)))
         np.testing.assert_allclose(abs(x), 8, atol=1e-3)
         np.testing.assert_allclose(y, 5, atol=1e-3)
         assert np.mean(x < 0) == pytest.approx(share, abs=0.08)
 
     def test_a_mirrored_image_is_turned_shifted_and_zoomed_as_any_other(self):
         every = {"rotation": 20, "shift": 0.1, "zoom": 0.3}
-        plain = changed(Amplitudes(**every), dot(-6, 4))
-        mirrored = changed(Amplitudes(**every, flip=1), dot(-6, 4))
+        plain = changed(AugmentationRanges(**every), dot(-6, 4))
+        mirrored = changed(AugmentationRanges(**every, flip=1), dot(-6, 4))
         turned_back = [place * sign for place, sign in zip(places(mirrored), (-1, 1), strict=True)]
         for ours, others in zip(turned_back, places(plain), strict=True):
             assert np.std(ours) == pytest.approx(np.std(others), rel=0.3)
@@ -84,12 +84,12 @@ class TestEachAmplitude:
 
 
 def test_every_image_of_a_batch_is_changed_on_its_own():
-    x, _ = places(changed(Amplitudes(shift=0.1), dot(0, 0)))
+    x, _ = places(changed(AugmentationRanges(shift=0.1), dot(0, 0)))
     assert len(np.unique(x)) > 0.9 * IMAGES
 
 
 def test_what_comes_from_outside_is_black():
-    pixels = changed(Amplitudes(shift=0.5), np.full((SIDE, SIDE), 255))
+    pixels = changed(AugmentationRanges(shift=0.5), np.full((SIDE, SIDE), 255))
     assert {0, 255} <= set(np.unique(pixels)) and np.mean(pixels == 0) > 0.2
 
 
@@ -101,7 +101,7 @@ def test_radiology_keeps_the_heart_on_its_side_and_is_slight():
 
 def test_paper_has_the_amplitudes_of_the_papers_code():
     factor = 0.2  # of a whole turn
-    assert AUGMENTATIONS["paper"] == Amplitudes(
+    assert AUGMENTATIONS["paper"] == AugmentationRanges(
         rotation=factor * 360, zoom=0.5, contrast=0.75, flip=0.5
     )
 
@@ -109,4 +109,4 @@ def test_paper_has_the_amplitudes_of_the_papers_code():
 def test_an_unknown_name_is_refused_with_those_there_are():
     message = r"augmentation must be one of \('none', 'radiology', 'paper'\); got 'papers'"
     with pytest.raises(AugmentationError, match=message):
-        amplitudes("papers")
+        augmentation_ranges("papers")

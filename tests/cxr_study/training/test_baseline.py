@@ -28,13 +28,13 @@ def body(tmp_path):
 
 @pytest.fixture
 def train(tmp_path, body, monkeypatch):
-    """Train north alone; what was written. With Keras: simulator/test_solo_training.py."""
+    """Train north alone; what was written. With Keras: simulator/test_local_training.py."""
     monkeypatch.setattr(trainer, "LocalModel", LocalModel)
     (tmp_path / "sites.json").write_text(json.dumps(SITES))
     north, south = (ArraySite(name, str(tmp_path / "sites.json")) for name in SITES)
 
-    def call(options=OPTIONS, *, held=(), both=False, out="out", manifest=None, **settings):
-        variables = wire.join(body, dict.fromkeys(held, COLUMN))
+    def call(options=OPTIONS, *, labelled=(), both=False, out="out", manifest=None, **settings):
+        variables = wire.join(body, dict.fromkeys(labelled, COLUMN))
         initial = Checkpoint(variables, {"head_features": FEATURES, **(manifest or {})})
         train_alone(
             north,
@@ -117,7 +117,7 @@ class TestBestModel:
         assert not same(written.best.variables, written.last.variables)
 
     @pytest.mark.parametrize(
-        ("values", "held", "best"),
+        ("values", "labelled", "best"),
         [
             ((9, 3, 1), (), 2),  # the final model may be it
             ((9, 2, 2), (), 1),  # of equally good ones the first
@@ -126,16 +126,16 @@ class TestBestModel:
             ((9, math.nan, 5), (), 2),  # none without a loss
         ],
     )
-    def test_it_has_the_smallest_loss(self, train, losses, values, held, best):
+    def test_it_has_the_smallest_loss(self, train, losses, values, labelled, best):
         losses(*values)
-        written = train(held=held)
+        written = train(labelled=labelled)
         assert written.best.manifest["best"]["round"] == best
         assert same(written.best.variables, written.last.variables) == (best == 2)
 
     def test_a_model_of_round_0_that_needed_no_warm_up_may_be_it(self, train, losses):
         losses(1, 3, 2)
         taught = {"Edema": {"sites": ["east"], "last_round": 4}, "Hernia": {"sites": ["east"]}}
-        best = train(held=CLASSES, manifest={"classes": taught}).best
+        best = train(labelled=CLASSES, manifest={"classes": taught}).best
         assert best.manifest["best"]["round"] == 0
         np.testing.assert_array_equal(best.variables["head/Mass/kernel"], COLUMN[0])
         assert best.manifest["classes"] == {"Edema": taught["Edema"]}

@@ -75,12 +75,12 @@ class TestData:
     ):
         union = site(other_classes=other_classes)
         _, labels = arrays(union.data("train"))
-        lacked = [name not in NIH_CLASSES for name in UNION_CLASSES]
+        unlabelled = [name not in NIH_CLASSES for name in UNION_CLASSES]
         assert labels.shape[1] == 20
-        np.testing.assert_array_equal(labels[:, lacked], np.full((len(labels), 6), label))
+        np.testing.assert_array_equal(labels[:, unlabelled], np.full((len(labels), 6), label))
         own = expected(union, "train")[list(NIH_CLASSES)].to_numpy()
-        held = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
-        np.testing.assert_array_equal(labels[:, held], own)
+        labelled = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
+        np.testing.assert_array_equal(labels[:, labelled], own)
         assert own.any()
 
     def test_training_shuffles_anew_in_every_pass_reproducibly(self, site, arrays):
@@ -160,7 +160,7 @@ class TestSiteFile:
         )
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
-            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.* --site-files .*setting 'sites'.*"
+            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.*--site-files .*setting 'sites'"
             r" CXR_SITES .* 'site_files' in the site's local/privacy\.json"
         )
         with pytest.raises(SiteError, match=message):

@@ -48,9 +48,9 @@ def contributions(draw):
     union = [f"head/class/{i} é/kernel" for i in range(draw(st.integers(1, 14)))]
     sent, weights = [], []
     for _ in range(draw(st.integers(1, 10))):
-        held = rng.permutation(union)[: rng.integers(1, len(union) + 1)].tolist()
-        sent.append({name: rng.normal(size=3).astype(np.float32) for name in held})
-        weights.append({name: float(rng.integers(1, 1000)) for name in held})
+        labelled = rng.permutation(union)[: rng.integers(1, len(union) + 1)].tolist()
+        sent.append({name: rng.normal(size=3).astype(np.float32) for name in labelled})
+        weights.append({name: float(rng.integers(1, 1000)) for name in labelled})
     return sent, weights
 
 
@@ -74,14 +74,14 @@ class TestMeanByName:
         merged = mean_by_name(sent, weights)
         assert merged.keys() == {name for one in sent for name in one}
         for name, value in merged.items():
-            held = [
+            labelled = [
                 (one[name], w[name]) for one, w in zip(sent, weights, strict=True) if name in one
             ]
-            total = sum(weight for _, weight in held)
-            naive = [sum(float(x[i]) * w for x, w in held) / total for i in range(3)]
+            total = sum(weight for _, weight in labelled)
+            naive = [sum(float(x[i]) * w for x, w in labelled) / total for i in range(3)]
             np.testing.assert_allclose(value, naive, rtol=1e-6, atol=1e-7)
-            if len(held) == 1:
-                assert value.tobytes() == held[0][0].tobytes()
+            if len(labelled) == 1:
+                assert value.tobytes() == labelled[0][0].tobytes()
 
     @given(contributions())
     def test_equals_flares_stock_aggregation_of_the_same_variables(self, drawn):

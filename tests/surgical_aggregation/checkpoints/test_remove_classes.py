@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.remove_classes import RetirementError, retire
+from surgical_aggregation.checkpoints.remove_classes import RetirementError, remove
 from surgical_aggregation.wire import variables as wire
 
 COLUMN = (np.float32([1, 2]), np.float32([3]))
@@ -23,7 +23,7 @@ def model():
 
 
 def test_takes_columns_and_moments_of_the_class_and_of_no_other(model):
-    after = retire(model, ["Mass"])
+    after = remove(model, ["Mass"])
     kept = {
         "conv/kernel",
         *(
@@ -38,8 +38,8 @@ def test_takes_columns_and_moments_of_the_class_and_of_no_other(model):
 
 
 def test_the_manifest_says_when_and_who_had_taught_it(model):
-    after = retire(model, ["Nodule/Mass", "Mass"]).manifest
-    assert after["retired"] == {
+    after = remove(model, ["Nodule/Mass", "Mass"]).manifest
+    assert after["removed"] == {
         "Mass": {"round": 5, "sites": ["M"]},
         "Nodule/Mass": {"round": 5, "sites": ["N"]},
     }
@@ -49,8 +49,8 @@ def test_the_manifest_says_when_and_who_had_taught_it(model):
 
 
 def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
-    after = retire(retire(model, ["Mass"]), ["Edema"]).manifest
-    assert sorted(after["retired"]) == ["Edema", "Mass"]
+    after = remove(remove(model, ["Mass"]), ["Edema"]).manifest
+    assert sorted(after["removed"]) == ["Edema", "Mass"]
     assert "best" in model.manifest
 
 
@@ -64,9 +64,9 @@ def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
 )
 def test_what_is_no_class_or_all_are_refused(model, classes, reason):
     with pytest.raises(RetirementError, match=reason):
-        retire(model, classes)
+        remove(model, classes)
 
 
 def test_a_model_that_no_run_made_can_lose_a_class_too(model):
-    after = retire(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])
-    assert after.manifest["retired"] == {"Mass": {"round": 0, "sites": []}}
+    after = remove(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])
+    assert after.manifest["removed"] == {"Mass": {"round": 0, "sites": []}}

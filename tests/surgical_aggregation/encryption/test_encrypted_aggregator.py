@@ -72,15 +72,15 @@ def test_body_over_all_sites_and_columns_over_holders(weighting, expected, conte
     assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
 
-@pytest.mark.parametrize("held", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])
-def test_weighted_by_samples_it_is_flares_encrypted_aggregate(held, contexts):
+@pytest.mark.parametrize("labelled", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])
+def test_weighted_by_samples_it_is_flares_encrypted_aggregate(labelled, contexts):
     ours = encrypted.aggregator(weighting="samples")
     stock = encrypted.started(
         HEInTimeAccumulateWeightedAggregator(
             expected_data_kind=DataKind.WEIGHTS, weigh_by_local_iter=False
         )
     )
-    for site, value, classes, samples in zip("ab", (3.0, 5.0), held, (10, 30), strict=True):
+    for site, value, classes, samples in zip("ab", (3.0, 5.0), labelled, (10, 30), strict=True):
         sent = secret(value, classes, "samples", samples=samples)
         assert ours.accept(sent, site_context(site))
         dxo = from_shareable(sent)

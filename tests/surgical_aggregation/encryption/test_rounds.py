@@ -120,7 +120,9 @@ def test_sites_receive_what_they_would_in_the_clear(both):
 
 def test_server_has_every_class_and_reads_none(both):
     _, (secret, _) = both
-    assert sorted(secret.columns) == sorted({name for held in SITES.values() for name in held})
+    assert sorted(secret.columns) == sorted(
+        {name for labelled in SITES.values() for name in labelled}
+    )
     assert all(is_packed(part) for column in secret.columns.values() for part in column)
     legible = {name for name, value in secret.body.items() if not is_packed(value)}
     assert legible == BATCH_NORM  # no site sends it

@@ -149,9 +149,9 @@ class MergeIntoGlobalModel(ShareableGenerator):
             "round": round_ + 1,
             "classes": _taught(last.manifest.get("classes", {}), holders, round_),
         }
-        if retired := manifest.get("retired"):  # until it is taught again
+        if removed := manifest.get("removed"):  # until it is taught again
             taught = wire.classes_of(stepped)
-            manifest["retired"] = {c: facts for c, facts in retired.items() if c not in taught}
+            manifest["removed"] = {c: facts for c, facts in removed.items() if c not in taught}
         return to_learnable(GlobalModel({**last.variables, **stepped}, manifest, moments))
 
 

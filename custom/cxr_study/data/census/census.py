@@ -122,9 +122,9 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     site, read = labels.site, labels.read
     used = in_split[(index["status"] == "ok").to_numpy()]
     read_used = read.set_index("image").loc[used["image"]]
-    held = classes(labels.table)
+    labelled = classes(labels.table)
     other_views = 0 if site.views == "all" else int((~read["view"].isin(FRONTAL)).sum())
-    positive = (used[held] == 1).to_numpy(int)
+    positive = (used[labelled] == 1).to_numpy(int)
     images = used["patient"].value_counts()
     ages = used["age"].dropna()
     return Census(
@@ -160,7 +160,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
                 },
                 positives={s: int((used["split"][used[name] == 1] == s).sum()) for s in SPLITS},
             )
-            for name in held
+            for name in labelled
         },
         cooccurrence=(positive.T @ positive).tolist(),
         bad_images=[

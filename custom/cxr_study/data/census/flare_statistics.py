@@ -87,9 +87,9 @@ class CensusStatistics(Statistics):
         folder = Path(given) if given else embedded_study().sites
         labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
         table = labels.table
-        held = list(classes(table))
-        train = table.loc[table["split"] == "train", held]
-        stay = withheld(policy, held, lambda: train.to_numpy(np.float32))
+        labelled = list(classes(table))
+        train = table.loc[table["split"] == "train", labelled]
+        stay = withheld(policy, labelled, lambda: train.to_numpy(np.float32))
         labels = replace(labels, table=table.drop(columns=list(stay)))
         least = max(self.min_count, LEAST_MIN_COUNT)
         return to_counts(take(labels, self.image_size, least).shared)

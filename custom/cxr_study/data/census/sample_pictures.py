@@ -35,8 +35,8 @@ def choose(
         rows: Row of `pixels` for each row of the table.
         number: At most so many.
     """
-    held = classes(table)
-    positive = (table[held] == 1).to_numpy()
+    labelled = classes(table)
+    positive = (table[labelled] == 1).to_numpy()
     present = positive.sum(axis=1)
     chosen: list[int] = []
     for column in np.argsort(positive.sum(axis=0), kind="stable"):
@@ -45,6 +45,8 @@ def choose(
             chosen.append(int(with_class[present[with_class].argmin()]))
     chosen += np.flatnonzero(present == 0)[:1].tolist()
     return [
-        Sample(np.asarray(pixels[rows[place]]), [held[c] for c in np.flatnonzero(positive[place])])
+        Sample(
+            np.asarray(pixels[rows[place]]), [labelled[c] for c in np.flatnonzero(positive[place])]
+        )
         for place in chosen
     ]

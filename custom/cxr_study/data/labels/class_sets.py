@@ -18,10 +18,10 @@ class ClassSetError(ValueError):
     """There are no such class sets."""
 
 
-def _sorted(held: tuple[str, ...]) -> tuple[str, ...]:
-    if not held or len(set(held)) < len(held):
+def _sorted(labelled: tuple[str, ...]) -> tuple[str, ...]:
+    if not labelled or len(set(labelled)) < len(labelled):
         raise NeedError("classes, each once")
-    return tuple(sorted(held))
+    return tuple(sorted(labelled))
 
 
 _Held = Annotated[tuple[str, ...], AfterValidator(_sorted)]
@@ -159,8 +159,8 @@ def check_known(sets: ClassSets, classes: Sequence[str]) -> None:
     Raises:
         ClassSetError: Names the class and the nearest ones.
     """
-    for place, held in enumerate(sets, start=1):
-        for name in held:
+    for place, labelled in enumerate(sets, start=1):
+        for name in labelled:
             if name not in classes:
                 raise ClassSetError(
                     f"site {place} is to hold '{name}', which these labels do not have; "

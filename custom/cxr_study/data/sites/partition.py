@@ -65,7 +65,7 @@ def write_sites(
     labels = label_policy.apply(table, pool.policy).set_index("image")[class_columns(table)]
     label_policy.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = []
-    for name, held in zip(names, class_sets, strict=True):
+    for name, labelled in zip(names, class_sets, strict=True):
         written.append(folder / f"{name}.yaml")
         write_site_file(
             written[-1],
@@ -75,16 +75,16 @@ def write_sites(
             images=pool.images,
             split=split,
             truth=truth,
-            classes=list(held),
-            **decisions(pool, held),
+            classes=list(labelled),
+            **decisions(pool, labelled),
         )
     return written
 
 
-def decisions(pool: SiteFile, held: Sequence[str]) -> dict[str, Any]:
+def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
     """What a site file decided, as far as it concerns some classes, as keys of a site file."""
-    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in held}
-    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in held]
+    by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
+    distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
     return {
         "views": pool.views,
         "merges": {target: list(sources) for target, sources in pool.merges.items()} or None,

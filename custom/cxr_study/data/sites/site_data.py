@@ -107,8 +107,8 @@ def load_labels(site: SiteFile) -> SiteLabels:
             f"Make it: surgagg data split {site.path}"
         )
     rows = apply_split(read_split(site.split), select_views(site, read), site.site)
-    held = held_classes(site, classes(read))
-    table = rows[[*DESCRIPTORS, *held, "split"]].copy()
+    labelled = labelled_classes(site, classes(read))
+    table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
         table = label_policy.apply(table, site.policy)
     except label_policy.LabelPolicyError as error:
@@ -188,7 +188,7 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> None:
             )
 
 
-def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
+def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
     """Names of the classes that a site labels.
 
     Args:
@@ -200,14 +200,14 @@ def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
             name that no server takes.
     """
     preset = DATASETS[site.dataset].default_classes or known
-    held = list(site.classes or [name for name in preset if name in known])
+    labelled = list(site.classes or [name for name in preset if name in known])
     if site.classes is None:
-        held += [name for name in site.merges if name not in held]
+        labelled += [name for name in site.merges if name not in labelled]
     distinct = [class_name(name, site.dataset) for name in site.distinct]
     for key, names, of in (
-        ("classes", held, known),
-        ("uncertain", site.policy.by_class, held),
-        ("distinct", distinct, held),
+        ("classes", labelled, known),
+        ("uncertain", site.policy.by_class, labelled),
+        ("distinct", distinct, labelled),
     ):
         for name in names:
             if name not in of:
@@ -215,12 +215,12 @@ def held_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
                     f"{site.path}: key '{key}': '{name}' is no class of this site; "
                     f"{nearest(name, of)}."
                 )
-    for name in held:
+    for name in labelled:
         if why := unfit(name):
             raise SiteFileError(f"{site.path}: {why}. Rename the class.")
-    if pair := twins(held):
+    if pair := twins(labelled):
         raise SiteFileError(
             f"{site.path}: '{pair[0]}' and '{pair[1]}' are one class spelt twice. Merge them with "
             "key 'merges', or leave one out with key 'classes'."
         )
-    return tuple(held)
+    return tuple(labelled)

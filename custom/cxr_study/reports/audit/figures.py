@@ -30,9 +30,9 @@ from cxr_study.reports.page.svg import (
     FULL_WIDTH,
     GLOBAL,
     INK,
-    LACKED,
     MUTED,
     STYLE,
+    UNLABELLED,
     WIDTH,
     short,
     site_styles,
@@ -47,7 +47,7 @@ _FILLS: dict[str, dict[str, Any]] = {
     "soft": STRIPES | {"linewidth": 0.5},
     "blank": {"facecolor": "#EDF0F3"},
     "not labelled": {
-        "facecolor": "white", "edgecolor": LACKED, "hatch": "....", "linewidth": 0.5,
+        "facecolor": "white", "edgecolor": UNLABELLED, "hatch": "....", "linewidth": 0.5,
     },
 }  # fmt: skip
 _ROW = 0.2  # inches
@@ -197,10 +197,10 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
         axes = axes_at(figure, left, (down - level - 1) * panel + 0.4, width, panel - 0.75)
         axes.barh(range(len(classes)), [v or 0 for v in row], 0.7, color=colour)
         for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
-            held = class_name in site.classes
-            text = "" if not held else WITHHELD if value is None else f"{100 * value:.1f}"
+            labelled = class_name in site.classes
+            text = "" if not labelled else WITHHELD if value is None else f"{100 * value:.1f}"
             axes.text((value or 0) + 0.012 * top, y, text, va="center", fontsize=7, color=MUTED)
-            if not held:
+            if not labelled:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
         headed(axes, short(site.site, 24), colour)

@@ -72,12 +72,14 @@ def across(sites: Sequence[SharedCensus]) -> Iterator[Notice]:
     """What to know about the sites together."""
     mixed, apart = [], []
     for name in union(sites):
-        held = [site for site in sites if name in site.classes]
-        matter = [site.classes[name] for site in held if site.classes[name].read["uncertain"] != 0]
+        labelled = [site for site in sites if name in site.classes]
+        matter = [
+            site.classes[name] for site in labelled if site.classes[name].read["uncertain"] != 0
+        ]
         policies = {entry.uncertain for entry in matter}
         if len(policies) > 1:
             mixed.append(f"{name} ({', '.join(sorted(policies))})")
-        known = [value for site in held if (value := prevalence(site, name))]
+        known = [value for site in labelled if (value := prevalence(site, name))]
         if known and max(known) >= 3 * min(known):
             apart.append(f"{name} ({share(min(known))} to {share(max(known))})")
     if mixed:

@@ -10,9 +10,9 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from cxr_study.reports.page.svg import INK, OWN
+from cxr_study.reports.page.svg import INK, LOCAL
 
-STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": OWN, "hatch": "////"}
+STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": LOCAL, "hatch": "////"}
 """Settings of matplotlib for a striped area."""
 
 

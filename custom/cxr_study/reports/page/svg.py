@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 # Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
-GLOBAL, LACKED, OWN = "#0072B2", "#AA3377", "#C45A00"
+GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
 INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
 SITES = (
     ("#4B3B9E", "o"),

@@ -10,9 +10,9 @@ from cxr_study.reports.run import view
 
 COLUMNS: tuple[tuple[str, Model, Group], ...] = (
     ("all classes", "global", "all"),
-    ("classes it labels", "global", "held"),
-    ("classes it labels", "own", "held"),
-    ("classes it lacks", "global", "lacked"),
+    ("classes it labels", "global", "labelled"),
+    ("classes it labels", "local", "labelled"),
+    ("classes it does not label", "global", "unlabelled"),
 )
 
 
@@ -26,7 +26,7 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     console = console or Console()
     console.print()
     console.print(Text(summary.title, style="bold"))
-    console.print(Text(f"{view.headline(summary)}\n{view.lacked_headline(summary)}"))
+    console.print(Text(f"{view.headline(summary)}\n{view.unlabelled_headline(summary)}"))
     console.print(_means(summary))
     console.print(Text(_facts(summary)))
     for notice in view.notices(summary):

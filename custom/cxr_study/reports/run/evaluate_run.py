@@ -73,7 +73,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         sites[site] = _site_data(split)
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if site in run.alone:
-            models["own"] = load(run.alone[site])
+            models["local"] = load(run.alone[site])
         for name, checkpoint in models.items():
             probabilities = predict(checkpoint, network, split).probabilities
             rows, row_means = score(name, split, probabilities, union, settings.seed)
@@ -98,7 +98,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
-        taught_by=_taught_by(best, union, {site: sites[site].classes for site in sites_of_job}),
+        trained_by=_trained_by(best, union, {site: sites[site].classes for site in sites_of_job}),
         rounds=job_results.rounds(*run.servers, personal=bool(personal)),
         refusals=job_results.refusals(*run.servers),
         test=tuple(tests),
@@ -107,22 +107,22 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     return summary, write_report(summary, pictures, folder)
 
 
-def _taught_by(
-    best: Checkpoint, union: Sequence[str], held: Mapping[str, tuple[str, ...]]
+def _trained_by(
+    best: Checkpoint, union: Sequence[str], labelled: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """Class -> sites; those that hold it where the server does not know (a personal head)."""
     classes = best.manifest.get("classes", {})
     return {
         name: tuple(classes[name]["sites"])
         if name in classes
-        else tuple(site for site in held if name in held[site])
+        else tuple(site for site in labelled if name in labelled[site])
         for name in union
     }
 
 
 def _site_data(split: test_split.TestSplit) -> SiteData:
     return SiteData(
-        classes=tuple(sorted(split.held)),
+        classes=tuple(sorted(split.labelled)),
         images=_sizes(split.assignment),
         patients=_sizes(split.assignment.drop_duplicates("patient")),
     )

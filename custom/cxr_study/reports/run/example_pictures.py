@@ -26,14 +26,14 @@ class Example:
         image: Grey values, shape (s, s), dtype uint8.
         truth: Classes labelled present.
         predictions: Class -> probability in [0, 1].
-        held: Classes that the site labels itself.
+        labelled: Classes that the site labels itself.
     """
 
     site: str
     image: np.ndarray
     truth: Sequence[str]
     predictions: Mapping[str, float]
-    held: AbstractSet[str]
+    labelled: AbstractSet[str]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Prediction:
     class_name: str
     probability: float | None
     present: bool
-    held: bool
+    labelled: bool
 
 
 def predictions(example: Example) -> list[Prediction]:
@@ -53,7 +53,9 @@ def predictions(example: Example) -> list[Prediction]:
     shown += [name for name in ranked[TOP_PREDICTIONS:] if name in example.truth]
     shown += [name for name in example.truth if name not in example.predictions]
     return [
-        Prediction(name, example.predictions.get(name), name in example.truth, name in example.held)
+        Prediction(
+            name, example.predictions.get(name), name in example.truth, name in example.labelled
+        )
         for name in shown
     ]
 
@@ -89,7 +91,7 @@ def choose(
             image=np.asarray(split.pixels[split.rows[pick]]),
             truth=[name for name, there in zip(union, present[pick], strict=True) if there],
             predictions=probabilities.iloc[pick].to_dict(),
-            held=split.held,
+            labelled=split.labelled,
         )
         for pick in [*picks, *normal.tolist()]
     ]

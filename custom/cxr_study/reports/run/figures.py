@@ -15,10 +15,10 @@ from cxr_study.reports.page.svg import (
     FULL_WIDTH,
     GLOBAL,
     INK,
-    LACKED,
+    LOCAL,
     MUTED,
-    OWN,
     STYLE,
+    UNLABELLED,
     WIDTH,
     short,
     site_styles,
@@ -74,20 +74,20 @@ def class_aurocs(summary: Summary, site: str) -> str:
     model's best first. The site's own model is drawn below the global one.
     """
     rows = [row for row in summary.test if row.site == site]
-    own = {row.class_name: row for row in rows if row.model == "own" and row.auroc is not None}
+    own = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
     headings = {
         True: f"Labelled at {short(site)}",
         False: f"Not labelled at {short(site)}: learned from other sites",
     }
-    groups = {held: _ranked(rows, held) for held in headings}
+    groups = {labelled: _ranked(rows, labelled) for labelled in headings}
     lines = sum(len(members) + HEADING for members in groups.values() if members)
     figure = Figure((WIDTH, 0.7 + 0.225 * lines))
     axes = axes_at(figure, 0.335 * WIDTH, 0.46, 0.575 * WIDTH, 0.04 + 0.225 * lines)
     _write(axes, 1.06, 0, "positive\nimages", ha="center", color=MUTED, fontsize=7)
     y, names = 0.0, {}
-    for held, members in groups.items():
+    for labelled, members in groups.items():
         if members:
-            _write(axes, -0.575, y, headings[held], color=_colour(held), fontweight="bold")
+            _write(axes, -0.575, y, headings[labelled], color=_colour(labelled), fontweight="bold")
             y += HEADING - 0.25
         for row in members:
             mine = own.get(row.class_name)
@@ -203,11 +203,11 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
         reason = f"not defined: {view.undefined_reason(row)}"
         _write(axes, 0.01, y, reason, color=MUTED, fontsize=7.5, fontstyle="italic")
         return
-    own = row.model == "own"
-    colour = OWN if own else _colour(row.held)
+    own = row.model == "local"
+    colour = LOCAL if own else _colour(row.labelled)
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
-    marker, inside = "s" if own else "o" if row.held else "D", "white" if own else colour
+    marker, inside = "s" if own else "o" if row.labelled else "D", "white" if own else colour
     axes.plot(
         [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
         clip_on=False,
@@ -220,13 +220,13 @@ def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
 
 
-def _colour(held: bool) -> str:
-    return GLOBAL if held else LACKED
+def _colour(labelled: bool) -> str:
+    return GLOBAL if labelled else UNLABELLED
 
 
-def _ranked(rows: Sequence[ClassAuroc], held: bool) -> list[ClassAuroc]:
+def _ranked(rows: Sequence[ClassAuroc], labelled: bool) -> list[ClassAuroc]:
     """The global model's rows of one group, highest AUROC first, undefined ones last."""
-    chosen = [row for row in rows if row.model == "global" and row.held == held]
+    chosen = [row for row in rows if row.model == "global" and row.labelled == labelled]
     return sorted(chosen, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
 
 

@@ -58,26 +58,26 @@ def best_model(summary: Summary) -> str:
 def headline(summary: Summary) -> str:
     """The answer in one sentence: mean AUROC over a model's classes on each site's test split."""
     if summary.personal:
-        return f"A model for every site: mean AUROC {_across_sites(summary, 'held')}"
+        return f"A model for every site: mean AUROC {_across_sites(summary, 'labelled')}"
     classes = counted(len(summary.union), "class", "classes")
     return f"One model for {classes}: mean AUROC {_across_sites(summary, 'all')}"
 
 
-def lacked_headline(summary: Summary) -> str:
+def unlabelled_headline(summary: Summary) -> str:
     """The same for the classes that a site does not label itself."""
     if summary.personal:
         return "A site's model has the site's classes only."
     lacking = [site for site in summary.sites if set(summary.union) - _held(summary, site)]
     if not lacking:
         return "Every site labels every class, so there is no class to gain from the others."
-    rows = [mean(summary, "global", site, "lacked") for site in lacking]
+    rows = [mean(summary, "global", site, "unlabelled") for site in lacking]
     measured = [row for row in rows if row is not None and row.auroc is not None]
     if not measured:
         return (
             "How well the model predicts the classes a site does not label itself could not be "
             "measured: the test splits have no labels of them."
         )
-    text = f"On the classes a site does not label itself: {_across_sites(summary, 'lacked')}"
+    text = f"On the classes a site does not label itself: {_across_sites(summary, 'unlabelled')}"
     above = [row.site for row in measured if row.low is not None and row.low > CHANCE]
     if len(above) == len(lacking):
         where = {1: "", 2: " at both sites"}.get(len(above), f" at all {len(above)} sites")
@@ -128,7 +128,7 @@ def undefined(summary: Summary) -> list[Undefined]:
     """
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
     for row in summary.test:
-        if row.auroc is None and (row.model == "global" or row.held):
+        if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
     groups: dict[tuple[str, tuple[Model, ...], str], list[ClassAuroc]] = {}
     for (site, _, reason), rows in models.items():
@@ -151,19 +151,19 @@ def undefined_reason(row: ClassAuroc) -> str:
     return "the model has no such class"
 
 
-def taught_order(summary: Summary) -> list[str]:
+def trained_order(summary: Summary) -> list[str]:
     """The union, classes that most sites taught first, then by who taught them."""
 
     def key(name: str) -> tuple[int, tuple[str, ...], str]:
-        teachers = summary.taught_by.get(name, ())
-        return -len(teachers), teachers, name
+        sites = summary.trained_by.get(name, ())
+        return -len(sites), sites, name
 
     return sorted(summary.union, key=key)
 
 
-def taught_counts(summary: Summary) -> str:
+def trained_counts(summary: Summary) -> str:
     """Say how many classes were taught by how many sites."""
-    numbers = [len(summary.taught_by.get(name, ())) for name in summary.union]
+    numbers = [len(summary.trained_by.get(name, ())) for name in summary.union]
     parts = [
         f"{counted(numbers.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
         for sites in sorted(set(numbers), reverse=True)
@@ -171,9 +171,9 @@ def taught_counts(summary: Summary) -> str:
     return f"Taught: {listed(parts)}." if parts else "The model has no class."
 
 
-def teachers(summary: Summary) -> list[str]:
+def sites(summary: Summary) -> list[str]:
     """The sites of the run, then those of earlier runs that the global model still builds on."""
-    earlier = {site for names in summary.taught_by.values() for site in names}
+    earlier = {site for names in summary.trained_by.values() for site in names}
     return [*summary.sites, *sorted(earlier - set(summary.sites))]
 
 
@@ -210,9 +210,9 @@ def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
     return f"{100 * min(1.0, max(0.0, (value - start) / (end - start))):.1f}%"
 
 
-def lacked_is_measured(summary: Summary) -> bool:
+def unlabelled_is_measured(summary: Summary) -> bool:
     """Whether complete labels, kept for evaluation only, cover the classes a site lacks."""
-    return any(row.labels == "truth" and not row.held for row in summary.test)
+    return any(row.labels == "truth" and not row.labelled for row in summary.test)
 
 
 def _held(summary: Summary, site: str) -> set[str]:

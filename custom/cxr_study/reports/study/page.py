@@ -23,7 +23,7 @@ from cxr_study.reports.study.tables.tables import Table
 from cxr_study.studies.analysis import class_tests, subgroups
 from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS
-from cxr_study.studies.papers.published_results import OWN
+from cxr_study.studies.papers.published_results import LOCAL
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.run_folder import GLOBAL
 
@@ -99,7 +99,7 @@ def _marks(tests: pd.DataFrame, pairing: str, scenario: str) -> dict[tuple[Row, 
     return {
         (Row(line["method"], line["strategy"]), line["test"]): line["mark"]
         for _, line in chosen.iterrows()
-        if line["model"] in (GLOBAL, OWN, line["test"])
+        if line["model"] in (GLOBAL, LOCAL, line["test"])
     }
 
 

@@ -68,7 +68,7 @@ def cells(laid_out: Iterable[Table]) -> pd.DataFrame:
 
 
 def _p_values(tests: pd.DataFrame) -> PValues:
-    """Adjusted p of the tables' cells: over classes in a scenario, over scenarios in the average."""
+    """Adjusted p of cells: over the classes of a scenario, over scenarios in the average."""
     if tests.empty:
         return {}
     chosen = tests[tests["pairing"].isin([SCENARIOS, CLASSES]) & tests["holm"].notna()]

@@ -8,8 +8,8 @@ for each finished run, model, test set and group of classes, with the columns `m
     auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
     auprc, auprc_low, auprc_high    likewise
 
-That of classes has one for each finished run, test set and class, with the columns scenario, method,
-strategy, seed, test and class, and
+That of classes has one for each finished run, test set and class, with the columns scenario,
+method, strategy, seed, test and class, and
 
     patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
 

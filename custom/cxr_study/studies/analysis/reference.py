@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.papers.published_results import OWN
+from cxr_study.studies.papers.published_results import LOCAL
 from cxr_study.studies.plan.data_file import DATA_SETS
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import GLOBAL
@@ -36,12 +36,12 @@ def as_tables(lines: pd.DataFrame) -> pd.DataFrame:
     """The lines of `scores`, or of means of them, that tables have, with the models' names there.
 
     A global model is `GLOBAL`. Models that data sets have trained alone keep their names. All other
-    models of sites are `OWN`: the one of the site whose test split it is; where that is no site's,
-    there is a line for each of them.
+    models of sites are `LOCAL`: the one of the site whose test split it is; where that is no
+    site's, there is a line for each of them.
     """
     own = lines["model"] == lines["test"]
     run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
     alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
     named = alone | (lines["model"] == GLOBAL)
     kept = lines[named | own | ~own.groupby(run).transform("any")]
-    return kept.assign(model=kept["model"].where(named, OWN))
+    return kept.assign(model=kept["model"].where(named, LOCAL))

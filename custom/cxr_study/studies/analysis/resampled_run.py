@@ -80,10 +80,10 @@ def _resample(
     table: pd.DataFrame, place: Path, result: Result, model: str, test: str, resamples: int
 ) -> Resampled:
     own = list(result.classes[model])
-    held = [name for name in class_columns(table) if name in own]
-    scores = predictions.read(place, model, test)[:, [own.index(name) for name in held]]
-    labels = table[held].to_numpy(float)
-    return resample(labels, scores, held, table["patient"], seed=_SEED, resamples=resamples)
+    labelled = [name for name in class_columns(table) if name in own]
+    scores = predictions.read(place, model, test)[:, [own.index(name) for name in labelled]]
+    labels = table[labelled].to_numpy(float)
+    return resample(labels, scores, labelled, table["patient"], seed=_SEED, resamples=resamples)
 
 
 def _model(arrays: Mapping[str, np.ndarray], name: str, patients: np.ndarray) -> Resampled:

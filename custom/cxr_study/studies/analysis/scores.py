@@ -48,14 +48,14 @@ def scores(runs: Iterable[Run], folder: Path) -> pd.DataFrame:
     runs = list(runs)
     # The fully labelled baseline has a single site, whatever the scenario's are.
     federated = [run for run in runs if run.row.method != "complete"]
-    held = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
+    labelled = {(run.scenario, run.seed): run.what["sites"].values() for run in federated}
     rows = []
     tables: dict[str, pd.DataFrame] = {}
     for run in runs:
         result = read_result(folder / RUNS / run.key)
         if result is None:
             continue
-        sites = held.get((run.scenario, run.seed), run.what["sites"].values())
+        sites = labelled.get((run.scenario, run.seed), run.what["sites"].values())
         for test, key in result.tests.items():
             if key not in tables:
                 tables[key] = test_split.read(key, folder / TEST_SETS)
@@ -81,7 +81,7 @@ def _measure(
     for name in class_columns(table):
         labels = table[name].to_numpy(float)
         known = ~np.isnan(labels)
-        holders = sum(name in held for held in sites)
+        holders = sum(name in labelled for labelled in sites)
         metrics = dict.fromkeys(METRICS, np.nan)
         if name in classes and known.any():
             probabilities = predicted[known, list(classes).index(name)].astype(float)

@@ -120,13 +120,13 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
         if model is None:
             continue
         table = test_split.read(table_key, folder / TEST_SETS)
-        held, own = class_columns(table), list(result.classes[model])
+        labelled, own = class_columns(table), list(result.classes[model])
         scores = pd.DataFrame(predictions.read(folder / RUNS / key, model, test), columns=own)
-        whole = scores.reindex(columns=held).to_numpy(float)
+        whole = scores.reindex(columns=labelled).to_numpy(float)
         for kind, subgroup_of in KINDS.items():
             lines += [
                 {"model": model, "test": test, "kind": kind, **line}
-                for line in _kind(table, held, whole, subgroup_of(table))
+                for line in _kind(table, labelled, whole, subgroup_of(table))
             ]
     return lines
 

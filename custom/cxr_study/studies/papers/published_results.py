@@ -9,7 +9,7 @@
     method, strategy as `rows` has them. No strategy: the source has one model without a federation,
                      which stands beside ours with either batch norm. In the tables of ML4H 2024 it
                      is fedavg: "trained with all weights unfrozen"
-    model            "global", "own" (of each site), or the site whose own it is
+    model            "global", "local" (of each site), or the site whose model it is
     test, group      test set and classes as in `means`; or the site that labels the classes
     classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
@@ -46,7 +46,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
 AVERAGE = "average"
 """What stands for a scenario where a mean is over all of them."""
 
-OWN = "own"
+LOCAL = "local"
 """What stands for a model where every site has its own: that of the site that is tested."""
 
 _FILE = Path(__file__).with_name("published_results.csv")
@@ -59,7 +59,7 @@ class Place:
     Attributes:
         scenario: Name, or `AVERAGE`.
         row: How it was trained.
-        model: `one_run.GLOBAL`, `OWN`, or the site whose own it is.
+        model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
         test: Name of the test set.
         group: Of its classes; see `means.GROUPS`.
     """

@@ -16,7 +16,7 @@ from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import DATASETS, official_files
 from cxr_study.data.sites.partition import decisions, write_nih_pool
-from cxr_study.data.sites.site_data import held_classes, read_labels, select_views
+from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
 from cxr_study.phantom.demo_data import embedded_data, embedded_study
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
@@ -85,7 +85,7 @@ def _site_file(name: str, source: Path, folder: Path) -> Path:
     path = folder / f"{name}.yaml"
     if source.suffix == ".yaml":
         site = read_site_file(source)
-        classes = held_classes(site, class_columns(read_labels(site)))
+        classes = labelled_classes(site, class_columns(read_labels(site)))
         write_copy(site, path, classes, folder / "split.csv")
     elif name == "nih":
         write_nih_pool(source, folder)
@@ -122,7 +122,7 @@ def write_copy(
 def _read(path: Path) -> DataSet:
     site = read_site_file(path)
     table = select_views(site, read_labels(site))
-    classes = held_classes(site, class_columns(table))
+    classes = labelled_classes(site, class_columns(table))
     return DataSet(site, table, classes, _digest(site, table[[*DESCRIPTORS, *classes]]))
 
 

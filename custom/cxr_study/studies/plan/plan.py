@@ -157,14 +157,14 @@ class _Planner:
 
     def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:
         """The run of a scenario with a row and a seed; none where its sites share no class."""
-        held, folder = self._sites(scenario, row, seed)
-        union = sorted(set(chain.from_iterable(held.values())))
+        labelled, folder = self._sites(scenario, row, seed)
+        union = sorted(set(chain.from_iterable(labelled.values())))
         if not union:
             return []
         tests = {
             name: folder / f"{name}.yaml"
             if self.given
-            else self._tested(name, scenario, held, seed)
+            else self._tested(name, scenario, labelled, seed)
             for name in self.tests
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
@@ -176,9 +176,11 @@ class _Planner:
             "row": {**asdict(row), "head_weighting": row.head_weighting},
             "preset": self.data.preset,
             "given": given,
-            "settings": run_settings.all_settings(row, tuple(held), union, self.data.preset, given),
+            "settings": run_settings.all_settings(
+                row, tuple(labelled), union, self.data.preset, given
+            ),
             "network": run_settings.network(self.data),
-            "sites": {site: list(classes) for site, classes in held.items()},
+            "sites": {site: list(classes) for site, classes in labelled.items()},
             "union": union,
             "site_files": folder.name,
             "tests": {name: path.parent.name for name, path in tests.items()},
@@ -190,7 +192,7 @@ class _Planner:
             what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),
-            "sites": list(held),
+            "sites": list(labelled),
             "tests": {name: str(path.absolute()) for name, path in tests.items()},
             "test_sets": str((self.folder / TEST_SETS).absolute()),
             "initial_body": str(self.initial_body.absolute()),
@@ -205,13 +207,13 @@ class _Planner:
         """Site -> classes, and the folder of the site files."""
         if isinstance(scenario.sites, tuple):
             found = self._given(seed) if self.given else self.found
-            held = {name: found[name].classes for name in scenario.sites}
+            labelled = {name: found[name].classes for name in scenario.sites}
             if scenario.classes == "shared":
-                shared = set.intersection(*map(set, held.values()))
-                held = dict.fromkeys(held, tuple(sorted(shared)))
+                shared = set.intersection(*map(set, labelled.values()))
+                labelled = dict.fromkeys(labelled, tuple(sorted(shared)))
             if self.given:
-                return held, self.files.given(found, held)
-            return held, self.files.wholes(held, seed=seed)
+                return labelled, self.files.given(found, labelled)
+            return labelled, self.files.wholes(labelled, seed=seed)
         name = str(scenario.cut)
         classes = self.found[name].classes
         if row.method == "complete":
@@ -226,12 +228,12 @@ class _Planner:
         return self.sites[seed]
 
     def _tested(
-        self, name: str, scenario: Scenario, held: Mapping[str, Sequence[str]], seed: int
+        self, name: str, scenario: Scenario, labelled: Mapping[str, Sequence[str]], seed: int
     ) -> Path:
         """Site file whose test split a data set is tested on."""
         if name not in scenario.data_sets:
             return self.files.test_only(name) / f"{name}.yaml"
-        classes = {site: held[site] for site in held if site in self.found}
+        classes = {site: labelled[site] for site in labelled if site in self.found}
         if not classes:
             classes = {name: self.found[name].classes}
         return self.files.wholes(classes, seed=seed) / f"{name}.yaml"

@@ -93,7 +93,7 @@ def all_settings(
         return dict(job_folder.read_settings(job))
 
 
-def solo_method(row: Row) -> str:
+def baseline_method(row: Row) -> str:
     """Which of `baseline_run.METHODS` trains a row without a federation."""
     return _SAME_RECIPE.get(row.method, row.method)
 
@@ -112,7 +112,7 @@ def _without_federation(
     if row.method != "individual":
         own["union"] = ",".join(union)
     own |= {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
-    return baseline_run.all_settings(solo_method(row), {**own, "strategy": row.strategy})
+    return baseline_run.all_settings(baseline_method(row), {**own, "strategy": row.strategy})
 
 
 def network(data: StudyData) -> dict[str, Any]:

@@ -56,17 +56,17 @@ class ScenarioFiles:
 
         return written(self.folder, what, write)
 
-    def wholes(self, held: Mapping[str, Sequence[str]], *, seed: int) -> Path:
+    def wholes(self, labelled: Mapping[str, Sequence[str]], *, seed: int) -> Path:
         """Folder of whole data sets as sites, `<name>.yaml` each.
 
         Args:
-            held: Name of a data set -> classes to label.
+            labelled: Name of a data set -> classes to label.
             seed: Of the splits.
         """
-        digests = {name: [self.found[name].digest, *classes] for name, classes in held.items()}
+        digests = {name: [self.found[name].digest, *classes] for name, classes in labelled.items()}
 
         def write(half: Path) -> None:
-            for name, classes in held.items():
+            for name, classes in labelled.items():
                 data = self.found[name]
                 assignment = split_patients(data.table, seed=seed)
                 scheme = "70/10/20 of the patients, stratified by any positive label"
@@ -86,22 +86,22 @@ class ScenarioFiles:
 
         return written(self.folder, {"test only": data.digest}, write)
 
-    def given(self, sites: Mapping[str, DataSet], held: Mapping[str, Sequence[str]]) -> Path:
+    def given(self, sites: Mapping[str, DataSet], labelled: Mapping[str, Sequence[str]]) -> Path:
         """Folder of sites with splits and truth of their own, `<name>.yaml` each.
 
         Args:
             sites: Name -> site.
-            held: Name -> classes to label.
+            labelled: Name -> classes to label.
         """
         digests = {
-            name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *held[name]]
+            name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *labelled[name]]
             for name, each in sites.items()
         }
 
         def write(half: Path) -> None:
             for name, each in sites.items():
                 site = each.site
-                write_copy(site, half / f"{name}.yaml", held[name], site.split, site.truth)
+                write_copy(site, half / f"{name}.yaml", labelled[name], site.split, site.truth)
 
         return written(self.folder, {"given": digests}, write)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cxr_study.runs import baseline_run
-from cxr_study.runs.baseline_run import SoloRun
+from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.runner.training import Trained, Training
@@ -37,8 +37,8 @@ def train(training: Training, tell: Tell) -> Trained:
             row, group, training.union, training.preset, training.settings
         )
         baseline_run.train(
-            SoloRun(
-                run_settings.solo_method(row),
+            BaselineRun(
+                run_settings.baseline_method(row),
                 group,
                 own,
                 out,

@@ -22,14 +22,14 @@ class TestPublished:
     def test_together_the_sites_hold_all_of_nih(self, sites):
         sets = published(sites)
         assert len(sets) == sites
-        assert {name for held in sets for name in held} == set(NIH_CLASSES)
-        assert all(list(held) == sorted(set(held)) for held in sets)
+        assert {name for labelled in sets for name in labelled} == set(NIH_CLASSES)
+        assert all(list(labelled) == sorted(set(labelled)) for labelled in sets)
 
     @pytest.mark.parametrize("shared", [0, 1, 2, 4, 8, 12, 14])
     def test_four_sites_share_as_many_classes_as_they_should(self, shared):
         sets = published(4, shared)
         assert len(set.intersection(*map(set, sets))) == shared
-        assert {name for held in sets for name in held} == set(NIH_CLASSES)
+        assert {name for labelled in sets for name in labelled} == set(NIH_CLASSES)
 
     def test_two_sites_share_four_classes(self):
         first, second = published(2)
@@ -52,7 +52,7 @@ class TestDraw:
         if shared == 0 and sites > 14:
             return
         sets = draw(NIH_CLASSES, sites, shared=shared, seed=seed)
-        assert {name for held in sets for name in held} == set(NIH_CLASSES)
+        assert {name for labelled in sets for name in labelled} == set(NIH_CLASSES)
         assert max(map(len, sets)) - min(map(len, sets)) <= 1
         if sites > 1:
             assert len(set.intersection(*map(set, sets))) == shared

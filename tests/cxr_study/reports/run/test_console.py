@@ -41,14 +41,14 @@ def test_degenerate_runs_print_too(degenerate):
     assert "Two hospitals" in printed(degenerate)
 
 
-def test_own_models_have_a_column_only_where_they_were_trained(summary):
-    assert "own model" in printed(summary)
+def test_local_models_have_a_column_only_where_they_were_trained(summary):
+    assert "local model" in printed(summary)
     alone = dataclasses.replace(
         summary,
         test=tuple(row for row in summary.test if row.model == "global"),
         means=tuple(row for row in summary.means if row.model == "global"),
     )
-    assert "own model" not in printed(alone)
+    assert "local model" not in printed(alone)
 
 
 def test_a_run_that_stopped_early_says_so(summary):

@@ -40,7 +40,7 @@ def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chose
 
 def test_an_example_has_all_that_a_report_shows():
     (example,) = pick(["BA"], probability=0.25)
-    assert (example.site, example.truth, example.held) == ("nih", ["A", "B"], {"A", "B"})
+    assert (example.site, example.truth, example.labelled) == ("nih", ["A", "B"], {"A", "B"})
     assert example.predictions == dict.fromkeys(UNION, 0.25)
     assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
 
@@ -56,4 +56,4 @@ def test_present_classes_are_shown_however_improbable_and_unknown_to_the_model()
         ("Hernia", True),
     ]
     assert [line.probability for line in shown[-2:]] == [0.125, None]
-    assert [line.held for line in shown[:2]] == [True, False]
+    assert [line.labelled for line in shown[:2]] == [True, False]

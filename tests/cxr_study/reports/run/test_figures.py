@@ -33,8 +33,8 @@ def test_curves_are_named_by_site(summary):
 
 def test_held_and_lacked_classes_are_told_apart_in_words(summary):
     found = texts(figures.class_aurocs(summary, "nih"))
-    held, lacked = "Labelled at nih", "Not labelled at nih: learned from other sites"
-    assert {held, lacked, "Edema", "Fracture"} <= set(found)
+    labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
+    assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
     assert "not defined: no positive image in the test split" in found
 
 

@@ -14,10 +14,10 @@ from html_page import Page
 EVIL = "<script>alert('x')</script>&\""
 
 
-def example(image=None, truth=("Fracture",), held=("Edema", "Hernia"), **probabilities):
+def example(image=None, truth=("Fracture",), labelled=("Edema", "Hernia"), **probabilities):
     """A picture from nih, black unless given."""
     image = np.zeros((64, 64), np.uint8) if image is None else image
-    return Example("nih", image, list(truth), probabilities, set(held))
+    return Example("nih", image, list(truth), probabilities, set(labelled))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_who_taught_what(summary, page):
         return [said.count(word) for word in ("taught", "lacks it", "labels it, taught nothing")]
 
     assert labels(page) == [4, 2, 0]
-    changed = dataclasses.replace(summary, taught_by={**summary.taught_by, "Hernia": ()})
+    changed = dataclasses.replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
     assert labels(Page(render(changed, []))) == [3, 2, 1]
 
 
@@ -99,7 +99,7 @@ class TestExamples:
         page = Page(render(summary, [example(Edema=0.25, Fracture=0.875)]))
         assert "nih, present: Fracture (not labelled here)" in page.text
         assert "Fracture 88 % Edema 25 %" in page.text
-        assert page.attributes.count(("class", "bar lacked")) == 1
+        assert page.attributes.count(("class", "bar unlabelled")) == 1
 
     def test_a_present_class_the_model_lacks_is_said_to_be_none_of_it(self, summary):
         assert "not a class of the model" in Page(render(summary, [example()])).text

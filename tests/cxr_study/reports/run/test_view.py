@@ -34,19 +34,19 @@ class TestHeadline:
         personal = dataclasses.replace(summary, personal=True)
         assert view.headline(personal).startswith("A model for every site: mean AUROC ")
         assert view.headline(personal) != view.headline(summary)
-        assert view.lacked_headline(personal) == "A site's model has the site's classes only."
+        assert view.unlabelled_headline(personal) == "A site's model has the site's classes only."
 
     def test_says_that_classes_a_site_lacks_are_above_chance(self, summary):
-        assert view.lacked_headline(summary).endswith("above chance (0.5) at both sites.")
+        assert view.unlabelled_headline(summary).endswith("above chance (0.5) at both sites.")
 
     def test_counts_sites_whose_interval_reaches_chance_as_not_above(self, summary):
         means = [dataclasses.replace(r, low=0.5) if r.site == "nih" else r for r in summary.means]
         doubtful = dataclasses.replace(summary, means=tuple(means))
-        assert view.lacked_headline(doubtful).endswith("above chance (0.5) at 1 of 2 sites.")
+        assert view.unlabelled_headline(doubtful).endswith("above chance (0.5) at 1 of 2 sites.")
 
     def test_says_when_lacked_classes_could_not_be_measured(self, summary):
         unmeasured = dataclasses.replace(summary, means=summary.means[:2])
-        assert "could not be measured" in view.lacked_headline(unmeasured)
+        assert "could not be measured" in view.unlabelled_headline(unmeasured)
 
     def test_says_when_every_site_labels_every_class(self, summary):
         everything = {
@@ -54,7 +54,7 @@ class TestHeadline:
             for name, site in summary.sites.items()
         }
         same = dataclasses.replace(summary, sites=everything)
-        assert view.lacked_headline(same).startswith("Every site labels every class")
+        assert view.unlabelled_headline(same).startswith("Every site labels every class")
 
 
 class TestNotices:
@@ -127,9 +127,9 @@ class TestTime:
 
 class TestTaught:
     def test_classes_of_most_sites_come_first(self, summary):
-        assert view.taught_order(summary) == ["Edema", "Fracture", "Hernia"]
-        assert view.taught_counts(summary) == "Taught: 1 class by 2 sites and 2 classes by 1 site."
+        assert view.trained_order(summary) == ["Edema", "Fracture", "Hernia"]
+        assert view.trained_counts(summary) == "Taught: 1 class by 2 sites and 2 classes by 1 site."
 
     def test_sites_of_an_earlier_run_follow_those_of_this_run(self, summary):
-        grown = dataclasses.replace(summary, taught_by={"Edema": ("gone", "nih")})
-        assert view.teachers(grown) == ["nih", "chexpert", "gone"]
+        grown = dataclasses.replace(summary, trained_by={"Edema": ("gone", "nih")})
+        assert view.sites(grown) == ["nih", "chexpert", "gone"]

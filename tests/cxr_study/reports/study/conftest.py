@@ -38,8 +38,8 @@ def finished(tmp_path_factory):
     for scenario, sites in SITES.items():
         for method, skill in METHODS.items():
             for seed in (0, 1):
-                held = {"nih": list(CLASSES)} if method == "complete" else sites
-                run = study_runs.run(method, seed=seed, scenario=scenario, sites=held)
+                labelled = {"nih": list(CLASSES)} if method == "complete" else sites
+                run = study_runs.run(method, seed=seed, scenario=scenario, sites=labelled)
                 predicted = {
                     name: 1 / (1 + np.exp(-(skill * (values - 0.5) + rng.normal(size=IMAGES))))
                     for name, values in labels.items()

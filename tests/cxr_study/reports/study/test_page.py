@@ -40,14 +40,14 @@ def two_sites(tmp_path_factory):
             for site, names in sites.items()
         }
         for method, skill in (("surgical", 1.5), ("vanilla", 0.2), ("personalised", 0.8)):
-            held = sites if method == "personalised" else {"global": union}
+            labelled = sites if method == "personalised" else {"global": union}
             run = study_runs.run(method, scenario=scenario, sites=sites)
             predicted = {
                 (model, test): {
                     name: 1 / (1 + np.exp(-skill * labels[name] - rng.normal(size=IMAGES)))
                     for name in names
                 }
-                for model, names in held.items()
+                for model, names in labelled.items()
                 for test in tests
             }
             study_runs.finish(run, folder, tests, predicted)

@@ -41,11 +41,11 @@ class TestAsTables:
         ("method", "models", "test", "wanted"),
         [
             ("surgical", ["global"], "nih", {"global": "global"}),
-            ("personalised", ["nih", "chexpert"], "nih", {"nih": "own"}),
-            ("personalised", ["nih", "chexpert"], "mimic", {"nih": "own", "chexpert": "own"}),
+            ("personalised", ["nih", "chexpert"], "nih", {"nih": "local"}),
+            ("personalised", ["nih", "chexpert"], "mimic", {"nih": "local", "chexpert": "local"}),
             ("individual", ["nih", "chexpert"], "nih", {"nih": "nih", "chexpert": "chexpert"}),
             ("individual", ["nih", "chexpert"], "mimic", {"nih": "nih", "chexpert": "chexpert"}),
-            ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "own", "nih-2": "own"}),
+            ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "local", "nih-2": "local"}),
         ],
     )
     def test_models_are_named_as_there_and_those_that_are_not_there_left_out(

@@ -155,11 +155,11 @@ class TestRows:
         return differences
 
     def test_a_federations_own_models_are_tested_together_as_tables_have_them(self, own):
-        assert own("personalised", "all") == {("own", "nih"): 0.1, ("own", "chexpert"): 0.2}
+        assert own("personalised", "all") == {("local", "nih"): 0.1, ("local", "chexpert"): 0.2}
         assert own("personalised", "nih") == {
-            ("own", "nih"): 0.1, ("own", "chexpert"): 0.2, ("own", "mimic"): 0.25,
+            ("local", "nih"): 0.1, ("local", "chexpert"): 0.2, ("local", "mimic"): 0.25,
         }  # fmt: skip
-        assert own("personalised", "shared")["own", "mimic"] == 0.35  # of both sites
+        assert own("personalised", "shared")["local", "mimic"] == 0.35  # of both sites
 
     def test_models_that_data_sets_have_trained_alone_are_tested_each(self, own):
         assert own("individual", "all") == {("nih", "nih"): 0.1, ("chexpert", "chexpert"): 0.2}

@@ -8,7 +8,7 @@ from cxr_study.studies.papers.claim import EVERY_SITE, NEARER, Comparison
 from study_scores import LACKS, results
 
 OURS, THEIRS = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
-OWN = Row("personalised", "fedbn")
+LOCAL = Row("personalised", "fedbn")
 SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
 AHEAD = Comparison(OURS, THEIRS, "nih")
 
@@ -84,7 +84,7 @@ class TestModels:
         }
         ours = {("global", "nih"): dict.fromkeys(("Edema", "Mass"), 1.0)}
         ours["global", "mimic"] = dict.fromkeys(nih, 1.0)
-        reached = {run(OURS, "20"): ours, run(OWN, "20"): own}
+        reached = {run(OURS, "20"): ours, run(LOCAL, "20"): own}
         return StudyEvidence(results(reached, study="nih-chexpert"))
 
     @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ class TestModels:
         ],
     )
     def test_which_of_a_rows_models_is_meant(self, evidence, test, group, model, wanted):
-        which = Comparison(OURS, OWN, test, group=group, model=model)
+        which = Comparison(OURS, LOCAL, test, group=group, model=model)
         numbers = evidence.numbers(which, evidence.scenarios(which))
         assert numbers == {0: pytest.approx(1 - wanted)}
 
     def test_of_every_site_it_is_the_mean_over_the_test_sets_that_have_such_classes(self, evidence):
         for group, wanted in (("shared", (0.9 + (0.7 + 0.5) / 2) / 2), ("elsewhere", None)):
-            which = Comparison(OURS, OWN, EVERY_SITE, group=group)
+            which = Comparison(OURS, LOCAL, EVERY_SITE, group=group)
             numbers = evidence.numbers(which, evidence.scenarios(which))
             assert numbers == ({} if wanted is None else {0: pytest.approx(1 - wanted)})
 
     @pytest.mark.parametrize("model", [None, "nowhere"])
     def test_what_no_model_defines_is_no_number(self, evidence, model):
-        which = Comparison(OURS, OWN, "mimic", model=model)
+        which = Comparison(OURS, LOCAL, "mimic", model=model)
         assert evidence.numbers(which, evidence.scenarios(which)) == {}
 
 

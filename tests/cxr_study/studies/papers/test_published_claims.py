@@ -34,7 +34,7 @@ def published(claim, scenario, row, test, group, model=None):
         "2303.06180": "arxiv2303.06180",
     }
     cited = [name for text, name in sources.items() if text in claim.source]
-    models = (model,) if model else ("own", test, group, "global")
+    models = (model,) if model else ("local", test, group, "global")
     found = {
         line.place.model: line.auroc
         for line in read()

@@ -47,13 +47,13 @@ class TestRead:
             (ML4H, place("20", "surgical", "mimic"), (20, 0.71, 0.10)),
             (ML4H, place("7", "individual", "chexpert", strategy="fedavg", model="nih"),
              (7, 0.70, 0.07)),
-            (ML4H, place("20", "personalised", "mimic", "nih", strategy="fedbn", model="own"),
+            (ML4H, place("20", "personalised", "mimic", "nih", strategy="fedbn", model="local"),
              (14, 0.70, 0.09)),
             (ML4H, place("20", "vanilla", "nih", "unique"), (7, 0.60, 0.06)),
             (V1, place("10", "surgical", "nih"), (14, 0.79, 0.78, 0.80, 0.16)),
             (V1, place("14", "surgical", "mimic", "chexpert"), (7, 0.74, 0.74, 0.74, 0.37)),
             (V1, place("1/10", "partial_loss", "mimic", "chexpert"), (7, 0.61, 0.61, 0.61, 0.38)),
-            (FEDFBN, place("iid partial", "surgical", "nih", "nih-1", "fedbn", "own"),
+            (FEDFBN, place("iid partial", "surgical", "nih", "nih-1", "fedbn", "local"),
              (11, 0.81, 0.80, 0.82, 0.14)),
             (FEDFBN, place("non-iid partial", "individual", "mimic", "chexpert", "", "chexpert"),
              (13, 0.72, 0.72, 0.72, 0.27)),
@@ -96,7 +96,7 @@ class TestRead:
             found = line.place
             assert found.scenario in scenarios and found.row in rows and found.test in study.tests
             assert found.group in GROUPS or (name == "fedfbn" and found.group in ("nih-1", "nih-2"))
-            assert found.model in ("global", "own", "nih", "chexpert")
+            assert found.model in ("global", "local", "nih", "chexpert")
 
     def test_a_citation_says_where_it_stands(self):
         assert lines(table="4a")[0].citation == "arXiv:2301.06683 v1, Table 4a"
@@ -146,7 +146,7 @@ class TestFind:
 
     @pytest.mark.parametrize(
         "other",
-        [{"scenario": "3"}, {"model": "own"}, {"test": "mimic"}, {"group": "shared"}],
+        [{"scenario": "3"}, {"model": "local"}, {"test": "mimic"}, {"group": "shared"}],
     )
     def test_nothing_is_found_for_another_place(self, other):
         single = place("2", "surgical", "nih")

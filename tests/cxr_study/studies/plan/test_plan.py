@@ -65,7 +65,9 @@ class TestRun:
 
     def test_the_published_class_sets_are_the_sites(self, runs):
         [run] = runs("clients", scenarios=("3",), methods=("surgical",), seeds=1)
-        assert [tuple(held) for held in run.what["sites"].values()] == list(class_sets.published(3))
+        assert [tuple(labelled) for labelled in run.what["sites"].values()] == list(
+            class_sets.published(3)
+        )
         assert run.where["sites"] == ["nih-1", "nih-2", "nih-3"]
         assert run.what["union"] == sorted(NIH_CLASSES)
 
@@ -76,19 +78,19 @@ class TestRun:
 
     def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(self, runs):
         few, all_ = runs("nih-chexpert", methods=("vanilla",), seeds=1)[::2]
-        assert {site: set(held) for site, held in few.what["sites"].items()} == {
+        assert {site: set(labelled) for site, labelled in few.what["sites"].items()} == {
             "nih": SHARED, "chexpert": SHARED,
         }  # fmt: skip
         assert set(all_.what["sites"]["nih"]) == set(NIH_CLASSES)
         assert len(all_.what["union"]) == 20
 
     def test_settings_are_those_of_the_whole_job(self, runs):
-        federated, solo = runs(
+        federated, alone = runs(
             "clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1
         )
         assert federated.what["settings"]["min_clients"] == 2
-        assert federated.rounds == solo.rounds == 2
-        assert (federated.processes, solo.processes) == (2, 1)
+        assert federated.rounds == alone.rounds == 2
+        assert (federated.processes, alone.processes) == (2, 1)
 
     def test_what_it_is_can_be_written(self, runs):
         [run] = runs("clients", scenarios=("2",), methods=("surgical",), seeds=1)
@@ -196,10 +198,10 @@ class TestGivenSites:
 
     def test_without_a_class_in_common_there_is_no_run_of_common_classes(self, given):
         def change(sites):
-            for name, held in (("nih", "Mass"), ("chexpert", "Fracture")):
+            for name, labelled in (("nih", "Mass"), ("chexpert", "Fracture")):
                 path = sites / f"{name}.yaml"
                 path.write_text(
-                    yaml.safe_dump(yaml.safe_load(path.read_text()) | {"classes": [held]})
+                    yaml.safe_dump(yaml.safe_load(path.read_text()) | {"classes": [labelled]})
                 )
 
         assert "equal classes" not in {run.scenario for run in given(change, seeds=1)}

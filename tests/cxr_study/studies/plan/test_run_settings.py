@@ -56,12 +56,12 @@ def test_an_initial_body_of_another_network_is_refused(check):
 
 
 def test_every_row_has_its_own_settings_with_those_of_the_data_file():
-    solo = run_settings.all_settings(Row("complete", "fedavg"), ("nih",), (), None, {"epochs": 7})
+    alone = run_settings.all_settings(Row("complete", "fedavg"), ("nih",), (), None, {"epochs": 7})
     federated = run_settings.all_settings(
         Row("surgical", "fedbn+"), ("a", "b"), (), None, {"epochs": 7}
     )
-    assert solo["epochs"] == federated["epochs"] == 7
-    assert federated["min_clients"] == 2 and "min_clients" not in solo
+    assert alone["epochs"] == federated["epochs"] == 7
+    assert federated["min_clients"] == 2 and "min_clients" not in alone
 
 
 def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
@@ -90,7 +90,7 @@ SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 RECIPES = {name: name for name in baseline_run.METHODS} | {"complete": "centralised"}
 
 
-def solo(method, scenarios=None, sites=SITES, preset=None):
+def alone(method, scenarios=None, sites=SITES, preset=None):
     return run_settings.all_settings(Row(method, "fedavg"), sites, UNION, preset, scenarios or {})
 
 
@@ -100,25 +100,25 @@ class TestWithoutFederation:
         own = {"strategy": "fedavg", "threads": 1}
         if method != "individual":
             own["union"] = "Edema,Fracture,Mass"
-        assert solo(method) == baseline_run.all_settings(recipe, {}) | own
+        assert alone(method) == baseline_run.all_settings(recipe, {}) | own
 
     @pytest.mark.parametrize("method", RECIPES)
     def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):
         federated = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
-        found = solo(method, {"epochs": 3, "seed": 7, "threads": 2, **federated})
-        assert found == solo(method) | {"epochs": 3, "seed": 7, "threads": 2}
+        found = alone(method, {"epochs": 3, "seed": 7, "threads": 2, **federated})
+        assert found == alone(method) | {"epochs": 3, "seed": 7, "threads": 2}
 
     def test_the_strategy_is_the_rows_whatever_is_set(self):
-        assert solo("centralised", {"strategy": "fedbn+"})["strategy"] == "fedavg"
+        assert alone("centralised", {"strategy": "fedbn+"})["strategy"] == "fedavg"
 
     def test_a_preset_counts_where_nothing_is_set(self):
-        found = solo("complete", {"batch_size": 8}, preset="paper")
+        found = alone("complete", {"batch_size": 8}, preset="paper")
         wanted = {"backbone": "densenet121", "learning_rate": 5e-5, "num_rounds": 150}
         assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
 
     def test_what_a_preset_says_for_one_site_counts_where_that_trains_alone(self):
         rates = {
-            (method, sites): solo(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
+            (method, sites): alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
             for method, sites in (
                 ("individual", ("chexpert",)),
                 ("individual", ("nih",)),
@@ -130,13 +130,13 @@ class TestWithoutFederation:
         assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
 
     def test_what_is_set_wins_also_over_what_a_preset_says_for_one_site(self):
-        found = solo("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
+        found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
         assert found["learning_rate"] == 0.5
 
     def test_a_value_of_another_kind_is_refused(self):
         with pytest.raises(JobError, match="'epochs' needs a whole number"):
-            solo("individual", {"epochs": "many"})
+            alone("individual", {"epochs": "many"})
 
     def test_an_unknown_preset_is_refused(self):
         with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
-            solo("individual", preset="papr")
+            alone("individual", preset="papr")

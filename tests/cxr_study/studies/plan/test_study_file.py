@@ -160,7 +160,7 @@ class TestReadStudy:
 def sets(scenario):
     """Class sets of a scenario that cuts NIH, as sets."""
     drawn = class_sets_of(NIH_CLASSES, scenario.sites, shared=scenario.shared, seed=0)
-    return [set(held) for held in drawn]
+    return [set(labelled) for labelled in drawn]
 
 
 def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):

@@ -276,14 +276,14 @@ class TestAgainstFlare:
     """FLARE's own aggregator over the same per-class variables is an independent oracle."""
 
     @pytest.mark.parametrize(
-        "held", [(["Edema", "Mass"],) * 3, (["Edema", "Mass"], ["Edema"], ["Hernia"])]
+        "labelled", [(["Edema", "Mass"],) * 3, (["Edema", "Mass"], ["Edema"], ["Hernia"])]
     )
-    def test_weighted_by_samples_it_is_flares_aggregate_exactly(self, held):
+    def test_weighted_by_samples_it_is_flares_aggregate_exactly(self, labelled):
         # Whole numbers, and powers of two as the total weight of every variable: no rounding.
         facts = [(3, 1), (5, 3), (9, 4)]
         results = [
             (f"site-{i}", train(value, classes, samples=samples))
-            for i, ((value, samples), classes) in enumerate(zip(facts, held, strict=True))
+            for i, ((value, samples), classes) in enumerate(zip(facts, labelled, strict=True))
         ]
         _, ours = run(SurgicalAggregator(**SAMPLES), results)
         stock = InTimeAccumulateWeightedAggregator(expected_data_kind=DataKind.WEIGHTS)

@@ -67,9 +67,9 @@ def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
 
 def test_a_class_that_is_taught_again_is_retired_no_more():
     gone = {"Edema": {"round": 1, "sites": ["a"]}, "Mass": {"round": 1, "sites": ["b"]}}
-    model = GlobalModel(BODY, {"head_features": 2, "retired": gone})
+    model = GlobalModel(BODY, {"head_features": 2, "removed": gone})
     after = merged(model, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 4)
-    assert after.manifest["retired"] == {"Mass": gone["Mass"]}
+    assert after.manifest["removed"] == {"Mass": gone["Mass"]}
 
 
 class TestOptimizer:

@@ -82,32 +82,32 @@ class TestPersonal:
 
     def test_what_is_received_does_not_replace_it_after_training(self, training):
         site = training(strategy="fedbn")
-        body, held = model(site)
+        body, labelled = model(site)
         given = {**body, "bn/beta": np.full(FEATURES, 5, np.float32)}
-        site.receive(given, held)
+        site.receive(given, labelled)
         np.testing.assert_array_equal(site.variables()["bn/beta"], given["bn/beta"])
         site.train()
         own = site.variables()["bn/beta"]
-        site.receive(given, held)
+        site.receive(given, labelled)
         np.testing.assert_array_equal(site.variables()["bn/beta"], own)
 
     def test_that_of_another_round_can_be_looked_at_without_losing_the_present_one(self, training):
         site = training(strategy="fedbn")
-        body, held = model(site)
+        body, labelled = model(site)
         site.train()
         present = site.variables()["bn/beta"]
-        site.receive(body, held, {"bn/beta": np.full(FEATURES, 9, np.float32)})
+        site.receive(body, labelled, {"bn/beta": np.full(FEATURES, 9, np.float32)})
         np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
-        site.receive(body, held)
+        site.receive(body, labelled)
         np.testing.assert_array_equal(site.variables()["bn/beta"], present)
 
     def test_survives_the_process(self, training):
         site = training(strategy="fedbn")
-        body, held = model(site)
+        body, labelled = model(site)
         site.train()
         later = training(strategy="fedbn")
         later.restore(site.state())
-        later.receive(body, held)
+        later.receive(body, labelled)
         np.testing.assert_array_equal(later.variables()["bn/beta"], site.variables()["bn/beta"])
 
 

@@ -85,11 +85,11 @@ def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[
         if (run.scenario, run.row) != (scenario, row) or test not in result.tests:
             continue
         table = test_split.read(result.tests[test], results.folder / TEST_SETS)
-        held = class_columns(table)
+        labelled = class_columns(table)
         for model in models_tested(result.classes, test):
             predicted = predictions.read(results.folder / RUNS / run.key, model, test)
             for number, name in enumerate(result.classes[model]):
-                if name in held:
+                if name in labelled:
                     labels.append(table[name].to_numpy(float))
                     probabilities.append(predicted[:, number].astype(float))
     bins = reliability(np.concatenate(labels), np.concatenate(probabilities))

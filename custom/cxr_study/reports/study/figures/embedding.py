@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.reports.page.axes import legend_above
-from cxr_study.reports.page.svg import OWN, WIDTH
+from cxr_study.reports.page.svg import LOCAL, WIDTH
 from cxr_study.reports.study.figures.style import LOOK, evenly, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -35,7 +35,7 @@ FEWEST = 10
 
 # Markers of few corners keep the element small.
 _TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
-_PRESENT, _ABSENT = (OWN, "^"), ("#B9C3CC", "s")
+_PRESENT, _ABSENT = (LOCAL, "^"), ("#B9C3CC", "s")
 _SIZE = 0.019  # of a marker, in widths of a panel
 _SIDE = 0.49  # of a panel, in widths of the figure
 _HEIGHT = 3.2

@@ -38,7 +38,7 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
 
     Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, where
     there are two seeds or more, cut off where they go far beyond all means. "complete", whose
-    training does not depend on the scenario, is a horizontal dashed line. Where sites have models of
+    training is the same in every scenario, is a horizontal dashed line. Where sites have models of
     their own, see `looks.models_tested`.
 
     Args:

@@ -92,7 +92,7 @@ def convergence(results: StudyResults, name: str) -> str | None:
 
 @mpl.rc_context(LOOK)
 def drift(results: StudyResults, name: str) -> str | None:
-    """Draw how alike the columns are that sites send for a class: panels per scenario, a line a row.
+    """Draw how alike the columns are that sites send for a class: a panel per scenario.
 
     Lines are means of the cosine similarity over classes and seeds, as far as every seed has come,
     in a band from the least to the most alike. The axis is one of nines: 0.9 is as far from 0.99 as

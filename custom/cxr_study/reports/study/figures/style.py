@@ -15,7 +15,7 @@ from cxr_study.reports.page import svg as page
 from cxr_study.reports.page.svg import STYLE
 from cxr_study.reports.study.tables.cells import Ours, measure
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.published_results import OWN, Place
+from cxr_study.studies.papers.published_results import LOCAL, Place
 
 METHODS: Mapping[str, tuple[str, str]] = {
     "surgical": ("#0072B2", "o"),
@@ -74,7 +74,7 @@ def models_tested(models: Collection[str], test: str) -> list[str]:
 
 def in_scenario(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
     """Mean AUROC over all classes in a scenario, as tables have it."""
-    return measure(results.means, Place(scenario, row, OWN, test, "all"), "auroc", [scenario])
+    return measure(results.means, Place(scenario, row, LOCAL, test, "all"), "auroc", [scenario])
 
 
 def row_name(row: Row, beside: Iterable[Row]) -> str:

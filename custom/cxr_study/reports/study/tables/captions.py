@@ -9,7 +9,7 @@ from cxr_study.jobs.methods import TITLES
 from cxr_study.reports.page.numbers import UNDEFINED
 from cxr_study.reports.study.tables.layouts import classes
 from cxr_study.reports.study.tables.tables import Table
-from cxr_study.studies.papers.published_results import OWN, SOURCES
+from cxr_study.studies.papers.published_results import LOCAL, SOURCES
 
 
 def caption(table: Table) -> str:
@@ -46,7 +46,7 @@ def notes(table: Table) -> tuple[str, ...]:
         ),
         "Rows without a global model: each site's own on its own test set; on that of no site, the "
         "mean over the sites whose models have all its classes.": any(
-            line.model == OWN for line in table.lines
+            line.model == LOCAL for line in table.lines
         ),
         "Published without a federation: of one model, whichever batch norm ours has.": any(
             cell.published and not cell.published.place.row.strategy for cell in cells

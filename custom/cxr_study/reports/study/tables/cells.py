@@ -11,7 +11,7 @@ from cxr_study.evaluation import seed_intervals
 from cxr_study.evaluation.paired_tests import mark
 from cxr_study.reports.page.numbers import UNDEFINED, figure, interval
 from cxr_study.reports.study.tables.layouts import Metric
-from cxr_study.studies.papers.published_results import AVERAGE, OWN, Place, Published
+from cxr_study.studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequen
         & (means["group"] == place.group)
         & means["scenario"].isin(scenarios)
     ]
-    if place.model == OWN:
+    if place.model == LOCAL:
         own = chosen["model"] == place.test
         chosen = chosen[own | ~own.groupby(chosen["scenario"]).transform("any")]
     else:

@@ -24,7 +24,7 @@ from cxr_study.studies.analysis.means import GROUPS, by_run
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.papers.published_results import (
     AVERAGE,
-    OWN,
+    LOCAL,
     Place,
     Published,
     as_shipped,
@@ -45,7 +45,7 @@ class Line:
 
     Attributes:
         row: How the models were trained.
-        model: `GLOBAL`, `OWN`, or the site whose own it is.
+        model: `GLOBAL`, `LOCAL`, or the site whose own it is.
         cells: One for each column.
     """
 
@@ -56,7 +56,7 @@ class Line:
     @property
     def heading(self) -> str:
         """What the line is of, its strategy apart, which is `row.variant`."""
-        site = "" if self.model in (GLOBAL, OWN) else f", {TESTS[self.model]}"
+        site = "" if self.model in (GLOBAL, LOCAL) else f", {TESTS[self.model]}"
         return f"{self.row.title}{site}"
 
 
@@ -167,7 +167,7 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
     models = list(dict.fromkeys(mine["model"]))
     if row.method == "individual" and set(models) <= set(TESTS):
         return models
-    return [OWN] if models and GLOBAL not in models else models
+    return [LOCAL] if models and GLOBAL not in models else models
 
 
 def _cell(
@@ -203,14 +203,14 @@ def _with_best(cells: Sequence[Cell]) -> list[Cell]:
 def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.DataFrame]:
     """Means over the classes of single sites, where a table has such a group."""
     wanted = {column.group for layout in layouts for column in layout.columns} - set(GROUPS)
-    held = {
+    labelled = {
         (run.scenario, site): names
         for run in results.runs
         for site, names in run.what["sites"].items()
         if site in wanted
     }
     scores = results.scores
-    for (scenario, site), names in held.items():
+    for (scenario, site), names in labelled.items():
         chosen = scores[(scores["scenario"] == scenario) & scores["class"].isin(names)]
         if not chosen.empty:
             means = by_run(chosen)

@@ -9,7 +9,7 @@ from cxr_study.studies.papers.published_results import Place
 from study_tables import NIH, SURGICAL, mean, published, table
 
 VANILLA, COMPLETE = Row("vanilla", "fedbn+"), Row("complete", "fedbn+")
-OWN = {"method": "personalised", "model": "nih"}
+LOCAL = {"method": "personalised", "model": "nih"}
 P_VALUES = {Place("2", VANILLA, "global", "nih", "all"): 0.4}
 BCE = (NIH, Column("BCE", "nih", ("2",), metric="bce"))
 TWO = (NIH, Column("4", "nih", ("4",)))
@@ -56,7 +56,7 @@ class TestNotes:
             *(mean(auroc, **of) for auroc, of in (
                 (0.8, {}), (0.8, {"scenario": "4"}), (0.9, {"group": "shared", "classes": 7}),
                 (0.7, {"method": "vanilla", "classes": 13}), (0.9, {"method": "complete"}),
-                (None, {**OWN}),
+                (None, {**LOCAL}),
             )),
             columns=columns,
             rows=(SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+")),

@@ -16,7 +16,7 @@ def own(auroc, model, **more):
     return mean(auroc, model=model, method="personalised", strategy="fedbn", **more)
 
 
-def place(test="nih", model="own", scenario="2"):
+def place(test="nih", model="local", scenario="2"):
     """Where that is looked for."""
     return Place(scenario, PERSONALISED, model, test, "all")
 

@@ -16,7 +16,7 @@ def test_every_published_figure_of_the_source_has_a_cell(name):
         for layout in layouts
         for column in layout.columns
         for row in [*layout.rows(study.rows), *UNSAID]
-        for model in ("global", "own", "nih", "chexpert")
+        for model in ("global", "local", "nih", "chexpert")
     }
     metrics = ["auroc", "bce"] if name == "fedfbn" else ["auroc"]
     for line in of_study(study, source):
