@@ -44,7 +44,7 @@ check: .venv/installed-dev ## Lint, format and types
 	.venv/bin/mypy
 
 .PHONY: mutants
-mutants: .venv/installed-dev ## Change the product in 100 places, one at a time; say which changes no test notices
+mutants: .venv/installed-dev ## Change the product in 100 ways, one at a time; say which changes no test notices
 	.venv/bin/python tests/mutants.py $(MUTANTS_ARGS)
 
 .PHONY: jobs
