@@ -58,7 +58,7 @@ def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied
 
 
 def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
-    reason = "the site is not permitted to teach ['Edema']"
+    reason = "the site is not permitted to train ['Edema']"
     assert {task: why for task, why in lied.refused("guest").items() if task[0] == "train"} == {
         task: reason for task in TASKS if task[0] == "train"
     }

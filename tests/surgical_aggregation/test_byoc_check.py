@@ -6,7 +6,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
-from surgical_aggregation.byoc_check import CarriedCode, CarriedCodeError, check, code_files
+from surgical_aggregation.byoc_check import ByocError, CarriedCode, check, code_files
 
 
 def package(folder, **modules):
@@ -55,13 +55,13 @@ class TestCheck:
         ids=["changed", "added", "removed"],
     )
     def test_an_installed_copy_that_differs_in_one_file_is_refused(self, installed, job, modules):
-        with pytest.raises(CarriedCodeError, match="another copy is installed here") as caught:
+        with pytest.raises(ByocError, match="another copy is installed here") as caught:
             check("carried_example", package(job, **modules))
         assert "1 files differ, '" in str(caught.value)  # and which, but not where
         assert str(installed.parent) not in str(caught.value)
 
     def test_a_job_that_carries_nothing_is_refused(self, installed, job):
-        with pytest.raises(CarriedCodeError, match="carries no package 'carried_example'"):
+        with pytest.raises(ByocError, match="brings no package 'carried_example'"):
             check("carried_example", job / "carried_example")
 
     def test_signatures_and_compiled_files_do_not_count(self, installed, job):
@@ -84,7 +84,7 @@ class TestCarriedCode:
         package(job, wire="VERSION = 2\n", head="")
         guard, fl_ctx = started(job)
         for _ in range(2):
-            with pytest.raises(CarriedCodeError, match="another copy is installed here"):
+            with pytest.raises(ByocError, match="another copy is installed here"):
                 guard.process(Shareable(), fl_ctx)
         assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
 

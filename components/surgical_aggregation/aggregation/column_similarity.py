@@ -1,4 +1,4 @@
-"""How alike the columns are that sites have trained for one class: whether they drift apart."""
+"""Whether the columns that sites train for one class drift apart."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,25 +7,23 @@ import numpy as np
 from surgical_aggregation.aggregation.averaging import Array
 
 
-def column_similarity(held: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
-    """Mean cosine similarity of the weights that pairs of sites have for a class.
-
-    1: all point the same way. Biases are left out.
+def column_similarity(sites: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
+    """Mean cosine similarity of the kernels of a class, over pairs of sites.
 
     Args:
-        held: For each site, class -> (kernel of shape (features,), bias of shape (1,)).
+        sites: For each site, class -> (kernel of shape (features,), bias of shape (1,)).
 
     Returns:
-        Class, sorted -> similarity from -1 to 1. Only classes that two or more sites hold; not one
-        that a site has only zeros for.
+        Class, sorted -> similarity from -1 to 1, for classes of two or more sites whose kernels
+        are not all zeros.
 
     Example:
         >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])
         {'Edema': 0.0}
     """
     similarity: dict[str, float] = {}
-    for name in sorted({name for columns in held for name in columns}):
-        kernels = np.array([c[name][0] for c in held if name in c], np.float64)
+    for name in sorted({name for columns in sites for name in columns}):
+        kernels = np.array([c[name][0] for c in sites if name in c], np.float64)
         lengths = np.linalg.norm(kernels, axis=1, keepdims=True)
         if (count := len(kernels)) > 1 and lengths.all():
             whole = np.sum((kernels / lengths).sum(axis=0) ** 2)  # every pair twice, and each alone

@@ -1,4 +1,4 @@
-"""How much a site counts: strategy f for the body, strategy g for each column of the head."""
+"""The weight of a site: strategy f for the body, strategy g for each column of the head."""
 
 from __future__ import annotations
 
@@ -17,15 +17,10 @@ class WeightingError(ValueError):
 
 
 def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
-    """Refuse an unknown weighting.
-
-    Args:
-        argument: Whose value it is, for the message.
-        weighting: As configured.
-        known: What it may be.
+    """Refuse a value of `argument` that is none of `known`.
 
     Raises:
-        WeightingError: It is none of `known`.
+        WeightingError: It is none.
     """
     if weighting not in known:
         raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
@@ -35,7 +30,7 @@ def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
     """Weight of a site for every body variable it sent.
 
     Args:
-        weighting: "mean" (the papers: every site counts alike) or "samples" (by images trained on).
+        weighting: "mean" (the papers: all sites alike) or "samples" (by images trained on).
         contribution: The site's result.
 
     Raises:
@@ -46,11 +41,11 @@ def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
 
 
 def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
-    """Weight of a site for every class it holds.
+    """Weight of a site for every class it labels.
 
     Args:
         weighting: "mean" (the papers), "samples", or "positives" (by the site's positive labels of
-            that class, so that a site with many cases of a rare class teaches it).
+            that class).
         contribution: The site's result.
 
     Raises:

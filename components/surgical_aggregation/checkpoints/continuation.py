@@ -1,4 +1,4 @@
-"""What a job takes over from the checkpoint that it starts from."""
+"""What a job takes from the checkpoint that it starts from."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
 
     Returns:
         The manifest with `round` and `job`, and for a continued run `history`, oldest first:
-        [{"job", "rounds": [first, one after the last]}, ...]; without the best record, which is
-        not this job's yet.
+        [{"job", "rounds": [first, one after the last]}, ...]; without the best record.
 
     Example:
         >>> taken_over({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
@@ -34,31 +33,19 @@ def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
 
 
 def first_round(manifest: Mapping[str, Any]) -> int:
-    """The first round of the job that wrote a checkpoint.
-
-    Args:
-        manifest: The checkpoint's.
-    """
+    """The first round of the job that wrote a checkpoint with this manifest."""
     history = manifest.get("history", [])
     return int(history[-1]["rounds"][1]) if history else 0
 
 
 def missing_rounds(manifest: Mapping[str, Any]) -> int:
-    """Rounds that a run has still to make: none where it made all, or stopped early.
-
-    Args:
-        manifest: Of its last model.
-    """
+    """Planned rounds that a run with this manifest has not made; none where it stopped early."""
     made = int(manifest.get("round", 0))
     return int(manifest.get("planned_rounds", made)) - made
 
 
 def continued(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a job continues: {"jobs", newest first, "round"}; None for a fresh run.
-
-    Args:
-        manifest: Of a model of the job.
-    """
+    """What a job continues: {"jobs", newest first, "round"}; None for a fresh run."""
     if not (history := manifest.get("history")):
         return None
     jobs = [earlier["job"] for earlier in reversed(history)]

@@ -1,4 +1,4 @@
-"""Client-side result filter: what a site trained leaves it encrypted."""
+"""Client-side result filter: encrypts what a site trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client-side result filter: the head leaves the site as one labelled column per class."""
+"""Client-side result filter: labels the columns of the head with their classes."""
 
 from nvflare.apis.dxo import DXO
 from nvflare.apis.filter import Filter

@@ -1,8 +1,8 @@
-"""What a site tells its own hospital and nobody else, beside FLARE's logs.
+"""What a site tells its own hospital alone, outside of FLARE's logs.
 
-FLARE streams a site's error_log.txt to the server unless its kit says otherwise, and any other log
+FLARE streams a site's error_log.txt to the server unless its kit forbids it, and any other log
 where a job asks for it. So what may not leave (withheld classes, counts, paths, rows of a table)
-stands in no log at all, but in a file that FLARE does not know; the log names that file alone.
+goes to a file that FLARE does not know; the log names the file.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.wire.untrusted_text import checked_job
 
 _LINE = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
-"""As FLARE's logs, so that what reads those reads the notes."""
+"""Format of FLARE's logs, so that the same tools read the notes."""
 
 _FORESEEN = (ValueError, OSError, MemoryError)
-"""Errors whose message says all that somebody needs who mends them."""
+"""Errors whose message says enough."""
 
 LOGGER = "surgical_aggregation"
-"""What the lines of a site's notes are called, as by a logger of the package."""
+"""Logger named in the lines of a site's notes."""
 
 
 def notes_file(job: str) -> str:
@@ -45,12 +45,12 @@ def note(fl_ctx: FLContext, text: str) -> str:
 
 
 def note_error(fl_ctx: FLContext, doing: str, error: Exception) -> str:
-    """Write what went wrong into the site's notes of the running job.
+    """Write an error into the site's notes of the running job, an unforeseen one with its trace.
 
     Args:
         fl_ctx: Any context of the job, at the site.
         doing: How the line begins, e.g. "train failed: ".
-        error: What was raised; of one that nobody foresaw, the trace stands below.
+        error: What was raised.
 
     Returns:
         See `note`.

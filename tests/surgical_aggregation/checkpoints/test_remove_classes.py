@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.remove_classes import RetirementError, remove
+from surgical_aggregation.checkpoints.remove_classes import RemovalError, remove
 from surgical_aggregation.wire import variables as wire
 
 COLUMN = (np.float32([1, 2]), np.float32([3]))
@@ -63,7 +63,7 @@ def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
     ],
 )
 def test_what_is_no_class_or_all_are_refused(model, classes, reason):
-    with pytest.raises(RetirementError, match=reason):
+    with pytest.raises(RemovalError, match=reason):
         remove(model, classes)
 
 

@@ -20,7 +20,7 @@ from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import HOLDERS, REFUSAL
+from surgical_aggregation.wire.headers import TRAINED_BY, REFUSAL
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 
@@ -69,7 +69,7 @@ def test_body_over_all_sites_and_columns_over_holders(weighting, expected, conte
         assert aggregator.accept(sent, site_context(site))
     dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
     assert opened(dxo, contexts) == expected
-    assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+    assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
 
 @pytest.mark.parametrize("labelled", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])

@@ -146,7 +146,7 @@ class TestPersonal:
 
     @pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process a round"])
     @pytest.mark.parametrize(
-        ("rounds", "best", "local"),
+        ("rounds", "best", "own"),
         [
             ([0, 1, 2], 1, 0),
             ([0, 3, 4], 2, 0),

@@ -1,4 +1,4 @@
-"""Saying what is left out of a run: in the log, and to whoever keeps the run's record."""
+"""Events for what is left out of a run: logged, and fired for whoever keeps the run's record."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class Refusal:
     Attributes:
         site: Whose it is, as FLARE has authenticated it.
         task: Name of the task.
-        round: The round that was running; None for an evaluation.
-        reason: What was wrong, in words without a full stop, which may be the site's: kept as
-            `one_line`.
+        round: The running round; None for an evaluation.
+        reason: What was wrong, without a full stop, as `one_line`.
     """
 
     site: str
@@ -44,13 +43,13 @@ class Refusal:
 
 
 def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result is refused, and tell the other server components."""
+    """Log that a result is refused, and fire CONTRIBUTION_REFUSED."""
     component.log_warning(fl_ctx, f"refused the result of {refusal}")
     _fire(component, CONTRIBUTION_REFUSED, refusal, fl_ctx)
 
 
 def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result never came, and tell the other server components."""
+    """Log that a result never came, and fire SITE_SILENT."""
     component.log_warning(fl_ctx, f"no result of {refusal}")
     _fire(component, SITE_SILENT, refusal, fl_ctx)
 
@@ -61,7 +60,7 @@ def _fire(component: FLComponent, event: str, refusal: Refusal, fl_ctx: FLContex
 
 
 def drop_round(component: FLComponent, round_: int, reason: str, fl_ctx: FLContext) -> None:
-    """Log that a whole round is left out, and tell the other server components."""
+    """Log that a whole round is left out, and fire ROUND_DROPPED."""
     component.log_error(fl_ctx, f"round {round_} is dropped: {reason}", fire_event=False)
     drop = {"round": round_, "reason": reason}
     fl_ctx.set_prop(DROP, drop, private=True, sticky=False)

@@ -40,10 +40,10 @@ _EVENTS = {
     AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", BEST),
     TRAINING_STOPPED: ("stopped", STOPPED),
 }
-"""Event -> the line that it gets, and the property with the line's facts."""
+"""Event -> the name of its line, and the property with the line's facts."""
 
 TOLD = 10
-"""How many refusals of a site's results to one task are told one by one."""
+"""How many refusals of a site's results to one task get a line each."""
 
 
 class RunRecord(FLComponent):
@@ -64,15 +64,12 @@ class RunRecord(FLComponent):
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
 
-    A refusal's "round" is null in an evaluation. Of a site's results to one task, `TOLD` refusals
-    are told; of how many more there were, the end of the task tells.
-
-    A dropped round leaves the model as it was, and has its own line as well. "column_similarity" is
-    {class: mean cosine similarity of the columns that its holders sent}. The
-    best model that a continued run takes over is on record like one of its own. A run is stopped in
-    its last round, before that round's line. An admin who asks for the running job's statistics
-    gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
-    whether the run was}.
+    A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
+    get lines; "refused_too" counts the others when the task ends. A dropped round has a "round"
+    line as well. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
+    continued run records the earlier best model like one of its own. "stopped" comes before the
+    "round" line of the last round. An admin who asks for the running job's statistics gets
+    {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
     """
 
     def __init__(self) -> None:
@@ -128,7 +125,7 @@ class RunRecord(FLComponent):
             self._write("refused", **refusal)
 
     def _count_refusals(self) -> None:
-        """Write how many refusals were not told one by one, since the last time."""
+        """Write how many refusals got no line since the last time."""
         counted, self._refusals = self._refusals, Counter()
         for (site, task, round_), count in counted.copy().items():
             if count > TOLD:

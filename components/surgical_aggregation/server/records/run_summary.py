@@ -1,4 +1,4 @@
-"""What a person wants to read in the server's log when a run has ended."""
+"""What the server's log says of a run when it has ended."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from surgical_aggregation.wire.headers import (
 
 
 class RunSummary(FLComponent):
-    """Log at the end of a run which model is best, how it did at every site, and where it is.
+    """Log at the end of a run which model is best, its test results at every site, and where it is.
 
-    Runs on the server. Of a run that trains nothing, how the model did at every site.
+    Runs on the server. A run without training logs the test results alone.
 
     Args:
         workflow: Id of the workflow that tests the model. Default "test_best".
@@ -47,7 +47,7 @@ class RunSummary(FLComponent):
         self._dropped = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Collect, and speak at END_RUN."""
+        """Collect, and log at END_RUN."""
         if event_type in (
             AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
             AppEventType.INITIAL_MODEL_LOADED,
@@ -77,19 +77,18 @@ class RunSummary(FLComponent):
         tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
         if not self._trained:
             return tests
-        lines = ["  there is no best model; the lines above say of every round why"]
-        if self._best is not None:
-            lines = [
-                f"  best model: round {self._best['round']}, mean validation "
-                f"{self._best['metric']} {self._best['value']:.4f} over "
-                f"{len(self._best['sites'])} sites"
-            ]
-        if self._stopped is not None:
-            lines.insert(
-                0,
-                f"  stopped early, after round {self._stopped['round']}: "
-                f"patience {self._stopped['patience']}",
+        lines = []
+        if stopped := self._stopped:
+            lines.append(
+                f"  stopped early, after round {stopped['round']}: patience {stopped['patience']}"
             )
+        if best := self._best:
+            lines.append(
+                f"  best model: round {best['round']}, mean validation {best['metric']} "
+                f"{best['value']:.4f} over {len(best['sites'])} sites"
+            )
+        else:
+            lines.append("  there is no best model; the lines above say of every round why")
         lines += tests
         if self._refused:
             lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
@@ -99,7 +98,7 @@ class RunSummary(FLComponent):
 
 
 def _measured(metrics: Mapping[str, float]) -> str:
-    """A site's mean AUROC, over how many of the classes that it measured."""
+    """A site's mean AUROC, and for how many of its classes it is defined."""
     defined, measured = (
         sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
     )

@@ -73,7 +73,7 @@ class LocalTraining:
         columns: Columns,
         personal: Mapping[str, Array] | None = None,
     ) -> None:
-        """Take over a model, personal variables apart.
+        """Load a model, with the site's personal variables.
 
         Args:
             body: Body variables by path.
@@ -131,7 +131,7 @@ class LocalTraining:
         return self.model.variables()
 
     def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
-        """All variables by path, less those received; a column that did not come was zeros."""
+        """All variables by path, less those received; a missing column counts as zeros."""
         start = {**body, **self.model.dense_head(columns)}
         trained = self.variables().items()
         # asarray, for the difference of two arrays of no dimension is a scalar
@@ -147,7 +147,7 @@ class LocalTraining:
         return {**self.model.training_state(), **personal, _PASSES: np.array(self.passes)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Go on where another process stopped; before the first `train`.
+        """Continue where another process stopped; before the first `train`.
 
         Raises:
             SiteError: The state is that of another model, or of other classes.

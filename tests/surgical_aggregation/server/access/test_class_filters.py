@@ -148,7 +148,7 @@ class TestPermitted:
     def test_a_refusal_names_what_is_not_permitted(self):
         sent = result({}, columns(["Edema", "Mass"]))
         code, why = checked(sent, ["Edema", "Mass"], {"a": ["Edema"]})
-        assert (code, why) == (REFUSED, "the site is not permitted to teach ['Mass']")
+        assert (code, why) == (REFUSED, "the site is not permitted to train ['Mass']")
 
     @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
     @pytest.mark.parametrize(

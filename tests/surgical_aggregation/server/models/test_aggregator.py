@@ -26,7 +26,7 @@ from surgical_aggregation.wire.headers import (
     ACCEPTED,
     COLUMN_SIMILARITY,
     CONTRIBUTION_REFUSED,
-    HOLDERS,
+    TRAINED_BY,
     REFUSAL,
 )
 
@@ -109,7 +109,7 @@ class TestAggregate:
         results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
         _, dxo = run(SurgicalAggregator(), results)
         assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
-        assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+        assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         def site(name, value):  # in float64, where the order of a sum shows
@@ -142,7 +142,7 @@ class TestAggregate:
         assert aggregator.accept(train(2, ["Mass"]), liar)
         assert aggregator.accept(train(1, ["Edema"]), context("north", model=MODEL))
         dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
-        assert dxo.get_meta_prop(HOLDERS) == {"Edema": ["north"], "Mass": ["west"]}
+        assert dxo.get_meta_prop(TRAINED_BY) == {"Edema": ["north"], "Mass": ["west"]}
 
 
 def test_differences_are_added_to_the_model_that_the_round_started_from():
@@ -209,7 +209,7 @@ class TestStrategy:
         sent = cookie(unlabelled.to_shareable())
         assert "or keep it (personal_head)" in refusal(aggregator, sent, model=self.model)
         _, dxo = run(aggregator, [(n, self.sent(columns=())) for n in "ab"], model=self.model)
-        assert list(dxo.data) == ["conv/kernel"] and dxo.meta[HOLDERS] == {}
+        assert list(dxo.data) == ["conv/kernel"] and dxo.meta[TRAINED_BY] == {}
 
 
 @pytest.mark.parametrize(

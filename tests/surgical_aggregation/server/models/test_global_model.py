@@ -22,7 +22,7 @@ from surgical_aggregation.wire.headers import (
     ACCEPTED,
     CONTINUES,
     DROP,
-    HOLDERS,
+    TRAINED_BY,
     INITIAL_BODY,
     ROUND_DROPPED,
 )
@@ -35,7 +35,7 @@ def column(value):
 
 
 def merged(model, body, columns, holders, current_round=0, **optimizer):
-    aggregate = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta={HOLDERS: holders})
+    aggregate = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta={TRAINED_BY: holders})
     fl_ctx = context(current_round=current_round, model=model)
     return from_learnable(
         MergeIntoGlobalModel(**optimizer).shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
@@ -114,7 +114,7 @@ class TestDroppedRound:
             private=True, sticky=False,
         )  # fmt: skip
         data = wire.join(large.body, {"Mass": column(4)})
-        meta = {HOLDERS: {"Mass": ["a", "b"]}}
+        meta = {TRAINED_BY: {"Mass": ["a", "b"]}}
         aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
         generator = MergeIntoGlobalModel(**optimizer)
         return from_learnable(generator.shareable_to_learnable(aggregate, fl_ctx)), fl_ctx, engine

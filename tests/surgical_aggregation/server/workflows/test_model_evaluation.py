@@ -25,13 +25,11 @@ SITES = {"north": ["Edema", "Mass"], "south": ["Edema"]}
 class Locator(OneModelLocator):
     """Has a model without variables."""
 
-    name = "best"
-
     def path(self, fl_ctx):
         raise NotImplementedError
 
     def get_model_names(self, fl_ctx):
-        return [self.name]
+        return [self.model]
 
     def locate_model(self, model_name, fl_ctx):
         return DXO(DataKind.WEIGHTS, data={})
@@ -45,7 +43,7 @@ class Evaluation(FLComponent):
         self.controller = ModelEvaluation(**settings)
         self.engine = ListeningEngine(SITES, self.controller)
         self.engine.folder = folder
-        self.engine.components |= {"model": Locator(), "test": self}
+        self.engine.components |= {"model": Locator("best"), "test": self}
         self.heard, self.signal = {}, Signal()
         self.communicator = WFCommServer()
         self.controller.set_communicator(self.communicator)

@@ -30,7 +30,7 @@ def test_nobody_is_waited_for_who_has_answered_or_is_gone():
     it = collection()
     it.accept("north", now=0.0)
     it.accept("south", now=0.0)
-    it.fail("west")
+    it.failed.add("west")
     assert it.verdict(now=0.0) == "open"
     assert it.verdict(now=0.0, gone=["east"]) == "enough"
 
@@ -38,16 +38,16 @@ def test_nobody_is_waited_for_who_has_answered_or_is_gone():
 def test_what_was_refused_does_not_count():
     it = collection()
     it.accept("north", now=0.0)
-    it.fail("west")
+    it.failed.add("west")
     assert it.verdict(now=1e9) == "open"  # two are needed, and two may still come
 
 
 def test_it_is_too_few_as_soon_as_enough_cannot_come_any_more():
     it = collection(needed=3)
-    it.fail("west")
+    it.failed.add("west")
     assert it.verdict(now=0.0) == "open"
     assert it.verdict(now=0.0, gone=["south"]) == "too few"
-    it.fail("south")
+    it.failed.add("south")
     assert it.verdict(now=0.0) == "too few"
 
 
@@ -67,7 +67,7 @@ def test_the_verdict_is_that_of_counting(events, needed):
             if what == "accept":
                 it.accept(site, now=0.0)
             elif what == "fail":
-                it.fail(site)
+                it.failed.add(site)
     gone = [site for site, what in fate.items() if what == "go"]
     accepted = [*fate.values()].count("accept")
     reachable = accepted + len(SITES) - len(fate)
