@@ -20,7 +20,7 @@ from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import TRAINED_BY, REFUSAL
+from surgical_aggregation.wire.headers import REFUSAL, TRAINED_BY
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 

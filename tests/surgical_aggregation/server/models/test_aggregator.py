@@ -14,7 +14,6 @@ from nvflare.app_common.aggregators.intime_accumulate_model_aggregator import (
 )
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
-from nvflare.app_common.filters.percentile_privacy import PercentilePrivacy
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation.aggregation.result_limits import LimitError
@@ -26,8 +25,8 @@ from surgical_aggregation.wire.headers import (
     ACCEPTED,
     COLUMN_SIMILARITY,
     CONTRIBUTION_REFUSED,
-    TRAINED_BY,
     REFUSAL,
+    TRAINED_BY,
 )
 
 MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
@@ -95,21 +94,17 @@ class TestAggregate:
         _, dxo = run(SurgicalAggregator(**arguments), results)
         assert values(dxo) == (expected[0], {"Edema": expected[1]})
 
-    def test_the_round_can_be_looked_at_until_it_is_forgotten(self):
+    def test_body_over_all_sites_and_columns_over_those_that_label_the_class(self):
         aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
         for site, sent in (("a", train(1, ["Edema", "Mass"])), ("b", train(-3, ["Edema"]))):
             aggregator.accept(sent, context(site, model=MODEL))
-        aggregator.aggregate(fl_ctx)
+        dxo = from_shareable(aggregator.aggregate(fl_ctx))
+        assert values(dxo) == (-1, {"Edema": -1, "Mass": 1})
+        assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
         assert fl_ctx.get_prop(COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
         assert list(fl_ctx.get_prop(ACCEPTED)) == ["a", "b"]
         aggregator.reset(fl_ctx)
         assert fl_ctx.get_prop(ACCEPTED) is None
-
-    def test_body_over_all_sites_and_columns_over_holders(self):
-        results = [("a", train(1, ["Edema", "Mass"])), ("b", train(3, ["Edema"]))]
-        _, dxo = run(SurgicalAggregator(), results)
-        assert values(dxo) == (2, {"Edema": 2, "Mass": 1})
-        assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         def site(name, value):  # in float64, where the order of a sum shows
@@ -188,19 +183,6 @@ class TestStrategy:
         said = refusal(SurgicalAggregator(strategy), self.sent(variance), model=self.model)
         assert said is None if reason is None else reason in said
 
-    @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1.0])
-    def test_flares_percentile_privacy_puts_no_running_variance_below_zero(self, gamma):
-        rng = np.random.default_rng(5)
-        start, trained = (rng.exponential(size=1000).astype(np.float32) for _ in range(2))
-        model = global_model({"bn/moving_variance": start}, batch_norm=("bn/moving_variance",))
-        sent = result(
-            {"bn/moving_variance": trained - start}, {"Edema": column(1)},
-            kind=DataKind.WEIGHT_DIFF, samples=7,
-        )  # fmt: skip
-        filtered = PercentilePrivacy(percentile=30, gamma=gamma).process(sent, context("server"))
-        fl_ctx = context("a", model=model)
-        assert SurgicalAggregator("fedavg").accept(cookie(filtered), fl_ctx)
-
     def test_a_personal_head_stays_at_the_site(self):
         aggregator = SurgicalAggregator(personal_head=True)
         assert "columns of 'Edema' came" in refusal(aggregator, self.sent(), model=self.model)
@@ -247,8 +229,8 @@ class TestOneClassOneSpelling:
         run(aggregator, [("a", train(1, ["mass"]))], model=self.model)
         aggregator.reset(context())
         model = global_model(MODEL.body, {"Mass": column(0)})
-        accepted, _ = run(aggregator, [("a", train(1, ["Mass"], current_round=1))], 1, model)
-        assert accepted == [True]
+        accepted, dxo = run(aggregator, [("a", train(5, ["Mass"], current_round=1))], 1, model)
+        assert accepted == [True] and values(dxo) == (5, {"Mass": 5})
 
     def test_the_reason_goes_no_further_than_the_server(self):
         aggregator, fl_ctx = SurgicalAggregator(), context("b", model=self.model)
@@ -357,14 +339,6 @@ class TestAccept:
         aggregator = SurgicalAggregator()
         run(aggregator, [("a", train(1, ["Edema"]))])
         assert aggregator.accept(train(1, ["Edema"]), context("b", model=MODEL)) is False
-
-    def test_reset_forgets_the_round(self):
-        aggregator = SurgicalAggregator()
-        run(aggregator, [("a", train(1, ["Edema"]))])
-        aggregator.reset(context())
-        accepted, dxo = run(aggregator, [("a", train(5, ["Mass"], current_round=1))], 1)
-        assert accepted == [True]
-        assert values(dxo) == (5, {"Mass": 5})
 
 
 class TestStart:
