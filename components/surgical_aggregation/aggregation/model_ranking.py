@@ -61,9 +61,6 @@ class ModelSelection:
     Attributes:
         best: The best model, if there is one yet.
         sites: The run's sites with their classes.
-
-    Raises:
-        ValueError: `min_share` is out of range.
     """
 
     def __init__(self, min_share: float = 0.5):

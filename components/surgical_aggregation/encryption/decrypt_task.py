@@ -30,11 +30,6 @@ class DecryptTask(HEModelDecryptor):
     Args:
         tenseal_context_file: The site's context, in its startup kit. Default
             "client_context.tenseal".
-
-    Raises:
-        ValueError: The context cannot be loaded.
-        CiphertextError: A ciphertext is unusable.
-        SiteError: The encrypted body is not the one that the run starts from.
     """
 
     def __init__(self, tenseal_context_file: str = "client_context.tenseal"):

@@ -24,9 +24,6 @@ class EncryptResult(HEModelEncryptor):
             are encrypted. The same as the aggregator's. Default "mean".
         tenseal_context_file: The site's context, in its startup kit. Default
             "client_context.tenseal".
-
-    Raises:
-        WeightingError: The weighting is unknown.
     """
 
     def __init__(

@@ -43,11 +43,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         tenseal_context_file: The server's context, in its startup kit. Default
             "server_context.tenseal".
         limits: See `SurgicalAggregator`. Default None.
-
-    Raises:
-        StrategyError: The strategy is unknown.
-        WeightingError: The weighting is unknown.
-        LimitError: A limit is unknown, or no whole number above 0.
     """
 
     def __init__(

@@ -21,16 +21,10 @@ from surgical_aggregation.site.site_memory import SiteMemory
 from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
 from surgical_aggregation.site.training.stopping import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    BEST_ROUND,
-    CONTINUES,
-    INITIAL_BODY,
-    MODEL_ROUND,
-    POSITIVES,
-)
 
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
+from surgical_aggregation.wire import headers
 
 EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
@@ -81,13 +75,15 @@ class SiteTasks:
             JobIdError: What the run continues is no job.
         """
         body, columns = wire.split(wire.weights(shareable).data)
-        _check_start(shareable.get_header(INITIAL_BODY), body)
+        _check_start(shareable.get_header(headers.INITIAL_BODY), body)
         evaluation = task in EVALUATION_TASKS
-        round_ = shareable.get_header(MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND)
+        round_ = shareable.get_header(
+            headers.MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND
+        )
         ahead = None if evaluation else round_
-        if said := self._memory.restore(ahead, shareable.get_header(CONTINUES), fl_ctx):
+        if said := self._memory.restore(ahead, shareable.get_header(headers.CONTINUES), fl_ctx):
             self.log(fl_ctx, said)
-        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND), round_)
+        model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
 
         def stop() -> bool:
             return bool(abort_signal.triggered)
@@ -143,7 +139,7 @@ class SiteTasks:
             MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
         }
         if self.counts:
-            meta[POSITIVES] = {name: training.positives[name] for name in self.reported}
+            meta[headers.POSITIVES] = {name: training.positives[name] for name in self.reported}
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)

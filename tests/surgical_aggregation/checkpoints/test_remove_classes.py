@@ -52,6 +52,8 @@ def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
     after = remove(remove(model, ["Mass"]), ["Edema"]).manifest
     assert sorted(after["removed"]) == ["Edema", "Mass"]
     assert "best" in model.manifest
+    after = remove(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])  # of no run
+    assert after.manifest["removed"] == {"Mass": {"round": 0, "sites": []}}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,3 @@ def test_earlier_ones_stay_on_record_and_the_model_as_it_is(model):
 def test_what_is_no_class_or_all_are_refused(model, classes, reason):
     with pytest.raises(RemovalError, match=reason):
         remove(model, classes)
-
-
-def test_a_model_that_no_run_made_can_lose_a_class_too(model):
-    after = remove(Checkpoint(model.variables, {"head_features": 2}), ["Mass"])
-    assert after.manifest["removed"] == {"Mass": {"round": 0, "sites": []}}

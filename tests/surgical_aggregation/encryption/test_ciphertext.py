@@ -35,17 +35,11 @@ def test_a_packed_ciphertext_is_an_array_that_numpy_stores(packed, tmp_path):
     assert not is_packed(VALUES)
 
 
-def test_shape_and_dtype_can_be_read_without_a_key(packed):
+def test_values_come_back_with_the_secret_key_alone(packed, contexts):
     assert (form(packed).shape, form(packed).dtype) == (VALUES.shape, VALUES.dtype)
-
-
-def test_values_come_back_with_the_secret_key(packed, contexts):
     back = plain(packed, contexts.site)
     assert (back.shape, back.dtype) == (VALUES.shape, VALUES.dtype)
     np.testing.assert_allclose(back, VALUES, atol=1e-5)
-
-
-def test_server_context_cannot_decrypt(packed, contexts):
     assert not contexts.server.is_private()
     with pytest.raises(CiphertextError, match=r"with the secret key.*client_context"):
         decrypted(Checkpoint({"a": packed}), contexts.server)

@@ -21,15 +21,12 @@ def started(tmp_path):
     return start
 
 
-def test_a_site_declares_its_classes_publicly_for_the_whole_run(site, started):
-    fl_ctx = started(site)
-    assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
-    assert fl_ctx.props[CLASSES][M] == make_mask(private=False, sticky=True)
-
-
-def test_every_process_declares_as_itself(site, started):
-    first, second = (started(site).get_all_public_props()[PROCESS] for _ in range(2))
-    assert first != second
+def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, started):
+    first, second = started(site), started(site)
+    assert first.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
+    assert first.props[CLASSES][M] == make_mask(private=False, sticky=True)
+    assert first.get_all_public_props()[PROCESS] != second.get_all_public_props()[PROCESS]
+    assert started.notes == ""  # without a policy
 
 
 def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
@@ -51,11 +48,6 @@ def test_the_log_does_not_tell_whether_a_policy_withholds_anything(site, started
         logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
     assert logs[0] == logs[1] and logs[0]
     assert "policy withholds: no class" in started.notes
-
-
-def test_without_a_policy_nothing_is_noted(site, started):
-    started(site)
-    assert started.notes == ""
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,12 @@ from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
-from surgical_aggregation.aggregation.averaging import Array, mean_by_name
+from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.column_similarity import column_similarity
-from surgical_aggregation.aggregation.result_checks import (
-    Contribution,
-    Expected,
-    added,
-    fault,
-    oversize,
-)
+from surgical_aggregation.aggregation.result_checks import Contribution, Expected
 from surgical_aggregation.aggregation.result_limits import limits as limits_by_name
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
@@ -60,11 +54,6 @@ class SurgicalAggregator(Aggregator):
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
-
-    Raises:
-        StrategyError: The strategy is unknown.
-        WeightingError: A weighting is unknown.
-        LimitError: A limit is unknown, or no whole number above 0.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -140,8 +129,8 @@ class SurgicalAggregator(Aggregator):
             self._start = model, self._expected(model)
         model, expected = self._start
         contribution = self._read(shareable, model)
-        reason = oversize(contribution, expected.limits) or self._fault(contribution, expected)
-        if reason is not None:
+        too_large = result_checks.oversize(contribution, expected.limits)
+        if reason := too_large or self._fault(contribution, expected):
             return reason
         try:
             self._weigh(contribution)
@@ -154,7 +143,7 @@ class SurgicalAggregator(Aggregator):
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         dxo = wire.result(shareable)
         if dxo.data_kind == DataKind.WEIGHT_DIFF:
-            dxo.data = added(dxo.data, model.variables)
+            dxo.data = result_checks.added(dxo.data, model.variables)
         return labelled(dxo)
 
     def _weigh(self, contribution: Contribution) -> dict[str, float]:
@@ -164,7 +153,7 @@ class SurgicalAggregator(Aggregator):
         return wire.join(body, {name: (weight, weight) for name, weight in head.items()})
 
     def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
-        return fault(contribution, expected)
+        return result_checks.fault(contribution, expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
         return Expected(

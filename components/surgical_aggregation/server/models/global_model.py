@@ -95,9 +95,6 @@ class MergeIntoGlobalModel(ShareableGenerator):
         learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
             by up to this much a round and wants about 0.01.
         momentum: Of the optimizer. Default 0.9.
-
-    Raises:
-        OptimizerError: The optimizer is unknown, or a setting is out of range.
     """
 
     def __init__(self, optimizer: str = "none", learning_rate: float = 1.0, momentum: float = 0.9):

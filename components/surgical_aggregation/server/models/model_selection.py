@@ -39,10 +39,7 @@ class BestModelSelector(FLComponent):
         metric: Name of the loss in the sites' metrics. Default "bce".
         workflow: Id of the workflow that validates the final model. Default "validate_final".
         min_share: Share of the run's sites that must have measured a model, and both of two that
-            are compared. Default 0.5.
-
-    Raises:
-        ValueError: `min_share` is not above 0 and at most 1.
+            are compared; above 0, at most 1. Default 0.5.
     """
 
     def __init__(

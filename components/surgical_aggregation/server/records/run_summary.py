@@ -15,16 +15,7 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.aggregation.metrics import IMAGES
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.model_files import checkpoint_folders
-from surgical_aggregation.wire.headers import (
-    BEST,
-    BEST_DROPPED,
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-    STOPPED,
-    TRAINING_STOPPED,
-)
+from surgical_aggregation.wire import headers
 
 
 class RunSummary(FLComponent):
@@ -52,19 +43,19 @@ class RunSummary(FLComponent):
             AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
             AppEventType.INITIAL_MODEL_LOADED,
         ):
-            self._best = fl_ctx.get_prop(BEST)
+            self._best = fl_ctx.get_prop(headers.BEST)
         elif event_type == AppEventType.ROUND_STARTED:
             self._trained = True
-        elif event_type == BEST_DROPPED:
+        elif event_type == headers.BEST_DROPPED:
             self._best = None
-        elif event_type == TRAINING_STOPPED:
-            self._stopped = fl_ctx.get_prop(STOPPED)
-        elif event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
-            refusal = fl_ctx.get_prop(REFUSAL)
-            self._refused += event_type == CONTRIBUTION_REFUSED
+        elif event_type == headers.TRAINING_STOPPED:
+            self._stopped = fl_ctx.get_prop(headers.STOPPED)
+        elif event_type in (headers.CONTRIBUTION_REFUSED, headers.SITE_SILENT):
+            refusal = fl_ctx.get_prop(headers.REFUSAL)
+            self._refused += event_type == headers.CONTRIBUTION_REFUSED
             if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
                 self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
-        elif event_type == ROUND_DROPPED:
+        elif event_type == headers.ROUND_DROPPED:
             self._dropped += 1
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
             if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:

@@ -59,12 +59,10 @@ class TestSelectHead:
 
     @pytest.mark.parametrize("declared", [(), [["Edema"]]], ids=["nothing", "no name"])
     def test_a_site_that_declared_no_classes_gets_the_body_alone(self, declared, logged):
+        assert list(received(whole=task(()), classes=declared).data) == ["conv/kernel"]
+        assert logged["error"] == []  # where heads are personal
         assert list(received(classes=declared).data) == ["conv/kernel"]
         assert "a has declared no permitted classes" in logged["error"][0]
-
-    def test_where_heads_are_personal_nothing_is_amiss(self, logged):
-        assert list(received(whole=task(())).data) == ["conv/kernel"]
-        assert logged["error"] == []
 
     def test_nothing_is_shared_between_sites(self):
         whole = task()
@@ -91,8 +89,10 @@ class TestSelectHead:
 
 
 class TestCheckResult:
-    def test_declared_classes_pass_and_a_personal_head_sends_and_declares_none(self):
+    def test_declared_classes_pass_and_a_personal_head_and_an_error_reply(self):
         assert teaches(["Edema"]) and teaches([])
+        reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        assert CheckResult().process(reply, context("a")) is reply
 
     @pytest.mark.parametrize(
         ("sent", "declared", "said", "reason"),
@@ -120,10 +120,6 @@ class TestCheckResult:
         checked(rubbish, ["Edema"])
         (said,) = [record.getMessage() for record in caplog.records]
         assert r"x\n2026-01-01 - all is well\x1b[8m" in said and said.isprintable()
-
-    def test_an_error_reply_passes_unchanged(self):
-        reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        assert CheckResult().process(reply, context("a")) is reply
 
 
 class TestPermitted:
@@ -163,6 +159,9 @@ class TestPermitted:
     )
     def test_an_unusable_table_ends_the_run_once_when_it_starts(self, cls, table, policy, reason):
         engine = Engine()
+        cls(SERVER["permitted"]).handle_event(EventType.START_RUN, context(engine=engine))
+        cls(table).handle_event(EventType.END_RUN, context(engine=engine, policy=policy))
+        assert engine.events == []
         fl_ctx = context(engine=engine, policy=policy)
         cls(table).handle_event(EventType.START_RUN, fl_ctx)
         assert engine.events == [EventType.FATAL_SYSTEM_ERROR]
@@ -175,9 +174,3 @@ class TestPermitted:
         policy = {"permitted": {"a": "Edema"}}
         assert wire.classes_of(received(classes=CLASSES, policy=policy).data) == ()
         assert not teaches(["Edema"], policy=policy)
-
-    def test_a_usable_table_lets_the_run_start(self):
-        engine = Engine()
-        for event in (EventType.START_RUN, EventType.END_RUN):
-            SelectHead().handle_event(event, context(engine=engine, policy=SERVER))
-        assert engine.events == []

@@ -20,14 +20,8 @@ from surgical_aggregation.aggregation.result_limits import LimitError
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    ACCEPTED,
-    COLUMN_SIMILARITY,
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    TRAINED_BY,
-)
 
 MODEL = global_model({"conv/kernel": np.zeros(2, np.float32)})
 
@@ -67,7 +61,7 @@ def refusal(aggregator, sent, site="a", model=MODEL):
     """Why a result is refused; None when it is taken."""
     fl_ctx = context(site, model=model)
     taken = aggregator.accept(sent, fl_ctx)
-    told = fl_ctx.get_prop(REFUSAL)
+    told = fl_ctx.get_prop(headers.REFUSAL)
     assert taken == (told is None)
     return told and told["reason"]
 
@@ -100,11 +94,11 @@ class TestAggregate:
             aggregator.accept(sent, context(site, model=MODEL))
         dxo = from_shareable(aggregator.aggregate(fl_ctx))
         assert values(dxo) == (-1, {"Edema": -1, "Mass": 1})
-        assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
-        assert fl_ctx.get_prop(COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
-        assert list(fl_ctx.get_prop(ACCEPTED)) == ["a", "b"]
+        assert dxo.meta[headers.TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
+        assert fl_ctx.get_prop(headers.COLUMN_SIMILARITY) == {"Edema": pytest.approx(-1)}
+        assert list(fl_ctx.get_prop(headers.ACCEPTED)) == ["a", "b"]
         aggregator.reset(fl_ctx)
-        assert fl_ctx.get_prop(ACCEPTED) is None
+        assert fl_ctx.get_prop(headers.ACCEPTED) is None
 
     def test_does_not_depend_on_the_order_of_arrival_to_the_last_bit(self):
         def site(name, value):  # in float64, where the order of a sum shows
@@ -137,7 +131,7 @@ class TestAggregate:
         assert aggregator.accept(train(2, ["Mass"]), liar)
         assert aggregator.accept(train(1, ["Edema"]), context("north", model=MODEL))
         dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
-        assert dxo.get_meta_prop(TRAINED_BY) == {"Edema": ["north"], "Mass": ["west"]}
+        assert dxo.get_meta_prop(headers.TRAINED_BY) == {"Edema": ["north"], "Mass": ["west"]}
 
 
 def test_differences_are_added_to_the_model_that_the_round_started_from():
@@ -191,7 +185,7 @@ class TestStrategy:
         sent = cookie(unlabelled.to_shareable())
         assert "or keep it (personal_head)" in refusal(aggregator, sent, model=self.model)
         _, dxo = run(aggregator, [(n, self.sent(columns=())) for n in "ab"], model=self.model)
-        assert list(dxo.data) == ["conv/kernel"] and dxo.meta[TRAINED_BY] == {}
+        assert list(dxo.data) == ["conv/kernel"] and dxo.meta[headers.TRAINED_BY] == {}
 
 
 @pytest.mark.parametrize(
@@ -308,8 +302,8 @@ class TestAccept:
         engine = Engine()
         fl_ctx = context("b", current_round=4, model=MODEL, engine=engine)
         SurgicalAggregator().accept(train(np.nan, ["Edema"], current_round=4), fl_ctx)
-        assert engine.events == [CONTRIBUTION_REFUSED]
-        refusal = fl_ctx.get_prop(REFUSAL)
+        assert engine.events == [headers.CONTRIBUTION_REFUSED]
+        refusal = fl_ctx.get_prop(headers.REFUSAL)
         assert (refusal["site"], refusal["round"]) == ("b", 4)
         assert "'conv/kernel' has 2 values that are NaN" in refusal["reason"]
 

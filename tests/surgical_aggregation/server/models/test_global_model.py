@@ -15,15 +15,8 @@ from surgical_aggregation.server.models.global_model import (
     from_learnable,
     to_learnable,
 )
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    ACCEPTED,
-    CONTINUES,
-    DROP,
-    INITIAL_BODY,
-    ROUND_DROPPED,
-    TRAINED_BY,
-)
 
 BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
 
@@ -33,7 +26,9 @@ def column(value):
 
 
 def merged(model, body, columns, holders, current_round=0, **optimizer):
-    aggregate = DXO(DataKind.WEIGHTS, data=wire.join(body, columns), meta={TRAINED_BY: holders})
+    aggregate = DXO(
+        DataKind.WEIGHTS, data=wire.join(body, columns), meta={headers.TRAINED_BY: holders}
+    )
     fl_ctx = context(current_round=current_round, model=model)
     return from_learnable(
         MergeIntoGlobalModel(**optimizer).shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
@@ -100,12 +95,12 @@ class TestDroppedRound:
         fl_ctx = context(current_round=3, model=model, engine=engine)
         large = Contribution({"conv/kernel": np.float32([value])}, {"Mass": column(-5)})
         fl_ctx.set_prop(
-            ACCEPTED,
+            headers.ACCEPTED,
             {"a": Contribution({"conv/kernel": np.float32([1])}, {"Mass": column(-7)}), "b": large},
             private=True, sticky=False,
         )  # fmt: skip
         data = wire.join(large.body, {"Mass": column(4)})
-        meta = {TRAINED_BY: {"Mass": ["a", "b"]}}
+        meta = {headers.TRAINED_BY: {"Mass": ["a", "b"]}}
         aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
         generator = MergeIntoGlobalModel(**optimizer)
         return from_learnable(generator.shareable_to_learnable(aggregate, fl_ctx)), fl_ctx, engine
@@ -128,11 +123,11 @@ class TestDroppedRound:
             "mean/conv/kernel": [0.5], "square/conv/kernel": [1],
         }  # fmt: skip
         assert after.manifest == {"head_features": 2, "round": 4, "classes": {"Mass": {}}}
-        assert engine.events == [ROUND_DROPPED]
+        assert engine.events == [headers.ROUND_DROPPED]
 
     def test_says_which_variable_and_whose_values_were_the_largest(self):
         _, fl_ctx, _ = self.merge(1e38, **ADAM)
-        drop = fl_ctx.get_prop(DROP)
+        drop = fl_ctx.get_prop(headers.DROP)
         assert drop["round"] == 3
         assert (
             "1 variables would get values that are NaN or infinite, e.g. 'square/conv/kernel'"
@@ -146,7 +141,7 @@ class TestDroppedRound:
         aggregate = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.float32([np.nan])})
         fl_ctx = context(model=global_model(BODY))
         MergeIntoGlobalModel().shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
-        assert "came: not known" in fl_ctx.get_prop(DROP)["reason"]
+        assert "came: not known" in fl_ctx.get_prop(headers.DROP)["reason"]
 
 
 class TestToSites:
@@ -167,10 +162,10 @@ class TestToSites:
     def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self, round_):
         history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
         task = self.task(round_, 5, history=history)
-        assert task.get_header(CONTINUES) == {"jobs": ["b", "a"], "round": 5}
-        assert self.task(round_).get_header(CONTINUES) is None
+        assert task.get_header(headers.CONTINUES) == {"jobs": ["b", "a"], "round": 5}
+        assert self.task(round_).get_header(headers.CONTINUES) is None
 
     @pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
     def test_the_first_task_carries_the_digest_of_the_body_it_starts_from(self, round_, first):
-        told = self.task(round_, first).get_header(INITIAL_BODY)
+        told = self.task(round_, first).get_header(headers.INITIAL_BODY)
         assert told == (digest(BODY) if round_ == first else None)

@@ -137,11 +137,10 @@ class TestResults:
     )
     def test_the_metrics_that_come_with_a_model_are_checked(self, metrics, reason):
         sent = result({}, {}, metrics=metrics)
-        fl_ctx = context("north", classes=["Edema"])
+        fl_ctx = context("north", classes=["Edema"], current_round=7)
         assert FederatedTraining().fault(sent, fl_ctx) == reason
-
-    def test_a_result_without_metrics_passes(self):
-        assert FederatedTraining().fault(result({}, {}), context("north")) is None
+        assert FederatedTraining().fault(result({}, {}), fl_ctx) is None
+        assert FederatedTraining().current_round(fl_ctx) == 7
 
     def test_whose_it_is_and_of_which_round_is_not_the_results_to_say(self):
         """FLARE's MetricsArtifactWriter believes both."""
@@ -157,6 +156,3 @@ class TestResults:
         assert writer._get_site_name(model, context("west")) == "west"
         assert writer._get_current_round(model, context("west", current_round=2)) == 2
         assert model.metrics == {"bce": 0.5} and type(model.metrics["bce"]) is float
-
-    def test_what_is_refused_belongs_to_the_running_round(self):
-        assert FederatedTraining().current_round(context(current_round=7)) == 7

@@ -74,12 +74,13 @@ class TestTrain:
         for name in BATCH_NORM:
             assert not np.array_equal(model.variables()[name], before[name])
 
-    def test_stops_after_the_running_batch(self, data):
+    def test_stops_after_the_running_batch_as_evaluation_does(self, data):
         model = local_model(epochs=3)
-        stop = AtTheSecond()
-        with pytest.raises(Stopped):
-            model.train(data, stop)
-        assert stop.asked == 2
+        for work in (model.train, lambda data, stop: model.evaluate(data, CLASSES, stop=stop)):
+            stop = AtTheSecond()
+            with pytest.raises(Stopped):
+                work(data, stop)
+            assert stop.asked == 2
         assert np.isfinite(model.train(data, never))  # another round can follow
 
     def test_nothing_is_traced_again_in_later_rounds(self, data):
@@ -93,9 +94,18 @@ class TestTrain:
 
 
 class TestPredict:
-    def test_is_keras_prediction_in_the_order_of_the_images(self, data):
+    def test_is_keras_prediction_in_the_order_of_the_images_each_made_once(self, data):
+        made = []
+
+        def batches():
+            for images, labels in data:
+                made.append(len(labels))
+                yield images, labels
+
+        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
         model = local_model()
-        features, probabilities, labels = model.predict(data)
+        features, probabilities, labels = model.predict(counted)
+        assert sum(made) == 128
         np.testing.assert_array_equal(probabilities, model.model.predict(data, verbose=0))
         assert features.shape == (128, FEATURES)
         np.testing.assert_array_equal(labels, np.concatenate([batch for _, batch in data]))
@@ -106,24 +116,6 @@ class TestPredict:
         for images in (128, 17, 3):
             model.evaluate(data.unbatch().take(images).batch(16), CLASSES)
         assert model._forward.experimental_get_tracing_count() == 1
-
-    def test_makes_each_batch_once(self, data):
-        made = []
-
-        def batches():
-            for images, labels in data:
-                made.append(len(labels))
-                yield images, labels
-
-        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
-        local_model().evaluate(counted, CLASSES)
-        assert sum(made) == 128
-
-    def test_stops_after_the_running_batch(self, data):
-        stop = AtTheSecond()
-        with pytest.raises(Stopped):
-            local_model().evaluate(data, CLASSES, stop=stop)
-        assert stop.asked == 2
 
 
 class TestWarmUp:
@@ -169,18 +161,12 @@ class TestSetColumns:
         assert after["head/bias"][1] == 8
         np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
 
-    def test_refuses_a_foreign_class(self):
-        with pytest.raises(SiteError, match="'Hernia'"):
-            local_model().set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
-
-    def test_refuses_another_number_of_features(self):
-        with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
-            local_model().set_columns({"Edema": (np.zeros(9), np.zeros(1))})
-
-
-class TestSetBody:
-    def test_names_the_variables_that_differ(self):
+    def test_refuses_unlabelled_classes_and_other_shapes(self):
         model = local_model()
+        with pytest.raises(SiteError, match="'Hernia'"):
+            model.set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
+        with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
+            model.set_columns({"Edema": (np.zeros(9), np.zeros(1))})
         with pytest.raises(SiteError, match="bn/gamma"):
             model.set_body({name: v for name, v in body(model).items() if name != "bn/gamma"})
 
