@@ -96,16 +96,14 @@ class TestBoth:
             {},
         )
 
-    def test_a_variable_without_a_dimension_stays_an_array(self, optimizer):
-        last, aggregate = ({"scale": np.array(value, np.float32)} for value in (1, 2))
-        after, moments = run(optimizer, [aggregate], start=last)
-        assert {type(v) for v in (*after.values(), *moments.values())} == {np.ndarray}
-
     @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-    def test_a_variable_keeps_its_dtype(self, optimizer, dtype):
+    def test_a_variable_keeps_its_dtype_and_stays_an_array(self, optimizer, dtype):
         after, moments = run(optimizer, [one(3, dtype)], start=one(1, dtype))
         assert after["conv/kernel"].dtype == dtype
         assert {m.dtype for m in moments.values()} == {np.promote_types(dtype, np.float32)}
+        last, aggregate = ({"scale": np.array(value, dtype)} for value in (1, 2))
+        after, moments = run(optimizer, [aggregate], start=last)  # without a dimension
+        assert {type(v) for v in (*after.values(), *moments.values())} == {np.ndarray}
 
     def test_moments_of_another_optimizer_are_forgotten(self, optimizer):
         other = {"other/conv/kernel": np.ones(1, np.float32)}

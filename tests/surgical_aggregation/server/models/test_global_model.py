@@ -153,7 +153,7 @@ class TestToSites:
         fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
         return MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
 
-    def test_manifest_and_moments_stay_on_the_server(self):
+    def test_only_variables_leave_the_server(self):
         task = self.task(moments={"velocity/conv/kernel": np.float32([1])}, secret=1)
         assert from_shareable(task).meta == {}
         assert "velocity" not in str(task) and "secret" not in str(task)

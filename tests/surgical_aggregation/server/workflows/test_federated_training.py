@@ -100,13 +100,13 @@ class TestStart:
         return training._start_round, known, training._num_rounds, saved
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])
-    def test_is_at_the_checkpoints_round(self, monkeypatch, panics, round_, planned):
+    def test_is_at_the_checkpoints_round_or_without_a_model_left_to_flare(
+        self, monkeypatch, panics, round_, planned
+    ):
         manifest = {"head_features": 2, **round_}
         first = round_.get("round", 0)
         assert self.start(monkeypatch, panics, manifest) == (first, first, 3, [])
         assert manifest["planned_rounds"] == planned
-
-    def test_without_a_model_is_left_to_flare(self, monkeypatch, panics):
         assert self.start(monkeypatch, panics, None) == (0, None, 3, [])
 
     @pytest.mark.parametrize("made", [4, 9])
