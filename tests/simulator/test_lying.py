@@ -21,7 +21,7 @@ PERMITTED = {site: entry["classes"] for site, entry in TWO.items()} | {
 CLAIMS = {"west": ["north", TWO["north"]["classes"]]}
 WAIT = 1
 ANSWERS = {
-    ("train", 0): ("unsafe", "its policy holds the job for unsafe (UNSAFE_JOB)"),
+    ("train", 0): ("unsafe", "its policy takes the job for unsafe (UNSAFE_JOB)"),
     ("train", 1): ("unknown", "its configuration has no executor for the task (TASK_UNKNOWN)"),
     ("train", 2): ("mismatch", "it did not carry out the task (RUN_MISMATCH)"),
     ("train", 3): ("shape", "'dense/kernel' must have shape (3, 4); got (3, 3)"),

@@ -65,20 +65,18 @@ class TestComponent:
         assert ("Runs on the server" in text) != ("Runs on the client" in text)
 
 
+SERVER = modules(surgical_aggregation.server)
+PURE = [
+    *modules(surgical_aggregation.aggregation),
+    surgical_aggregation.checkpoints.checkpoint,
+    surgical_aggregation.checkpoints.continuation,
+]
+
+
 @pytest.mark.parametrize(
     ("parts", "absent"),
-    [
-        (
-            [
-                *modules(surgical_aggregation.aggregation),
-                *modules(surgical_aggregation.checkpoints),
-            ],
-            {"keras", "tensorflow"},
-        ),
-        (modules(surgical_aggregation.aggregation), {"nvflare", "keras", "tensorflow"}),
-        (modules(surgical_aggregation.server), {"keras", "tensorflow"}),
-    ],
-    ids=["files", "maths", "server"],
+    [(PURE, {"nvflare", "keras", "tensorflow"}), (SERVER, {"keras", "tensorflow"})],
+    ids=["pure", "server"],
 )
 def test_what_a_part_does_not_need_it_does_not_import(parts, absent):
     names = [module.__name__ for module in parts]

@@ -10,17 +10,10 @@ Variables = Mapping[str, Array]
 
 
 def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
-    """Average arrays of one shape: sum(a_k * x_k) / sum(a_k) with weights a_k.
+    """Average arrays of one shape: sum(a_k * x_k) / sum(a_k), with weights a_k > 0.
 
-    Summed in float64 and in the order given, so the same order gives the same bits. A single array
-    has the share 1.0 and comes back bit for bit.
-
-    Args:
-        arrays: One or more floating arrays of one shape.
-        weights: One weight > 0 per array.
-
-    Returns:
-        The mean, in the dtype of the first array.
+    Summed in float64 and in the order given, so the same order gives the same bits; in the dtype of
+    the first array. A single array has the share 1.0 and comes back bit for bit.
 
     Example:
         >>> mean([np.float32([1, 2]), np.float32([3, 6])], [1, 3])
@@ -62,14 +55,13 @@ def mean_by_name(
 
 
 def column_similarity(sites: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
-    """Mean cosine similarity of the kernels of a class, over pairs of sites.
+    """Mean cosine similarity, over pairs of sites, of the kernels that they trained for a class.
 
     Args:
         sites: For each site, class -> (kernel of shape (features,), bias of shape (1,)).
 
     Returns:
-        Class, sorted -> similarity from -1 to 1, for classes of two or more sites whose kernels
-        are not all zeros.
+        Class, sorted -> similarity, for classes of two or more sites without kernels of zeros.
 
     Example:
         >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])

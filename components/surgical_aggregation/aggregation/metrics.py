@@ -110,15 +110,11 @@ def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
 
 
 def fault(values: object, classes: Collection[str] | None) -> str | None:
-    """Why a site's reported metrics must be refused; None when they may be read.
+    """The first reason why a site's reported metrics must be refused; None: they may be read.
 
     Args:
         values: What came as metrics.
         classes: Those that the site labels; None where heads stay at their sites: any names.
-
-    Returns:
-        The first fault: no mapping, too many values, a name that is none of `REPORTED` or of
-        another class, or a value that is no finite number in its range.
     """
     if not isinstance(values, Mapping):
         return f"metrics must be numbers by name; got {type(values).__name__}"
@@ -157,13 +153,7 @@ def numbers(values: Mapping[str, float]) -> dict[str, float]:
 def disclosed(
     values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
 ) -> dict[str, float]:
-    """The metrics that may leave a site.
-
-    Args:
-        values: Metrics and counts by name.
-        withheld: Classes of which nothing may leave.
-        with_counts: Whether `counts` may.
-    """
+    """The metrics that may leave a site: none of withheld classes, and counts if permitted."""
     kept = {}
     for name, value in values.items():
         kind, _, about = name.partition("/")

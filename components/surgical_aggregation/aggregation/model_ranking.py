@@ -30,13 +30,7 @@ class Measured:
 
 
 class Verdict(NamedTuple):
-    """What became of a model.
-
-    Attributes:
-        best: Whether it is the best one now.
-        compared: Whether it was compared with the previous best one.
-        why: For a log.
-    """
+    """Whether a model is the best now, whether it was compared with the last one, and why."""
 
     best: bool
     compared: bool

@@ -78,15 +78,10 @@ class Expected:
 
 
 def added(differences: Variables, start: Variables) -> dict[str, Array]:
-    """Differences, added to the variables that they are differences from.
+    """The variables that a site trained: its differences, added to those of the model.
 
-    Args:
-        differences: What a site sent, by name.
-        start: Variables of the model; a missing one counts as zeros.
-
-    Returns:
-        The trained variables, each in its own dtype. What does not fit the model's variable stays
-        as it came, for `fault` to name.
+    A variable that is new to the model starts from zeros. A difference that does not fit the
+    model's variable stays as it came, for `fault` to name.
     """
     trained = dict(differences)
     for name, value in differences.items():
@@ -149,17 +144,14 @@ def oversize(contribution: Contribution, limits: Limits) -> str | None:
 
 
 def fault(contribution: Contribution, expected: Expected) -> str | None:
-    """Why a result must be refused; None when it may be averaged.
+    """The first reason why a result must be refused, in words; None when it may be averaged.
 
     Refused are: a body variable that is unknown, missing, not meant to be sent, of another shape or
     dtype or not finite; a running variance below 0; no column, or any where heads are personal; a
     class name that is not printable or too long; two classes alike but for case or Unicode form, or
     one known by another spelling; more classes than the global model may have; a malformed column;
     a number of samples that is not above 0, positives that are no count, or either above
-    `LARGEST_COUNT`.
-
-    Returns:
-        The first fault, with the variable's name and what came; never raises.
+    `LARGEST_COUNT`. Never raises.
     """
     sent = expected.sent
     if unknown := set(contribution.body) - sent:

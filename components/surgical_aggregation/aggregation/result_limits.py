@@ -26,9 +26,6 @@ class Limits:
             site without a new class is never refused for it.
         result_bytes: Bytes of a result's variables, names included. Default 2 GiB: DenseNet121 has
             28 MB, and less than 1 GB when encrypted.
-
-    Raises:
-        LimitError: One is no whole number above 0.
     """
 
     class_name_bytes: int = LONGEST
@@ -46,11 +43,7 @@ class Limits:
 
 
 def limits(given: Mapping[str, int] | None) -> Limits:
-    """Limits by name; the others have their defaults.
-
-    Raises:
-        LimitError: There is no such limit, or its value is not usable.
-    """
+    """Limits by name; the others have their defaults. Raises `LimitError`."""
     given = given or {}
     known = [field.name for field in fields(Limits)]
     if unknown := sorted(set(given) - set(known)):

@@ -59,11 +59,7 @@ OPTIMIZERS = ("none", *_RULES)
 
 
 def check(optimizer: str, learning_rate: float, momentum: float) -> None:
-    """Refuse an unknown optimizer and settings out of range.
-
-    Raises:
-        OptimizerError: See above.
-    """
+    """Raise `OptimizerError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
         raise OptimizerError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
     if not learning_rate > 0:
@@ -93,7 +89,7 @@ def step(
         last: The global model's variables by name.
         aggregate: The round's averages of what was sent.
         moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
-        statistics: Names of batch normalisation's running means and variances. Default: none.
+        statistics: Names of batch normalisation's running means and variances.
         learning_rate: h above.
         momentum: b above.
 

@@ -32,11 +32,7 @@ class StrategyError(ValueError):
 
 
 def check(strategy: str) -> None:
-    """Refuse an unknown strategy.
-
-    Raises:
-        StrategyError: It is none of `STRATEGIES`.
-    """
+    """Raise `StrategyError` for an unknown strategy."""
     if strategy not in STRATEGIES:
         raise StrategyError(f"strategy must be one of {STRATEGIES}; got {strategy!r}.")
 
@@ -44,16 +40,11 @@ def check(strategy: str) -> None:
 def check_start(strategy: str, kinds: VariableKinds, body: Variables) -> None:
     """Refuse to freeze batch normalisation that was never trained.
 
-    Running means of 0 and variances of 1 in every layer normalise nothing; frozen by fedbn+, they
-    never will.
-
-    Args:
-        strategy: One of `STRATEGIES`.
-        kinds: Of the body's variables.
-        body: Body variables by path that the run starts from.
+    Running means of 0 and variances of 1 in every layer of `body` normalise nothing; frozen by
+    fedbn+, they never will.
 
     Raises:
-        StrategyError: The strategy is fedbn+, and all running means are 0 and variances 1.
+        StrategyError: They are, and the strategy is fedbn+.
     """
     statistics = kinds.statistics
     untouched = [(body[p] == (0 if p.endswith(MOVING_MEAN) else 1)).all() for p in statistics]

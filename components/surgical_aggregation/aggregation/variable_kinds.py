@@ -49,12 +49,8 @@ class VariableKinds:
 def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
     """Kinds of a model's body variables, as its manifest says.
 
-    Where the manifest says nothing, a layer with both a moving_mean and a moving_variance is batch
+    Where it says nothing, a layer with both a moving_mean and a moving_variance is batch
     normalisation, with the gamma and beta beside them, and integers are constant.
-
-    Args:
-        manifest: Of the model; see `checkpoint.Checkpoint`.
-        body: Its body variables by path.
     """
     if facts := manifest.get(KINDS):
         return VariableKinds(frozenset(facts["batch_norm"]), frozenset(facts["constant"]))

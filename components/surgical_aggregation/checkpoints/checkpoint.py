@@ -97,11 +97,7 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint.
-
-    Raises:
-        CheckpointError: The file is missing, truncated, no checkpoint, or of a newer format.
-    """
+    """Read a checkpoint; raises `CheckpointError` where that is missing, damaged or too new."""
     if not path.is_file():
         raise CheckpointError(f"checkpoint {str(path)!r} does not exist.")
     try:
@@ -113,8 +109,8 @@ def load(path: Path) -> Checkpoint:
                 if name != MANIFEST:
                     with archive.open(name) as entry:
                         array = np.lib.format.read_array(entry, allow_pickle=False)
-                    held = moments if name.startswith(_MOMENTS) else variables
-                    held[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
+                    part = moments if name.startswith(_MOMENTS) else variables
+                    part[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise CheckpointError(
             f"{str(path)!r} is not a checkpoint of this project: {error}. "

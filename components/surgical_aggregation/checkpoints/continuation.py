@@ -10,15 +10,8 @@ def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     """Manifest of the model that a job starts from.
 
     A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
-    that job goes into the history. Any other is a fresh start, at round 0.
-
-    Args:
-        manifest: Of the checkpoint to start from.
-        job: Id of the job that starts.
-
-    Returns:
-        The manifest with `round` and `job`, and for a continued run `history`, oldest first:
-        [{"job", "rounds": [first, one after the last]}, ...]; without the best record.
+    that job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
+    Any other is a fresh start, at round 0. The best record is left out.
 
     Example:
         >>> taken_over({"head_features": 4, "job": "a", "round": 3}, "b")["history"]

@@ -14,11 +14,9 @@ class RemovalError(ValueError):
 
 
 def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
-    """Drop the columns and the optimizer's moments of classes.
+    """Drop the columns and the optimizer's moments of classes, and the best record.
 
-    Returns:
-        The model without them. Its manifest says under `removed`, for each class, the round and the
-        sites that had trained it. It has no best record: that was measured with those classes.
+    The manifest then says under `removed`, for each class, the round and the sites that trained it.
 
     Raises:
         RemovalError: The model has no such class, would have none left, or none was named.

@@ -72,12 +72,9 @@ def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
 
 
 def decrypted(checkpoint: Checkpoint, context: tenseal.Context) -> Checkpoint:
-    """A checkpoint of an encrypted run with its variables decrypted.
+    """A checkpoint of an encrypted run with its variables decrypted, by a site's context.
 
-    Args:
-        checkpoint: As the server of an encrypted run writes it.
-        context: A site's, with the secret key: `tenseal.context_from` on its
-            `startup/client_context.tenseal`.
+    That is `tenseal.context_from` on its `startup/client_context.tenseal`.
 
     Raises:
         CiphertextError: The context holds no secret key.

@@ -26,34 +26,23 @@ LOGGER = "surgical_aggregation"
 
 
 def notes_file(job: str) -> str:
-    """Path of a site's notes of a job, relative to the site's workspace.
-
-    Raises:
-        JobIdError: It is no job's id.
-    """
+    """Path of a site's notes of a job, relative to the site's workspace (raises `JobIdError`)."""
     return f"local_notes/{checked_job(job)}.txt"
 
 
 def note(fl_ctx: FLContext, text: str) -> str:
-    """Write a line into the site's notes of the running job.
+    """Write a line into the site's notes of the running job; returns what the log may say.
 
-    Returns:
-        What the log may say: the name of the file, relative to the site's workspace, and why it
-        could not be written where it could not.
+    That is the file's name relative to the site's workspace, and why it could not be written, if
+    so.
     """
     return _write(fl_ctx, logging.INFO, text)
 
 
 def note_error(fl_ctx: FLContext, doing: str, error: Exception) -> str:
-    """Write an error into the site's notes of the running job, an unforeseen one with its trace.
+    """Write an error into the site's notes, after words such as "train failed: "; see `note`.
 
-    Args:
-        fl_ctx: Any context of the job, at the site.
-        doing: How the line begins, e.g. "train failed: ".
-        error: What was raised.
-
-    Returns:
-        See `note`.
+    An unforeseen error has its trace below.
     """
     text = f"{doing}{str(error) or type(error).__name__}"
     return _write(fl_ctx, logging.ERROR, text, None if isinstance(error, _FORESEEN) else error)

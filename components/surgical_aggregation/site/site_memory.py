@@ -55,9 +55,6 @@ class SiteMemory:
 
         Returns:
             What to log, if anything.
-
-        Raises:
-            JobIdError: What the run continues is no job.
         """
         if self._asked:
             return None
@@ -82,15 +79,13 @@ class SiteMemory:
 
     def _restore(self, state: SiteState, job: str, *, whole: bool) -> str:
         """Go on from a state; what to log."""
+        afresh = "optimizer and personal variables start afresh"
         if state.classes != self.training.classes:
-            return (
-                f"this site's classes are not those of job {job} any more: its optimizer "
-                "and personal variables start afresh"
-            )
+            return f"this site's classes are not those of job {job} any more: its {afresh}"
         try:
             self.training.restore(state.training)
         except SiteError as error:
-            return f"the optimizer and personal variables start afresh: {error}"
+            return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
         self._unchanged_since = state.round if whole else 0
         return f"goes on with this site's state after {state.round} rounds of job {job}"
@@ -111,13 +106,10 @@ class SiteMemory:
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 
     def of_round(self, round_: int) -> Mapping[str, Array]:
-        """Personal variables of a round's model, to measure it with.
+        """Personal variables of a round's model, to measure it with; none where there are none.
 
         A site that was away in that round, and has not trained since, still has them. One that
-        joined later, or whose state is lost, has none, and would measure another model.
-
-        Returns:
-            Variables by path; none where no variable is personal.
+        joined later, or whose state is lost, would measure another model.
 
         Raises:
             SiteError: The site does not have those of that round.

@@ -38,11 +38,7 @@ class SiteState:
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
-    """Folder of a site's files of a job; it outlives the job's own workspace.
-
-    Raises:
-        JobIdError: The server's id of the job could lead elsewhere.
-    """
+    """Folder of a site's files of a job (raises `JobIdError`); it outlives the job's."""
     root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
     return root / "checkpoints" / checked_job(job)
 
@@ -72,11 +68,7 @@ def has_state(folder: Path) -> bool:
 def load_state(
     folder: Path, round_: int | None = None
 ) -> tuple[SiteState | None, Mapping[str, Exception]]:
-    """Read a site's newest readable state that is not ahead of a round.
-
-    Args:
-        folder: See `site_folder`.
-        round_: Number of rounds that the run has made; None: any.
+    """Read a site's newest readable state that is not ahead of a round (None: any).
 
     Returns:
         The state, if there is one; and the newer files that are damaged, with the reason.

@@ -70,9 +70,8 @@ class SiteTasks:
         """Carry out a task, or answer TASK_ABORTED where it is aborted.
 
         Raises:
-            WireError: The task carries no model.
-            SiteError: The model is not this site's, or the site has lost its part of it.
-            JobIdError: What the run continues is no job.
+            ValueError: The task carries no model of this site's, or the site has lost its part of
+            it.
         """
         body, columns = wire.split(wire.weights(shareable).data)
         _check_start(shareable.get_header(headers.INITIAL_BODY), body)

@@ -94,7 +94,7 @@ def label(
     Args:
         variables: By path, with <layer>/kernel (features, classes) and <layer>/bias (classes,).
         classes: Names of the head's units, in order.
-        layer: Name of the head's layer. Default "head".
+        layer: Name of the head's layer.
 
     Raises:
         WireError: The head is missing, has not one unit per class, or a class stands twice.
@@ -123,20 +123,12 @@ def label(
 
 
 def weights(shareable: Shareable) -> DXO:
-    """The whole weights in a shareable.
-
-    Raises:
-        WireError: It carries something else.
-    """
+    """The whole weights in a shareable; raises `WireError` where it carries something else."""
     return _model(shareable, DataKind.WEIGHTS)
 
 
 def result(shareable: Shareable) -> DXO:
-    """What a site trained: whole weights, or their differences from those it received.
-
-    Raises:
-        WireError: It carries something else.
-    """
+    """What a site trained: whole weights, or their differences from those it received."""
     return _model(shareable, DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 
 

@@ -77,11 +77,7 @@ def hold_to_declaration(fl_ctx: FLContext) -> None:
 
 
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
-    """Classes that the site of a message declares and that every table permits.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-        permitted: The job's table; None: the job has none.
+    """Classes that the site of a message declares and that all `tables` permit.
 
     Raises:
         PolicyError: A table is not usable.

@@ -15,11 +15,8 @@ from surgical_aggregation.wire.untrusted_text import one_line
 class Refusal:
     """A result that was left out whole, or never came.
 
-    Attributes:
-        site: Whose it is, as FLARE has authenticated it.
-        task: Name of the task.
-        round: The running round; None for an evaluation.
-        reason: What was wrong, without a full stop, as `one_line`.
+    The site is the authenticated one; round is None for an evaluation; the reason has no full stop
+    and may be the site's own words, so it is kept as `one_line`.
     """
 
     site: str

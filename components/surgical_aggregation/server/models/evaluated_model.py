@@ -137,8 +137,7 @@ class GivenModelLocator(OneModelLocator):
         try:
             path = self.path(fl_ctx)
             checkpoint = load(path)
-            classes = wire.classes_of(checkpoint.variables)
-            if not classes:
+            if not (classes := wire.classes_of(checkpoint.variables)):
                 raise CheckpointError(
                     f"{str(path)!r} has no column of any class, so nothing can be measured. It is "
                     "an initial body, or its sites kept their heads: give a model with a head."

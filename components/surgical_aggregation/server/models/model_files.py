@@ -37,10 +37,10 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
     """Path of a checkpoint of an earlier job at this server.
 
     Args:
-        jobs: Its id, or several, separated by commas: then the first that left such a file, for an
-            admin may not know whether a lost job left one. Only folders of `jobs_folder` are ids.
+        jobs: Its id, or several with commas: then the first that left such a file, for an admin may
+            not know whether a lost job left one. Only folders of `jobs_folder` are ids.
         name: Name of the file.
-        fl_ctx: Context of the running job, on the server.
+        fl_ctx: Context of the running job.
 
     Raises:
         CheckpointError: No job left such a file here; the message names jobs that did.

@@ -70,7 +70,7 @@ class CheckpointPersistor(ModelPersistor):
             checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
-                raise CheckpointError("the initial checkpoint's manifest lacks 'head_features'.")
+                raise CheckpointError("the initial checkpoint's manifest has no 'head_features'.")
             self._take_over_best(checkpoint, path, fl_ctx)
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)

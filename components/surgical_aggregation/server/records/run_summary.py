@@ -39,10 +39,9 @@ class RunSummary(FLComponent):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect, and log at END_RUN."""
-        if event_type in (
-            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
-            AppEventType.INITIAL_MODEL_LOADED,
-        ):
+        tested = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        best_events = (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, AppEventType.INITIAL_MODEL_LOADED)
+        if event_type in best_events:
             self._best = fl_ctx.get_prop(headers.BEST)
         elif event_type == AppEventType.ROUND_STARTED:
             self._trained = True
@@ -53,14 +52,13 @@ class RunSummary(FLComponent):
         elif event_type in (headers.CONTRIBUTION_REFUSED, headers.SITE_SILENT):
             refusal = fl_ctx.get_prop(headers.REFUSAL)
             self._refused += event_type == headers.CONTRIBUTION_REFUSED
-            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+            if tested:
                 self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
         elif event_type == headers.ROUND_DROPPED:
             self._dropped += 1
-        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
-                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-                self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and tested:
+            result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
+            self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
         elif event_type == EventType.END_RUN:
             self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
 

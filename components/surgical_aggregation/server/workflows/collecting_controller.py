@@ -36,7 +36,7 @@ _MEANING = {
     ReturnCode.EXECUTION_RESULT_ERROR: "it keeps its result; its own log says why",
     ReturnCode.TASK_UNKNOWN: "its configuration has no executor for the task",
     ReturnCode.TASK_ABORTED: "it was told to stop",
-    ReturnCode.UNSAFE_JOB: "its policy holds the job for unsafe",
+    ReturnCode.UNSAFE_JOB: "its policy takes the job for unsafe",
 }
 
 Callback = Callable[[ClientTask, FLContext], None]
@@ -85,16 +85,7 @@ class CollectingController(Controller):
         wait_time_after_min_received: int = 0,
         abort_signal: Signal | None = None,
     ) -> None:
-        """Give a task to sites, and wait as the class says.
-
-        Args:
-            task: What FLARE's workflow has made.
-            fl_ctx: Context of the workflow.
-            targets: Sites, or their names; None: all sites of the job.
-            min_responses: Accepted results that are needed.
-            wait_time_after_min_received: Seconds to wait for the others then.
-            abort_signal: Ends the wait.
-        """
+        """Give a task to sites (None: all of the job), and wait as the class says."""
         asked = targets or fl_ctx.get_engine().get_clients()
         sites = [getattr(site, "name", site) for site in asked]
         round_, wait = self.current_round(fl_ctx), wait_time_after_min_received

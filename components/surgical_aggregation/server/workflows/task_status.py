@@ -15,14 +15,13 @@ class Collection:
     """The results of a task.
 
     Attributes:
-        task: Its name.
         round: The running round; None for an evaluation.
         sites: Names of those that were asked.
         needed: Accepted results that are needed.
         wait: Seconds to wait for the others then.
         accepted: Sites whose results were accepted, in order of arrival.
         failed: Sites that answered, and whose result was not accepted.
-        reasons: Site -> why its result was refused, or never came; the first reason.
+        reasons: Site -> the first reason why its result was refused, or never came.
         reached: When enough had been accepted, in seconds; None: not yet.
     """
 

@@ -70,11 +70,9 @@ def variable_kinds(model: keras.Model) -> VariableKinds:
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
-    """The body of a model as the checkpoint that a run starts from.
+    """The body of a model, without its head, as the checkpoint that a run starts from.
 
-    Args:
-        model: A site's, with any number of classes; its head is left out.
-        facts: Further facts for the manifest (backbone, image size, weights, seed).
+    `facts` go into the manifest (backbone, image size, weights, seed).
     """
     body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])

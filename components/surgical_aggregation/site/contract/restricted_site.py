@@ -87,12 +87,9 @@ def withheld(
     classes: Sequence[str],
     training_labels: Callable[[], NDArray[np.float32]],
 ) -> dict[str, str]:
-    """Which classes a policy withholds, and why.
+    """Which of a site's classes its policy withholds, and why.
 
-    Args:
-        policy: The site's.
-        classes: All that it labels.
-        training_labels: Gives their labels, (images, classes); called only where the policy counts.
+    `training_labels` gives the labels, (images, classes); called only where the policy counts.
 
     Raises:
         SiteError: The policy keeps the site from taking part.
@@ -122,13 +119,8 @@ def withheld(
 def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
     """The site component of the running job, as the site's policy shares it.
 
-    The only way to get it in a job, so that all components see the same classes.
-
-    Args:
-        site_id: Id of the component.
-        fl_ctx: Context of the job, at the site.
-        head_stays: The head never leaves the site, so it may have the withheld classes as well. The
-            caller must send nothing about classes that `find_site` without it does not have.
+    The only way to get it in a job, so that all components see the same classes. With `head_stays`,
+    it has the withheld classes as well: for a caller that sends nothing about them.
 
     Raises:
         SiteError: The job has no `Site` under this id, or the policy keeps it from taking part.

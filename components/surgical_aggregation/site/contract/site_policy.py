@@ -47,11 +47,7 @@ NO_POLICY = SitePolicy(report_counts=True)
 
 
 def site_policy(fl_ctx: FLContext) -> SitePolicy:
-    """The policy of the site for the running job.
-
-    Raises:
-        PolicyError: A key is unknown, or its value of another kind.
-    """
+    """The policy of the site for the running job; raises `PolicyError`."""
     given = scope_properties(fl_ctx, [field.name for field in fields(SitePolicy)])
     if given is None:
         return NO_POLICY

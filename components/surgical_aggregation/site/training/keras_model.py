@@ -30,13 +30,7 @@ RANDOM_STATE = "seed_generator_state"
 
 
 class Predicted(NamedTuple):
-    """A model's outputs for a dataset, in its order.
-
-    Attributes:
-        features: Inputs of the head, shape (images, features).
-        probabilities: Shape (images, classes).
-        labels: As they came with the images.
-    """
+    """A model's outputs for a dataset, in its order, with the inputs of its head and the labels."""
 
     features: np.ndarray
     probabilities: np.ndarray
@@ -56,8 +50,7 @@ class LocalModel:
         kinds: Of the body's variables, as the network's layers say.
 
     Raises:
-        SiteError: The model has no layer "head", or not one unit per class, or two of its variables
-            have one path.
+        SiteError: The model is not what `contract.architecture` needs.
     """
 
     def __init__(
@@ -181,19 +174,10 @@ class LocalModel:
         counts: bool = False,
         stop: Stop = never,
     ) -> dict[str, float]:
-        """Metrics of a split for some of the classes; every batch of it is made once.
-
-        Args:
-            data: The split.
-            classes: Some of the model's.
-            counts: Also the numbers of images behind them.
-            stop: See `Stop`.
+        """Metrics of a split for some of the model's classes; every batch of it is made once.
 
         Returns:
-            See `metrics.named`, and for the counts `metrics.counts`.
-
-        Raises:
-            Stopped: `stop` said so.
+            See `metrics.named`; with `counts` also `metrics.counts`.
         """
         names = tuple(classes)
         index = [self.classes.index(name) for name in names]
@@ -203,11 +187,7 @@ class LocalModel:
         return values | (metrics.counts(names, labels) if counts else {})
 
     def predict(self, data: tf.data.Dataset, stop: Stop = never) -> Predicted:
-        """Outputs for a dataset, each batch of which is made once.
-
-        Raises:
-            Stopped: `stop` said so, after a batch.
-        """
+        """Outputs for a dataset, each batch of which is made once."""
         # Traced here, for batches of any size; Keras would once more for the last, smaller one.
         self._forward.get_concrete_function(data.element_spec[0])
         batches = []
@@ -219,16 +199,9 @@ class LocalModel:
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
         """Train the columns of some classes on a frozen body, with an Adam of its own.
 
-        The body's features are computed once. Columns do not depend on each other, so those of the
-        other classes are not touched.
-
-        Args:
-            classes: Whose columns to train, from where they stand.
-            data: Training split, not augmented.
-            stop: See `Stop`.
-
-        Raises:
-            Stopped: `stop` said so; the columns are as they were.
+        The features of the split, which is not augmented, are computed once. Columns do not depend
+        on each other, so the others are not touched; nor is any column where `stop` ends the warm-
+        up.
 
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
@@ -254,13 +227,10 @@ class LocalModel:
         self._head.set_weights([kernel, bias])
 
     def train(self, data: tf.data.Dataset, stop: Stop) -> float:
-        """Train for one round.
+        """Train for one round; `stop` leaves the model as the last batch left it.
 
         Returns:
             Mean loss of the last epoch.
-
-        Raises:
-            Stopped: `stop` said so; the model is as the last batch left it.
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)

@@ -14,15 +14,9 @@ Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     """Binary cross-entropy of each image, averaged over its labelled classes.
 
-    Without missing labels this is Keras's binary cross-entropy.
-
-    Args:
-        labels: 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
-            shape (batch, classes).
-        probabilities: Sigmoid outputs, same shape.
-
-    Returns:
-        Shape (batch,), in nats; 0 for an image without a label.
+    Labels are 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
+    probabilities sigmoid outputs, both of shape (batch, classes). An image without a label has loss
+    0. Without missing labels this is Keras's binary cross-entropy.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Eq. 4 (partial loss).
@@ -64,9 +58,6 @@ def balanced_weights(labels: np.ndarray) -> np.ndarray:
 
     The mean weight of a class's labels is 1. A class without positives or negatives keeps the
     weights 1.
-
-    Args:
-        labels: As `labelled_bce` takes them, shape (images, classes).
 
     Returns:
         float32, shape (2, classes): of a negative, of a positive.

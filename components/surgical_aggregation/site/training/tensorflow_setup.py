@@ -44,10 +44,8 @@ def shared_cores(sites: int) -> int:
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
-    Args:
-        threads: For one operation; operations run one at a time.
-        seed: Of every random operation; the same seed gives the same bits on CPU.
-        mixed_precision: Compute in float16 where there is a GPU; on a CPU that only costs time.
+    Operations run one at a time; the same seed gives the same bits on CPU. Float16 is used where
+    there is a GPU; on a CPU it only costs time.
 
     Returns:
         Whether models compute in mixed precision from now on.
@@ -109,16 +107,16 @@ def _without_banner() -> Iterator[None]:
     """
     sys.stderr.flush()
     terminal = os.dup(2)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as held:
-        os.dup2(held.fileno(), 2)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        os.dup2(output.fileno(), 2)
         try:
             yield
         finally:
             sys.stderr.flush()
             os.dup2(terminal, 2)
             os.close(terminal)
-            held.seek(0)
-            sys.stderr.writelines(line for line in held if not _BANNER.match(line))
+            output.seek(0)
+            sys.stderr.writelines(line for line in output if not _BANNER.match(line))
 
 
 _BANNER = re.compile(

@@ -35,9 +35,6 @@ class TrainingOptions:
             total weight in the loss.
         focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
 
-    Raises:
-        TrainingOptionsError: An option is unknown or negative.
-
     Source:
         Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
         Lin et al., ICCV 2017.
@@ -73,11 +70,7 @@ class TrainingOptions:
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
-    """Options by name; those that are not given have their defaults.
-
-    Raises:
-        TrainingOptionsError: There is no such option, or its value is not usable.
-    """
+    """Options by name; the others have their defaults. Raises `TrainingOptionsError`."""
     known = [field.name for field in fields(TrainingOptions)]
     if unknown := sorted(set(given or {}) - set(known)):
         raise TrainingOptionsError(

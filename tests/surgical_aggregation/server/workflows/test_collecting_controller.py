@@ -135,7 +135,7 @@ class TestResults:
             (marked(fault="no metric"), "no metric"),
             (marked(raises=True), "it could not be read (KeyError: 'auroc')"),
             (marked(odd=True), "it could not be read (TypeError: no file name)"),
-            (make_reply(ReturnCode.UNSAFE_JOB), "its policy holds the job for unsafe (UNSAFE_JOB)"),
+            (make_reply(ReturnCode.UNSAFE_JOB), "its policy takes the job for unsafe (UNSAFE_JOB)"),
             (make_reply("odd"), "it did not carry out the task (odd)"),
             (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
             (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
