@@ -114,9 +114,8 @@ class TestRule:
         assert best == 1
 
     def test_a_share_is_exact_in_decimals(self):
-        some = dict.fromkeys("abcdefg", 0.4)
-        everybody = dict.fromkeys("abcdefghijklmnopqrstuvwxy", 0.5)
-        models = [measured(0, everybody), measured(1, some)]
+        few, all_sites = "abcdefg", "abcdefghijklmnopqrstuvwxy"
+        models = [measured(0, dict.fromkeys(all_sites, 0.5)), measured(1, dict.fromkeys(few, 0.4))]
         assert chosen(models, 0.28)[0] == 1  # 0.28 * 25 is more than 7 in floating point
 
     def test_one_that_was_the_best_of_few_gives_way_when_many_come_in(self):

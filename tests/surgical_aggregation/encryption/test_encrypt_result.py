@@ -39,17 +39,14 @@ def test_values_are_weighed_before_they_are_encrypted(weighting, factor, context
     np.testing.assert_allclose(value, factor * KERNEL, atol=1e-4)
 
 
-def test_an_error_reply_passes():
+def test_an_error_reply_passes_and_positives_cannot_weigh_ciphertexts():
     reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
     assert EncryptResult().process(reply, context("server")) is reply
+    with pytest.raises(WeightingError, match="got 'positives'"):
+        EncryptResult(weighting="positives")
 
 
 def test_without_a_context_nothing_leaves(monkeypatch, tmp_path):
     filter_ = EncryptResult(tenseal_context_file="elsewhere.tenseal")
     with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
         filter_.process(result({"a": KERNEL}, {}), encrypted.insecure(context("server")))
-
-
-def test_positives_cannot_weigh_what_is_encrypted_once():
-    with pytest.raises(WeightingError, match="got 'positives'"):
-        EncryptResult(weighting="positives")

@@ -93,9 +93,7 @@ class TestPolicy:
         ("policy", "reason"),
         [
             ({"min_images": 21}, "'min_images' 21 training images; there are 20"),
-            ({"share": []}, "lets none of its classes take part"),
             ({"shares": ["Edema"]}, r"got ['shares']. Check the spelling"),
-            ({"share": "Edema"}, "'share' needs a list of class names"),
         ],
     )
     def test_one_that_keeps_the_site_away_says_why_in_its_notes_alone(

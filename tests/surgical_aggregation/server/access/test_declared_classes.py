@@ -34,16 +34,13 @@ def test_a_declaration_is_a_list_of_names(declared, counted):
     assert declared_classes(context("north", classes=declared)) == counted
 
 
-def test_a_name_that_cannot_be_printed_spoils_the_declaration():
-    fl_ctx = context("north", classes=["Edema", "Ma\nss"])
-    assert declared_classes(fl_ctx) == ()
-    assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
-
-
-def test_nobody_declares_under_anothers_name():
+def test_nobody_declares_under_anothers_name_or_an_unprintable_class():
     fl_ctx = context("west", classes=["Edema"], claims="north")
     assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
     assert declaration_fault(fl_ctx) == "it calls itself 'north'"
+    fl_ctx = context("north", classes=["Edema", "Ma\nss"])
+    assert declared_classes(fl_ctx) == ()
+    assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
 
 
 def test_a_declaration_holds_for_the_whole_run(message):

@@ -62,8 +62,6 @@ class TestCheckpointLocator:
         save(Checkpoint({}, manifest), tmp_path / "server/job/models/last.npz")
         assert sent(fl_ctx).get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
         assert sent(fl_ctx, "SRV_best").get_header(MODEL_ROUND) is None
-
-    def test_refuses_another_model(self):
         with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
             CheckpointLocator("first")
 

@@ -75,9 +75,13 @@ class TestOptimizer:
         assert second.body["conv/kernel"].tolist() == [4]  # nobody moved; half of the last step
         assert second.moments["velocity/conv/kernel"].tolist() == [1]
 
-    def test_an_unknown_one_is_refused(self):
+    def test_an_unknown_one_is_refused_and_without_one_nothing_is_remembered(self):
         with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
             MergeIntoGlobalModel("adam")
+        model = dataclasses.replace(
+            global_model(BODY), moments={"velocity/conv/kernel": np.ones(1)}
+        )
+        assert merged(model, {"conv/kernel": np.float32([7])}, {}, {}).moments == {}
 
 
 ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}

@@ -90,18 +90,6 @@ class TestPermittedSite:
             else:
                 assert variable.shape == theirs[path].shape
 
-    def test_it_trains_like_any_site_and_counts_its_classes(self, cut):
-        from surgical_aggregation.site.training.trainer import LocalTraining
-        from surgical_aggregation.site.training.training_options import TrainingOptions
-
-        training = LocalTraining(cut, TrainingOptions(warmup_epochs=1))
-        training.warm_up(training.classes)
-        assert training.train() > 0
-        assert set(training.positives) == {"Nodule/Mass", "Hernia"}
-        names = training.evaluate("test", training.classes)
-        assert {"bce/Nodule/Mass", "bce/Hernia"} <= set(names)
-        assert not {"bce/Edema", "bce/Mass"} & set(names)
-
     def test_a_model_without_the_head_is_refused(self, cut, whole, monkeypatch):
         from tiny_site import tiny_model
 

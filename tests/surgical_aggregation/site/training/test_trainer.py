@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
-from tiny_site import FEATURES, TinySite
+from tiny_site import FEATURES
 
 COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
 
@@ -42,26 +41,6 @@ class TestPasses:
         )
         again.train()  # the first two passes, not the next: another order of images
         assert any(v.tobytes() != middle[name].tobytes() for name, v in again.variables().items())
-
-
-class TestUnreadable:
-    def test_an_image_in_the_middle_of_a_pass_ends_it_with_the_reason(self, training, monkeypatch):
-        whole = TinySite.data
-
-        def fragile(site, split, *, training=False, first_pass=0):
-            data = whole(site, split, training=training, first_pass=first_pass)
-
-            def batches():
-                yield from data.take(1).as_numpy_iterator()
-                raise OSError("image 00000013_004.png is truncated")
-
-            signature = data.element_spec
-            made = tf.data.Dataset.from_generator(batches, output_signature=signature)
-            return made if training else data
-
-        monkeypatch.setattr(TinySite, "data", fragile)
-        with pytest.raises(Exception, match=r"OSError: image 00000013_004\.png is truncated"):
-            training().train()
 
 
 class TestPersonal:
