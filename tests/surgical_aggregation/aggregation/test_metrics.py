@@ -34,12 +34,10 @@ class TestAuroc:
             else:
                 assert np.isnan(value)
 
-    def test_a_smoothed_label_is_left_out(self):
+    def test_a_smoothed_label_is_left_out_and_a_nan_score_makes_its_class_undefined(self):
         labels, scores = np.array([[1, 0, 0.7, NAN]]).T, np.array([[0.6, 0.4, 0.5, 0.5]]).T
         assert auroc(labels, scores) == 1
         assert auroc(labels, -scores) == 0
-
-    def test_a_score_that_is_nan_makes_its_class_undefined(self):
         labels = np.array([[0.0, 0], [1, 1], [0, 0]])
         scores = np.array([[0.1, 0.1], [0.9, 0.9], [NAN, 0.2]])
         np.testing.assert_equal(auroc(labels, scores), [NAN, 1])

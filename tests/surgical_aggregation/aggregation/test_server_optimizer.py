@@ -105,16 +105,12 @@ class TestBoth:
         after, moments = run(optimizer, [aggregate], start=last)  # without a dimension
         assert {type(v) for v in (*after.values(), *moments.values())} == {np.ndarray}
 
-    def test_moments_of_another_optimizer_are_forgotten(self, optimizer):
-        other = {"other/conv/kernel": np.ones(1, np.float32)}
-        _, moments = step(optimizer, one(1), one(2), other, learning_rate=1, momentum=0.5)
+    def test_what_comes_in_is_left_alone_and_other_moments_are_forgotten(self, optimizer):
+        last, aggregate, rates = one(1), one(3), {"learning_rate": 1, "momentum": 0.5}
+        _, moments = step(optimizer, last, aggregate, {"other/conv/kernel": np.ones(1)}, **rates)
         assert "other/conv/kernel" not in moments
-
-    def test_what_comes_in_is_left_alone(self, optimizer):
-        last, aggregate = one(1), one(3)
-        _, moments = step(optimizer, last, aggregate, {}, learning_rate=1, momentum=0.5)
         kept = {name: value.copy() for name, value in moments.items()}
-        step(optimizer, last, aggregate, moments, learning_rate=1, momentum=0.5)
+        step(optimizer, last, aggregate, moments, **rates)
         assert (last["conv/kernel"], aggregate["conv/kernel"]) == (1, 3)
         assert all(moments[name] == kept[name] for name in kept)
 

@@ -78,9 +78,7 @@ class TestOptimizer:
     def test_an_unknown_one_is_refused_and_without_one_nothing_is_remembered(self):
         with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
             MergeIntoGlobalModel("adam")
-        model = dataclasses.replace(
-            global_model(BODY), moments={"velocity/conv/kernel": np.ones(1)}
-        )
+        model = GlobalModel(BODY, {"head_features": 2}, {"velocity/conv/kernel": np.ones(1)})
         assert merged(model, {"conv/kernel": np.float32([7])}, {}, {}).moments == {}
 
 

@@ -70,9 +70,8 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(run, tmp_path):
 
 def test_says_that_it_stopped_early_and_that_there_is_no_best_model(run):
     run = run()
-    run.fire(
-        headers.TRAINING_STOPPED, **{headers.STOPPED: {"round": 7, "best_round": 5, "patience": 2}}
-    )
+    stop = {"round": 7, "best_round": 5, "patience": 2}
+    run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: stop})
     stopped, none, _ = run.end()
     assert stopped == "  stopped early, after round 7: patience 2"
     assert "no best model" in none
