@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
+def start_manifest(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     """Manifest of the model that a job starts from.
 
     A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
@@ -14,7 +14,7 @@ def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     Any other is a fresh start, at round 0. The best record is left out.
 
     Example:
-        >>> taken_over({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
+        >>> start_manifest({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
         [{'job': 'a', 'rounds': [0, 3]}]
     """
     started = {key: fact for key, fact in manifest.items() if key != "best"} | {"job": job}

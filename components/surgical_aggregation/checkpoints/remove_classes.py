@@ -33,13 +33,9 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
         raise RemovalError(f"a model needs at least one class; {gone} are all that it has.")
     manifest = checkpoint.manifest
     facts = manifest.get("classes", {})
-    removed = {
-        name: {
-            "round": manifest.get("round", 0),
-            "sites": facts.get(name, {}).get("sites", []),
-        }
-        for name in gone
-    }
+    round_ = manifest.get("round", 0)
+    sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
+    removed = {name: {"round": round_, "sites": sites[name]} for name in gone}
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}
     return Checkpoint(
         {name: v for name, v in checkpoint.variables.items() if name not in dropped},

@@ -30,7 +30,7 @@ def test_takes_columns_and_moments_of_the_class_and_of_no_other(model):
     assert all(after.variables[name] is model.variables[name] for name in kept)
 
 
-def test_the_manifest_says_when_and_who_had_taught_it(model):
+def test_the_manifest_says_when_it_was_removed_and_who_had_trained_it(model):
     after = remove(model, ["Nodule/Mass", "Mass"]).manifest
     assert after["removed"] == {
         "Mass": {"round": 5, "sites": ["M"]},

@@ -57,7 +57,7 @@ class TestTrain:
         assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
         assert meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 60
 
-    def test_columns_that_the_server_lacks_are_warmed_up(self, process):
+    def test_columns_that_are_new_to_the_server_are_warmed_up(self, process):
         head = process(learning_rate=0.0).sent(columns={"Edema": column(1)}).data["head/kernel"]
         np.testing.assert_array_equal(head[:, 0], 1)
         assert not np.array_equal(head[:, 1], np.zeros(FEATURES))

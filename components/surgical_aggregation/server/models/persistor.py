@@ -75,7 +75,7 @@ class CheckpointPersistor(ModelPersistor):
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
-        manifest = continuation.taken_over(checkpoint.manifest, fl_ctx.get_job_id())
+        manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,

@@ -45,13 +45,13 @@ def checked(sent, declared, permitted=None, **said):
     return reply.get_return_code(), refusal["reason"]
 
 
-def teaches(declared, permitted=None, **said):
+def trains(declared, permitted=None, **said):
     return checked(result({}, columns(declared)), declared, permitted, **said)[0] == ReturnCode.OK
 
 
 class TestSelectHead:
     def test_a_site_gets_the_body_and_its_own_columns_and_no_meta(self):
-        dxo = received(classes=["Mass", "Edema", "Not yet taught"])
+        dxo = received(classes=["Mass", "Edema", "Not yet trained"])
         body, own = wire.split(dxo.data)
         assert list(body) == ["conv/kernel"] and sorted(own) == ["Edema", "Mass"]
         assert own["Mass"][0].tolist() == [2, 2]
@@ -90,7 +90,7 @@ class TestSelectHead:
 
 class TestCheckResult:
     def test_declared_classes_pass_and_a_personal_head_and_an_error_reply(self):
-        assert teaches(["Edema"]) and teaches([])
+        assert trains(["Edema"]) and trains([])
         reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
         assert CheckResult().process(reply, context("a")) is reply
 
@@ -134,7 +134,7 @@ class TestPermitted:
         got = received(SelectHead(job), classes=CLASSES, policy=policy)
         assert wire.classes_of(got.data) == permitted
         for name in CLASSES:
-            assert teaches([name], job, policy=policy) == (name in permitted)
+            assert trains([name], job, policy=policy) == (name in permitted)
 
     def test_a_refusal_names_what_is_not_permitted(self):
         sent = result({}, columns(["Edema", "Mass"]))
@@ -168,4 +168,4 @@ class TestPermitted:
     def test_a_malformed_table_permits_nothing_until_the_run_has_ended(self):
         policy = {"permitted": {"a": "Edema"}}
         assert wire.classes_of(received(classes=CLASSES, policy=policy).data) == ()
-        assert not teaches(["Edema"], policy=policy)
+        assert not trains(["Edema"], policy=policy)

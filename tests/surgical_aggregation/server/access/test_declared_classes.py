@@ -43,7 +43,7 @@ def test_nobody_declares_under_anothers_name_or_an_unprintable_class():
     assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
 
 
-def test_a_declaration_holds_for_the_whole_run(message):
+def test_a_declaration_stands_for_the_whole_run(message):
     hold_to_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
@@ -81,7 +81,7 @@ class TestTables:
         assert tables(context(policy={"permitted": server}), job) == (job, server)
 
     @pytest.mark.parametrize("table", [None, ["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
-    def test_one_that_is_malformed_is_refused_by_place(self, table):
+    def test_one_that_is_malformed_is_refused_by_where_it_stands(self, table):
         with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
             tables(context(policy={"permitted": table}), None)
         if table is not None:

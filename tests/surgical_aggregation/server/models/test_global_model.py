@@ -25,9 +25,9 @@ def column(value):
     return (np.full(2, value, np.float32), np.float32([value]))
 
 
-def merged(model, body, columns, holders, current_round=0, **optimizer):
+def merged(model, body, columns, trained, current_round=0, **optimizer):
     aggregate = DXO(
-        DataKind.WEIGHTS, data=wire.join(body, columns), meta={headers.TRAINED_BY: holders}
+        DataKind.WEIGHTS, data=wire.join(body, columns), meta={headers.TRAINED_BY: trained}
     )
     fl_ctx = context(current_round=current_round, model=model)
     return from_learnable(
@@ -47,7 +47,7 @@ def test_what_nobody_sent_stays_and_a_new_class_is_added():
     }  # fmt: skip
 
 
-def test_manifest_keeps_who_ever_taught_a_class_and_when_last():
+def test_manifest_keeps_who_ever_trained_a_class_and_when_last():
     first = merged(global_model(BODY), {}, {"Edema": column(1)}, {"Edema": ["b"]}, 0)
     second = merged(first, {}, {"Mass": column(1)}, {"Mass": ["a"]}, 1)
     third = merged(second, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 2)

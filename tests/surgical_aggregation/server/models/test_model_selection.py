@@ -48,7 +48,7 @@ class Run:
         self.selector.handle_event(event_type, fl_ctx)
         self.best_round = fl_ctx.get_prop(BEST_ROUND, self.best_round)
 
-    def take_over(self, record):
+    def continue_from(self, record):
         """Start from a checkpoint of an earlier run, whose best model has this record."""
         self.fire(AppEventType.INITIAL_MODEL_LOADED, None, **{BEST: record})
 
@@ -183,9 +183,9 @@ class TestFinalModel:
         run.final(0, {"a": 0.25, "b": 0.125})
         assert run.announced == [(0, 0.5), (1, 0.25)]
 
-    def test_is_judged_by_a_site_that_measured_the_best_model_though_it_taught_nothing_since(self):
+    def test_is_judged_by_a_site_that_measured_the_best_model_though_it_trained_nothing_since(self):
         run = Run()
-        run.take_over(record(a=0.25, b=0.25))
+        run.continue_from(record(a=0.25, b=0.25))
         run.round(5, {"a": 0.5})
         run.final(5, {"a": 0.125, "b": 0.25})
         assert run.announced == [(6, 0.1875)]
@@ -195,11 +195,11 @@ class TestFinalModel:
         [(None, ["a"], (8, 0.125)), ({"a": 0.25}, ["a", "b"], (8, 0.25))],
         ids=["no best model yet", "one that b has not measured"],
     )
-    def test_is_judged_by_those_that_taught_in_the_continued_run(self, before, sites, announced):
+    def test_is_judged_by_those_that_trained_in_the_continued_run(self, before, sites, announced):
         run = Run()
-        run.take_over(before and record(**before))
-        taught = {"Edema": {"sites": sites, "last_round": 7}}
-        run.final(7, {"a": 0.125, "b": 0.375}, classes=taught)
+        run.continue_from(before and record(**before))
+        trained = {"Edema": {"sites": sites, "last_round": 7}}
+        run.final(7, {"a": 0.125, "b": 0.375}, classes=trained)
         assert run.announced == [announced]
 
 
@@ -219,7 +219,7 @@ BOTH = ("Edema", "Mass")
 class TestContinued:
     def test_the_earlier_best_is_the_one_to_beat(self):
         run = Run()
-        run.take_over(record(a=0.25, b=0.75))
+        run.continue_from(record(a=0.25, b=0.75))
         assert run.best_round == 2
         run.round(5, {"a": 0.25, "b": 0.75})  # the same is not better
         assert run.best_round == 2
@@ -247,20 +247,20 @@ class TestContinued:
         self, sites, earlier, losses, dropped, best
     ):
         run = Run(sites)
-        run.take_over(earlier)
+        run.continue_from(earlier)
         run.round(5, losses)
         assert run.best_round == best
         assert run.dropped[0].startswith(dropped) if dropped else run.dropped == []
 
-    def test_a_class_whose_holder_was_absent_when_it_was_measured_drops_nothing(self):
+    def test_a_class_whose_only_site_was_absent_when_it_was_measured_drops_nothing(self):
         run = Run()
-        run.take_over({**record(a=0.5), "columns": ["Edema", "Mass"]})
+        run.continue_from({**record(a=0.5), "columns": ["Edema", "Mass"]})
         run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
         assert (run.dropped, run.best_round) == ([], 2)
 
     def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
         run = Run("abc")
-        run.take_over(record(a=0.1, b=0.1))
+        run.continue_from(record(a=0.1, b=0.1))
         losses, new = {"a": 0.9, "b": 0.9, "c": 0.9}, {"c": ("Mass",)}
         run.round(5, losses, classes=new, model=global_model({}, {"Edema": COLUMN}))
         assert run.dropped == ["it has no columns for all classes of ['c']"]
@@ -270,7 +270,7 @@ class TestContinued:
 
     def test_what_is_this_runs_own_is_not_dropped_any_more(self):
         run = Run("abc")
-        run.take_over(record(a=0.5, b=0.5, c=0.5))
+        run.continue_from(record(a=0.5, b=0.5, c=0.5))
         run.round(5, {"a": 0.1, "b": 0.1, "c": 0.1})
         run.sites = ("a",)
         run.round(6, {"a": 0.05})

@@ -110,7 +110,7 @@ class TestStart:
         assert self.start(monkeypatch, panics, None) == (0, None, 3, [])
 
     @pytest.mark.parametrize("made", [4, 9])
-    def test_without_a_number_makes_up_for_what_the_run_lacks(self, monkeypatch, panics, made):
+    def test_without_a_number_makes_the_missing_rounds_of_the_run(self, monkeypatch, panics, made):
         manifest = {"head_features": 2, "round": made, "planned_rounds": 9}
         saved = [manifest] if made == 9 else []
         started = self.start(monkeypatch, panics, manifest, num_rounds=0)
@@ -118,7 +118,7 @@ class TestStart:
         assert manifest["planned_rounds"] == 9
 
     @pytest.mark.parametrize("history", [[], [{"job": "a", "rounds": [0, 4]}]])
-    def test_without_a_number_and_a_run_that_says_what_it_lacks_is_refused(
+    def test_without_a_number_and_a_run_with_planned_rounds_is_refused(
         self, monkeypatch, panics, history
     ):
         manifest = {"head_features": 2, "round": 4, "history": history}
