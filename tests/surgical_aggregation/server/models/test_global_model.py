@@ -140,7 +140,7 @@ class TestDroppedRound:
     def test_a_large_value_is_merged_if_finite_and_its_senders_need_not_be_known(self):
         after, _, engine = self.merge(1e38)
         assert after.body["conv/kernel"].tolist() == [np.float32(1e38)] and engine.events == []
-        aggregate = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.float32([np.nan])})
+        aggregate = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.float32([np.nan, 1])})
         fl_ctx = context(model=global_model(BODY))
         MergeIntoGlobalModel().shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
         assert "came: not known" in fl_ctx.get_prop(headers.DROP)["reason"]

@@ -177,11 +177,13 @@ class TestLosses:
 
 
 class TestFinalModel:
-    def test_counts_with_what_those_sites_measured_whose_results_were_accepted(self):
+    def test_counts_with_what_those_sites_measured_whose_results_were_accepted(self, caplog):
         run = Run()
         run.round(0, {"a": 0.5})
         run.final(0, {"a": 0.25, "b": 0.125})
         assert run.announced == [(0, 0.5), (1, 0.25)]
+        assert "what b measured does not count" in caplog.text
+        assert "what a measured" not in caplog.text
 
     def test_is_judged_by_a_site_that_measured_the_best_model_though_it_trained_nothing_since(self):
         run = Run()

@@ -113,7 +113,8 @@ class TestCurves:
         server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
         server.fire(EventType.END_RUN)
         assert curves(tmp_path, "south") == {"bce": [(8, 0.125)], "test/bce/Edema": [(3, 0.125)]}
-        assert curves(tmp_path, "server")["bce"] == [(4, 0.5), (8, 0.125)]
+        means = {"bce": [(4, 0.5), (8, 0.125)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
+        assert curves(tmp_path, "server") == means
 
     def test_what_cannot_be_kept_does_not_stop_the_run(self, server, monkeypatch, caplog):
         def full(*args):
