@@ -60,13 +60,8 @@ def test_a_site_whose_policy_keeps_it_away_declares_nothing(site, started, polic
     assert reason not in caplog.text
 
 
-def test_a_site_that_cannot_name_its_classes_declares_none_and_says_why(started):
-    assert CLASSES not in started(None).get_all_public_props()
-    assert "Site component with id 'site'" in started.notes
-
-
 @pytest.mark.parametrize("error", [OSError, MemoryError, KeyError])
-def test_a_site_whose_files_cannot_be_read_declares_nothing(
+def test_a_site_that_cannot_name_its_classes_declares_nothing(
     site, started, monkeypatch, caplog, error
 ):
     def broken(*args, **options):
@@ -76,3 +71,5 @@ def test_a_site_whose_files_cannot_be_read_declares_nothing(
     assert CLASSES not in started(site, {"min_positives": 1}).get_all_public_props()
     assert "/data/p17.png is gone" in started.notes
     assert "p17" not in caplog.text
+    assert CLASSES not in started(None).get_all_public_props()
+    assert "Site component with id 'site'" in started.notes

@@ -50,18 +50,6 @@ class TestContinuation:
         continues = {"jobs": ["failed", "earlier"], "round": 1}
         assert_same(rounds[1], process().train(1, continues=continues))
 
-    @pytest.mark.parametrize("job", ["../job", "../../checkpoints/job", "", "a\nb", 3])
-    def test_a_job_that_is_none_leads_nowhere(self, start, process, tmp_path, job):
-        """It would be this site's own state, by another way."""
-        process().train(0)
-        (tmp_path / "server/checkpoints/job").rename(tmp_path / "server/job")
-        again = process()
-        for _ in range(2):
-            reply = again.train(1, continues={"jobs": [job], "round": 1})
-            assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
-        assert "a job's id needs letters, digits" in start.notes()
-        assert not list(tmp_path.glob("server/checkpoints/*"))
-
     def test_a_site_without_state_says_that_it_starts_afresh(self, process, caplog):
         caplog.set_level("INFO")
         process().train(3, continues={"jobs": ["earlier"], "round": 3})

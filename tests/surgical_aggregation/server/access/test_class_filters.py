@@ -74,11 +74,9 @@ class TestSelectHead:
         assert "head/Hernia/kernel" in original
 
     def test_what_is_no_model_is_withheld(self):
-        for whole in (
-            Shareable(),
-            DXO(DataKind.METRICS, data={"Hernia": 1.0}).to_shareable(),
-            DXO(DataKind.WEIGHTS, data={"head/kernel": np.ones(2)}).to_shareable(),
-        ):
+        metrics = DXO(DataKind.METRICS, data={"Hernia": 1.0}).to_shareable()
+        dense = DXO(DataKind.WEIGHTS, data={"head/kernel": np.ones(2)}).to_shareable()
+        for whole in (Shareable(), metrics, dense):
             assert received(whole=whole, classes=["Edema"]).data == {}
 
     @pytest.mark.parametrize("best", [None, 0, 3])

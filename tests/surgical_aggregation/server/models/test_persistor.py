@@ -219,9 +219,7 @@ class TestContinue:
         assert server.records("last.npz") == [None] * 2
 
     @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
-    def test_anything_but_the_id_of_such_a_job_ends_the_run_with_those_that_are(
-        self, tmp_path, panics, job
-    ):
+    def test_what_is_no_earlier_job_ends_the_run_with_those_that_are(self, tmp_path, panics, job):
         earlier(tmp_path / "server/checkpoints/a")
         save(Checkpoint(BODY, {}), tmp_path / "server" / "a" / "last.npz")  # outside
         server = Server(tmp_path, "nowhere.npz", job)

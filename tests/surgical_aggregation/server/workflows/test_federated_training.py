@@ -5,12 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nvflare.apis.client import Client
-from nvflare.apis.dxo import from_shareable
+from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
-from nvflare.app_common.utils.fl_model_utils import FLModelUtils
-from nvflare.app_common.widgets.metrics_artifact_writer import MetricsArtifactWriter
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from flare import Engine, context, global_model, result
@@ -151,8 +149,8 @@ class TestResults:
         sent.set_header(AppConstants.CURRENT_ROUND, 7)
         task = SimpleNamespace(result=sent, client=Client("west", "token"))
         FederatedTraining().prepare(task, context("west", current_round=2))
-        model = FLModelUtils.from_shareable(sent)
-        writer = MetricsArtifactWriter()
-        assert writer._get_site_name(model, context("west")) == "west"
-        assert writer._get_current_round(model, context("west", current_round=2)) == 2
-        assert model.metrics == {"bce": 0.5} and type(model.metrics["bce"]) is float
+        dxo = from_shareable(sent)
+        assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
+        assert sent.get_header(AppConstants.CURRENT_ROUND) == 2
+        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
+        assert measured == {"bce": 0.5} and type(measured["bce"]) is float
