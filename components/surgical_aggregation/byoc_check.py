@@ -1,4 +1,4 @@
-"""Refusing to run other code than the job carries."""
+"""Refuses to run other code than the job brings (BYOC)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
 
-class CarriedCodeError(ValueError):
-    """What runs here is not the code that the job carries."""
+class ByocError(ValueError):
+    """What runs here is not the code that the job brings."""
 
 
 class CarriedCode(Filter):
-    """Refuse to run where an installed package stands before the one that the job carries.
+    """Refuse to run where an installed package hides the one that the job brings.
 
-    FLARE puts a job's custom/ last on the path, so a package that is installed at the server or at
-    a site, of whatever version, wins without a word. When the run starts, every file of the
-    packages as imported is compared with the job's.
+    FLARE puts a job's custom/ last on the path, so an installed package of any version silently
+    wins. When the run starts, every file of the packages as imported is compared with the job's.
 
     Runs on the client, on the data of every task, ahead of the executor: where the code differs,
     each task is answered with an error, and the run goes on while `min_clients` can be reached
@@ -47,59 +46,45 @@ class CarriedCode(Filter):
         try:
             for package in self.packages:
                 check(package, custom / package)
-        except CarriedCodeError as error:
+        except ByocError as error:
             self._reason = str(error)
-            self.log_error(
-                fl_ctx, f"this place cannot take part in the run: {error}", fire_event=False
-            )
+            self.log_error(fl_ctx, f"cannot take part in the run: {error}", fire_event=False)
             if self.ends_run:
                 self.system_panic(self._reason, fl_ctx)
             return
         self.log_info(fl_ctx, f"runs the job's own {', '.join(self.packages)}")
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Pass the task's data, or refuse the task.
-
-        Raises:
-            CarriedCodeError: Other code would carry it out.
-        """
+        """Pass the task's data, or refuse the task with a `ByocError`."""
         if self._reason:
-            raise CarriedCodeError(self._reason)
+            raise ByocError(self._reason)
         return shareable
 
 
-def check(package: str, carried: Path) -> None:
-    """Make sure that a package, as imported, is the carried one file by file.
-
-    Args:
-        package: Its name.
-        carried: Its folder in the job.
+def check(package: str, shipped: Path) -> None:
+    """Compare a package, as imported, file by file with its folder in the job.
 
     Raises:
-        CarriedCodeError: It differs, or the job carries none.
+        ByocError: It differs, or the job brings none.
     """
-    ours = code_files(carried)
+    ours = code_files(shipped)
     if not ours:
-        raise CarriedCodeError(f"the job carries no package {package!r}; write it anew.")
-    imported = Path(str(import_module(package).__file__)).parent
-    theirs = code_files(imported)
-    different = [
-        name
-        for name in sorted(ours.keys() | theirs.keys())
-        if name not in ours
-        or name not in theirs
-        or ours[name].read_bytes() != theirs[name].read_bytes()
-    ]
+        raise ByocError(f"the job brings no package {package!r}; write it anew.")
+    theirs = code_files(Path(str(import_module(package).__file__)).parent)
+    different = sorted(
+        ours.keys() ^ theirs.keys()
+        | {n for n in ours.keys() & theirs.keys() if ours[n].read_bytes() != theirs[n].read_bytes()}
+    )
     if different:
-        raise CarriedCodeError(
-            f"the job carries package {package!r}, but another copy is installed here and comes "
+        raise ByocError(
+            f"the job brings package {package!r}, but another copy is installed here and comes "
             f"first; {len(different)} files differ, {different[0]!r} among them. Remove the "
             "installed copy, install the job's version, or submit the job without code."
         )
 
 
 def code_files(folder: Path) -> dict[str, Path]:
-    """Files of a package by their path in it: all but compiled and hidden ones.
+    """Files of a package by their path in it, without compiled and hidden ones.
 
     FLARE hides its signatures in every folder of a job.
     """

@@ -98,7 +98,7 @@ class TestServerPolicy:
     def test_a_class_that_a_site_may_not_teach_is_refused_whole_with_the_reason(self, result):
         refused = [event for event in result.record if event["event"] == "refused"]
         assert {event["site"] for event in refused} == {"mercy"}
-        assert "not permitted to teach ['Support Devices']" in refused[0]["reason"]
+        assert "not permitted to train ['Support Devices']" in refused[0]["reason"]
         assert "Support Devices" not in result.last.manifest["classes"]
 
     def test_the_run_goes_on_without_it(self, result):

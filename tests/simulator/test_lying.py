@@ -21,7 +21,7 @@ PERMITTED = {site: entry["classes"] for site, entry in TWO.items()} | {
 CLAIMS = {"west": ["north", TWO["north"]["classes"]]}
 WAIT = 1
 ANSWERS = {
-    ("train", 0): ("unsafe", "its policy holds the job for unsafe (UNSAFE_JOB)"),
+    ("train", 0): ("unsafe", "its policy takes the job for unsafe (UNSAFE_JOB)"),
     ("train", 1): ("unknown", "its configuration has no executor for the task (TASK_UNKNOWN)"),
     ("train", 2): ("mismatch", "it did not carry out the task (RUN_MISMATCH)"),
     ("train", 3): ("shape", "'dense/kernel' must have shape (3, 4); got (3, 3)"),
@@ -58,7 +58,7 @@ def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied
 
 
 def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
-    reason = "the site is not permitted to teach ['Edema']"
+    reason = "the site is not permitted to train ['Edema']"
     assert {task: why for task, why in lied.refused("guest").items() if task[0] == "train"} == {
         task: reason for task in TASKS if task[0] == "train"
     }

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -95,20 +96,11 @@ def test_eight_times_the_classes_are_eight_times_the_work(function, monkeypatch)
 
 
 def test_what_all_results_of_a_round_must_be_like_is_found_out_once(monkeypatch):
-    counted = Counter()
-
-    def counting(function):
-        def call(*arguments):
-            counted[function] += 1
-            return function(*arguments)
-
-        return call
-
-    kept, result_type = result_checks.kept_at_site, np.result_type
-    monkeypatch.setattr(result_checks, "kept_at_site", counting(kept))
-    monkeypatch.setattr(np, "result_type", counting(result_type))
+    kept, result_type = Mock(wraps=result_checks.kept_at_site), Mock(wraps=np.result_type)
+    monkeypatch.setattr(result_checks, "kept_at_site", kept)
+    monkeypatch.setattr(np, "result_type", result_type)
     aggregator, model = SurgicalAggregator(), global_model(BODY)
     for site in SITES:
         sent = result(BODY, {name: column() for name in names(9)})
         assert aggregator.accept(sent, context(site, model=model))
-    assert counted == {kept: 1, result_type: 1}
+    assert kept.call_count == result_type.call_count == 1

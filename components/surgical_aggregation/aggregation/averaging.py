@@ -1,4 +1,4 @@
-"""Weighted means of arrays, and of variable dicts that do not all hold the same variables."""
+"""Weighted means of arrays, and of dicts of variables that need not have the same names."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,18 +10,10 @@ Variables = Mapping[str, Array]
 
 
 def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
-    """Average arrays of one shape.
+    """Average arrays of one shape: sum(a_k * x_k) / sum(a_k), with weights a_k > 0.
 
-    With weights a_k the result is sum(a_k * x_k) / sum(a_k), summed in float64 and in the order
-    given, so that the same order gives the same bits. A lone array's share is exactly 1.0: it comes
-    back bit for bit.
-
-    Args:
-        arrays: One or more floating arrays of one shape.
-        weights: One weight > 0 per array.
-
-    Returns:
-        The mean, in the dtype of the first array.
+    Summed in float64 and in the order given, so the same order gives the same bits; in the dtype of
+    the first array. A single array has the share 1.0 and comes back bit for bit.
 
     Example:
         >>> mean([np.float32([1, 2]), np.float32([3, 6])], [1, 3])
@@ -37,28 +29,49 @@ def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
 
 
 def mean_by_name(
-    contributions: Sequence[Variables], weights: Sequence[Mapping[str, float]]
+    results: Sequence[Variables], weights: Sequence[Mapping[str, float]]
 ) -> dict[str, Array]:
-    """Average variable dicts name by name, each variable over the dicts that hold it.
-
-    The denominator belongs to the variable, not to the round: a variable that one of ten
-    contributions holds is that contribution's variable, not a tenth of it.
+    """Average each variable over the sites that sent it.
 
     Args:
-        contributions: One dict per site, in the order in which to sum.
-        weights: For each contribution a weight > 0 for every variable it holds.
+        results: One dict of variables per site, in the order in which to sum.
+        weights: For each site a weight > 0 for every variable it sent.
 
     Returns:
-        The union of the variables, sorted by name, each with its mean and its own dtype.
+        The union of the variables, sorted by name, each in its own dtype.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024: strategy f (Eq. 1) over all
         sites and strategy g (Eq. 2 and 3) over the sites that label a class are this mean with
         different weights.
     """
-    names = sorted({name for variables in contributions for name in variables})
-    held = {name: [k for k, c in enumerate(contributions) if name in c] for name in names}
-    return {
-        name: mean([contributions[k][name] for k in holders], [weights[k][name] for k in holders])
-        for name, holders in held.items()
-    }
+    averaged = {}
+    for name in sorted({name for variables in results for name in variables}):
+        senders = [k for k, variables in enumerate(results) if name in variables]
+        averaged[name] = mean(
+            [results[k][name] for k in senders], [weights[k][name] for k in senders]
+        )
+    return averaged
+
+
+def column_similarity(sites: Sequence[Mapping[str, tuple[Array, Array]]]) -> dict[str, float]:
+    """Mean cosine similarity, over pairs of sites, of the kernels that they trained for a class.
+
+    Args:
+        sites: For each site, class -> (kernel of shape (features,), bias of shape (1,)).
+
+    Returns:
+        Class, sorted -> similarity, for classes of two or more sites without kernels of zeros.
+
+    Example:
+        >>> column_similarity([{"Edema": ([1.0, 0.0], [0.0])}, {"Edema": ([0.0, 2.0], [0.0])}])
+        {'Edema': 0.0}
+    """
+    similarity: dict[str, float] = {}
+    for name in sorted({name for columns in sites for name in columns}):
+        kernels = np.array([c[name][0] for c in sites if name in c], np.float64)
+        lengths = np.linalg.norm(kernels, axis=1, keepdims=True)
+        if (count := len(kernels)) > 1 and lengths.all():
+            whole = np.sum((kernels / lengths).sum(axis=0) ** 2)  # every pair twice, and each alone
+            similarity[name] = float((whole - count) / (count * (count - 1)))
+    return similarity

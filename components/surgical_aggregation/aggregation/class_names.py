@@ -1,4 +1,4 @@
-"""Names of classes: what may be one, and which of them are one class spelt twice."""
+"""Names of classes: which are allowed, and which are one class spelt twice."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import unicodedata
 from collections.abc import Iterable
 
 LONGEST = 200
-"""Bytes of UTF-8 that a class name may have by default: no finding's has so many, and the name of a
-variable in a checkpoint can have 65,535."""
+"""Default limit of a class name, in bytes of UTF-8."""
 
 
 def fold(name: str) -> str:
-    """What all spellings of a class name have in common that differ by case or Unicode form alone.
+    r"""The form that spellings share when only case or Unicode form differs.
 
     Example:
         >>> fold("E\u0301PANCHEMENT") == fold("\u00e9panchement")
@@ -22,12 +21,7 @@ def fold(name: str) -> str:
 
 
 def unfit(name: str, longest: int = LONGEST) -> str | None:
-    """Why a text cannot be the name of a class; None when it can.
-
-    Args:
-        name: The text.
-        longest: Bytes of UTF-8 that a name may have.
-    """
+    """Why a text cannot name a class; None when it can. `longest` is in bytes of UTF-8."""
     if not name.isprintable() or name != name.strip() or not name:
         return f"a class name must be printable text without outer spaces; got {shown(name)}"
     if (size := len(name.encode())) > longest:
@@ -41,7 +35,7 @@ def shown(name: str) -> str:
 
 
 class Spellings:
-    """The spellings of the classes that are known, so far."""
+    """The spellings of the classes known so far."""
 
     def __init__(self, names: Iterable[str] = ()):
         self._names: set[str] = set()
@@ -55,14 +49,14 @@ class Spellings:
         return len(self._names)
 
     def add(self, names: Iterable[str]) -> None:
-        """Take up spellings; of one class, the first stays the one that `twin` names."""
+        """Add spellings; of one class, `twin` names the first."""
         for name in names:
             if name not in self._names:
                 self._names.add(name)
                 self._by_fold.setdefault(fold(name), name)
 
     def twin(self, name: str) -> str | None:
-        """How the class `name` is spelt already; None when it is spelt so, or is not known."""
+        """The known other spelling of class `name`, if there is one."""
         return None if name in self._names else self._by_fold.get(fold(name))
 
 

@@ -16,7 +16,6 @@ from surgical_aggregation.aggregation.result_limits import Limits
 Floats = NDArray[np.floating]
 
 IMAGES, POSITIVES, NEGATIVES = "images", "positives", "negatives"
-"""How the names of `counts` begin."""
 
 REPORTED = {
     "bce": (math.inf, True), "auroc": (1.0, True), IMAGES: (math.inf, False),
@@ -24,7 +23,7 @@ REPORTED = {
     "warmed_up": (math.inf, False), "validate_seconds": (math.inf, False),
     "train_seconds": (math.inf, False),
 }  # fmt: skip
-"""What a site may report: how the names begin -> (largest value, whether there is one a class).
+"""What a site may report: first part of a name -> (largest value, whether there is one per class).
 
 The smallest value is 0, and no value is infinite."""
 
@@ -39,7 +38,7 @@ def bce(labels: Floats, probabilities: Floats) -> Floats:
         probabilities: In [0, 1], same shape.
 
     Returns:
-        Shape (classes,); NaN for a class without a label, or with a probability that is NaN.
+        Shape (classes,); NaN for a class without a label, or with a NaN probability.
     """
     p = np.clip(probabilities.astype(np.float64), _EPSILON, 1 - _EPSILON)
     loss = -(labels * np.log(p) + (1 - labels) * np.log1p(-p))
@@ -49,18 +48,14 @@ def bce(labels: Floats, probabilities: Floats) -> Floats:
 
 
 def auroc(labels: Floats, scores: Floats) -> Floats:
-    """Area under the ROC curve of each class, over its labelled images.
-
-    By ranks (Mann-Whitney), ties counting half; all classes at once.
+    """Area under the ROC curve of each class, by ranks (Mann-Whitney), ties counting half.
 
     Args:
-        labels: 1, 0 or NaN (not labelled), shape (images, classes). A number between (smoothed) is
-            no ground truth, and left out as well.
+        labels: 1, 0 or NaN (not labelled), shape (images, classes). Smoothed labels are left out.
         scores: Any monotone score, same shape.
 
     Returns:
-        Shape (classes,); NaN, "not defined", for a class without positives or without negatives,
-        or with a score that is NaN.
+        Shape (classes,); NaN for a class without positives or negatives, or with a NaN score.
     """
     positive, negative = labels == 1, labels == 0
     # Images without the label rank above all others, and so leave the others' ranks alone.
@@ -73,10 +68,7 @@ def auroc(labels: Floats, scores: Floats) -> Floats:
 
 
 def _mid_ranks(scores: Floats) -> NDArray[np.float64]:
-    """Ranks from 1 in each column, ties sharing their mean; NaN in a column with a NaN.
-
-    What `scipy.stats.rankdata` gives, whose import costs a site's process a second.
-    """
+    """Ranks from 1 in each column; `scipy.stats.rankdata`, whose import takes a second."""
     ranks = np.full(scores.shape, np.nan)
     for column, values in enumerate(scores.T):
         if not np.isnan(values).any():
@@ -90,7 +82,7 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
 
     Returns:
         "bce" and "auroc", means over the classes for which they are defined, then "bce/<class>" and
-        "auroc/<class>"; what is not defined is left out.
+        "auroc/<class>" for those classes.
     """
     values: dict[str, float] = {}
     for metric, per_class in (
@@ -105,11 +97,10 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
 
 
 def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
-    """Numbers of images behind the metrics, by name, as they are sent to the server.
+    """Numbers of images behind the metrics, as floats like all metrics.
 
     Returns:
-        "images", then "positives/<class>" and "negatives/<class>", as floats like all metrics. A
-        smoothed label is neither.
+        "images", then "positives/<class>" and "negatives/<class>", without smoothed labels.
     """
     values = {IMAGES: float(len(labels))}
     for column, name in enumerate(classes):
@@ -119,25 +110,20 @@ def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
 
 
 def fault(values: object, classes: Collection[str] | None) -> str | None:
-    """Why what a site reports must be refused; None when it may be read by anybody.
+    """The first reason why a site's reported metrics must be refused; None: they may be read.
 
     Args:
-        values: What came in the place of named values.
-        classes: Those that the site holds; None where heads stay at their sites: then as many as a
-            site may have, whatever their names.
-
-    Returns:
-        The first fault found, in words that name the value: it is no mapping, a name is none of
-        `REPORTED` or of another's class, or a value no finite number in its range.
+        values: What came as metrics.
+        classes: Those that the site labels; None where heads stay at their sites: any names.
     """
     if not isinstance(values, Mapping):
         return f"metrics must be numbers by name; got {type(values).__name__}"
     if len(values) > len(REPORTED) * Limits().site_classes:
         return f"metrics must be of {Limits().site_classes} classes at most; got {len(values)}"
-    held = None if classes is None else set(classes)
+    labelled = None if classes is None else set(classes)
 
     def known(about: str) -> bool:
-        return unfit(about) is None if held is None else about in held
+        return unfit(about) is None if labelled is None else about in labelled
 
     for name, value in values.items():
         kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
@@ -160,20 +146,14 @@ def _float(value: Any) -> float:
 
 
 def numbers(values: Mapping[str, float]) -> dict[str, float]:
-    """Named values in which `fault` finds none, as numbers that everything can write."""
+    """Values without a `fault` as plain floats, which every format can write."""
     return {name: float(value) for name, value in values.items()}
 
 
 def disclosed(
     values: Mapping[str, float], withheld: Collection[str], *, with_counts: bool
 ) -> dict[str, float]:
-    """What of named values may leave a site.
-
-    Args:
-        values: Metrics and counts by name.
-        withheld: Classes of which nothing may.
-        with_counts: Whether `counts` may.
-    """
+    """The metrics that may leave a site: none of withheld classes, and counts if permitted."""
     kept = {}
     for name, value in values.items():
         kind, _, about = name.partition("/")
@@ -183,5 +163,5 @@ def disclosed(
 
 
 def summary(values: Mapping[str, float]) -> str:
-    """The means among named values, for a log."""
+    """The mean metrics, for a log."""
     return ", ".join(f"{name} {values[name]:.4f}" for name in ("bce", "auroc") if name in values)

@@ -1,4 +1,4 @@
-"""Which of a run's models is the best, where not every site measured every one of them."""
+"""Which of a run's models is the best, when not every site measured every one of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Measured:
-    """A model, and what sites measured of it.
+    """A model and its losses.
 
     Attributes:
         round: Its round.
         columns: Classes that it has a column for.
         losses: Site -> loss, of every site that measured it.
-        classes: Site -> the classes that it measured the loss over, sorted; of the same sites.
+        classes: Site -> the classes of its loss, sorted; for the same sites.
     """
 
     round: int
@@ -30,13 +30,7 @@ class Measured:
 
 
 class Verdict(NamedTuple):
-    """What became of a model.
-
-    Attributes:
-        best: Whether it is the best one now.
-        compared: Whether it was compared with the best one before it.
-        why: For a log: over which sites it was compared, or why it was not.
-    """
+    """Whether a model is the best now, whether it was compared with the last one, and why."""
 
     best: bool
     compared: bool
@@ -46,25 +40,21 @@ class Verdict(NamedTuple):
 class ModelSelection:
     """The best model so far: the one with the smallest mean loss over sites.
 
-    The run's sites are all that measured one of its models so far, each with its newest classes. A
-    model can be the best when it has a column for every class of every site of the run, and at
-    least `min_share` of the sites measured it. It is compared with the best one over the sites that
-    measured both, of the same classes; these too must be at least `min_share`. It is better when
-    its mean loss over these sites is smaller.
+    The run's sites are all that measured one of its models, each with its newest classes. A model
+    can be the best when it has a column for every class of every site, and at least `min_share` of
+    the sites measured it. It is compared with the best one over the sites that measured both for
+    the same classes, again at least `min_share`; the smaller mean loss over these sites wins.
 
-    A site that comes in, or comes back, has a say from the next best model on. When a class comes
-    in that the best model has no column for, or so many sites that it was measured by too few, the
-    next model that can be the best is.
+    A site that joins or comes back votes from the next best model on. When the best model lacks a
+    column of a new class, or too few of the sites measured it, the next model that can be the best
+    replaces it.
 
     Args:
         min_share: See above; above 0, at most 1. Default 0.5.
 
     Attributes:
-        best: The best model; None: there is none yet.
+        best: The best model, if there is one yet.
         sites: The run's sites with their classes.
-
-    Raises:
-        ValueError: `min_share` is out of range.
     """
 
     def __init__(self, min_share: float = 0.5):
@@ -79,44 +69,43 @@ class ModelSelection:
         self.sites |= model.classes
         if why := self.objection(model):
             return Verdict(False, False, why)
-        if self.best is None or (lost := self.objection(self.best)):
-            why = (
-                "there was none before"
-                if self.best is None
-                else f"that of round {self.best.round} cannot be any more: {lost}"
-            )
+        if self.best is None:
+            why = "there was none before"
+        elif lost := self.objection(self.best):
+            why = f"that of round {self.best.round} cannot be any more: {lost}"
+        else:
+            return self._compare(model, self.best)
+        self.best = model
+        return Verdict(True, False, why)
+
+    def _compare(self, model: Measured, best: Measured) -> Verdict:
+        common = self._comparable(best) & self._comparable(model)
+        if few := self._few(common, "both it and the best one"):
+            return Verdict(False, False, few)
+        loss, least = model.mean(common), best.mean(common)
+        if loss < least:
             self.best = model
-            return Verdict(True, False, why)
-        common = self._comparable(self.best) & self._comparable(model)
-        if self._too_few(common):
-            return Verdict(False, False, self._few(common, "both it and the best one"))
-        loss, least = model.mean(common), self.best.mean(common)
         why = (
-            f"{loss:.4f} against {least:.4f} of round {self.best.round}, over the "
+            f"{loss:.4f} against {least:.4f} of round {best.round}, over the "
             f"{len(common)} sites that measured both"
         )
-        better = loss < least
-        if better:
-            self.best = model
-        return Verdict(better, True, why)
+        return Verdict(loss < least, True, why)
 
     def objection(self, model: Measured) -> str | None:
         """Why a model cannot be the best; None when it can."""
         lacking = [s for s, classes in self.sites.items() if not model.columns.issuperset(classes)]
         if lacking:
             return f"it has no columns for all classes of {sorted(lacking)}"
-        measured = self._comparable(model)
-        return self._few(measured, "it") if self._too_few(measured) else None
+        return self._few(self._comparable(model), "it")
 
     def _comparable(self, model: Measured) -> set[str]:
         """Sites that measured a model over the classes that they have now."""
         present = model.losses.keys() & self.sites.keys()
         return {site for site in present if model.classes[site] == self.sites[site]}
 
-    def _too_few(self, sites: set[str]) -> bool:
-        return not sites or len(sites) / len(self.sites) < self.min_share
-
-    def _few(self, sites: set[str], what: str) -> str:
+    def _few(self, sites: set[str], what: str) -> str | None:
+        if sites and len(sites) / len(self.sites) >= self.min_share:
+            return None
         return (
             f"only {len(sites)} of {len(self.sites)} sites measured {what} with their present "
             f"classes, and {self.min_share:.0%} must"

@@ -1,4 +1,4 @@
-"""One site's result of one round, and what makes it unfit to be averaged."""
+"""One site's result of one round, and whether it may be averaged."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Expected:
-    """What every contribution to a run must look like.
+    """What every result of a run must look like.
 
     Attributes:
         body: The global model's body variables, by path.
         features: Number of features that a column weighs.
         kinds: Of the body's variables.
-        strategy: What sites keep to themselves; see `strategy`.
-        personal_head: Whether sites keep their heads to themselves as well. Default False.
-        known: Classes of the global model and of the round's results so far. Default: none.
-        limits: What it may not exceed.
+        strategy: See `strategy`.
+        personal_head: Whether heads stay at their sites.
+        known: Classes of the global model and of the round's results so far.
+        limits: What a result may not exceed.
     """
 
     body: Variables
@@ -67,7 +67,7 @@ class Expected:
 
     @cached_property
     def dtype(self) -> np.dtype[np.floating]:
-        """Of the columns: that of the body's floating numbers."""
+        """Dtype of the columns: that of the body's floating numbers."""
         dtypes = {value.dtype for value in self.body.values() if value.dtype.kind not in "iub"}
         return np.result_type(*(dtypes or {np.dtype(np.float32)}))
 
@@ -78,15 +78,10 @@ class Expected:
 
 
 def added(differences: Variables, start: Variables) -> dict[str, Array]:
-    """Differences, added to the variables that they are differences from.
+    """The variables that a site trained: its differences, added to those of the model.
 
-    Args:
-        differences: What a site sent, by name.
-        start: Variables of the model; one that it lacks counts as zeros.
-
-    Returns:
-        The trained variables, each in its own dtype. What does not fit the model's variable is left
-        as it came, for `fault` to name.
+    A variable that is new to the model starts from zeros. A difference that does not fit the
+    model's variable stays as it came, for `fault` to name.
     """
     trained = dict(differences)
     for name, value in differences.items():
@@ -116,10 +111,10 @@ def _array_fault(
 
 
 class _Given(reprlib.Repr):
-    """Whatever came, for a message: never long, and never an error."""
+    """A value for a message: never long, and never an error."""
 
     def repr_int(self, x: int, level: int) -> str:
-        """A whole number; Python itself does not write one of any size."""
+        """A whole number; Python itself refuses to write very large ones."""
         return str(x) if abs(x) <= LARGEST_COUNT else f"a whole number of {x.bit_length()} bits"
 
 
@@ -127,11 +122,7 @@ _given = _Given().repr
 
 
 def oversize(contribution: Contribution, limits: Limits) -> str | None:
-    """Why a contribution is too large to be looked at any closer; None when it is not.
-
-    Returns:
-        The limit, in words; never raises for whatever the site sent.
-    """
+    """Which limit a result exceeds, in words, if it does; never raises."""
     counted = contribution.positives
     classes = len(contribution.columns)
     if isinstance(counted, Mapping):
@@ -153,18 +144,14 @@ def oversize(contribution: Contribution, limits: Limits) -> str | None:
 
 
 def fault(contribution: Contribution, expected: Expected) -> str | None:
-    """Why a contribution must be refused; None when it may be averaged.
+    """The first reason why a result must be refused, in words; None when it may be averaged.
 
-    Refused are: a body variable unknown, missing, not meant to be sent, of another shape or
-    dtype or not finite; a running variance below 0; no column at all, or any where heads are
-    personal; a class name that cannot be printed or is too long; two classes alike but for case or
-    Unicode form, or one that is known by another spelling; more classes than the global model may
-    have; a column likewise malformed; a reported number of samples that is not above 0, or of
-    positives that is no count, or either above `LARGEST_COUNT`.
-
-    Returns:
-        The first fault found, in words that name the variable and what came; never raises for
-        whatever the site sent.
+    Refused are: a body variable that is unknown, missing, not meant to be sent, of another shape or
+    dtype or not finite; a running variance below 0; no column, or any where heads are personal; a
+    class name that is not printable or too long; two classes alike but for case or Unicode form, or
+    one known by another spelling; more classes than the global model may have; a malformed column;
+    a number of samples that is not above 0, positives that are no count, or either above
+    `LARGEST_COUNT`. Never raises.
     """
     sent = expected.sent
     if unknown := set(contribution.body) - sent:

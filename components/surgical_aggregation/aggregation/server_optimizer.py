@@ -1,15 +1,14 @@
 """The server's optimizer: a round's aggregate taken as a step, not as the next model.
 
-With x the last global model and a the round's aggregate, d = a - x is the round's step. Per
-variable, with learning rate h and momentum b,
+With x the last global model, a the round's aggregate, d = a - x the round's step, learning rate h
+and momentum b, per variable
 
     none      x' = a
     fedavgm   m' = b m + d                             x' = x + h m'
     fedadam   m' = b m + (1 - b) d
               v' = c v + (1 - c) d^2                   x' = x + h m' / (sqrt(v') + t)
 
-Moments belong to the variable, not to the round: where a class has no holder in a round, neither
-its column nor its moments move.
+A variable that no site sends in a round keeps its value and its moments.
 
 Source:
     FedAvgM: Hsu, Qi and Brown, arXiv:1909.06335. FedAdam: Reddi et al., "Adaptive Federated
@@ -60,12 +59,7 @@ OPTIMIZERS = ("none", *_RULES)
 
 
 def check(optimizer: str, learning_rate: float, momentum: float) -> None:
-    """Refuse an unknown optimizer and settings out of range.
-
-    Raises:
-        OptimizerError: `optimizer` is none of `OPTIMIZERS`, the learning rate is not above 0, or
-            the momentum is not in [0, 1).
-    """
+    """Raise `OptimizerError` for an unknown optimizer or settings out of range."""
     if optimizer not in OPTIMIZERS:
         raise OptimizerError(f"optimizer must be one of {OPTIMIZERS}; got {optimizer!r}.")
     if not learning_rate > 0:
@@ -84,25 +78,24 @@ def step(
     learning_rate: float,
     momentum: float,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Take a round's step.
+    """Take a round's step, computed in float64.
 
-    A variable that is new to the global model is taken as it is, and so are batch-norm moving
-    statistics: a step beyond the sites' variances could make one negative. Computed in float64;
-    moments are kept in the variable's own dtype, or float32 where that is narrower, so that a
+    New variables and moving statistics of batch normalisation are taken as averaged: a step could
+    make a variance negative. Moments have the variable's dtype, but at least float32, so that a
     continued run takes the same steps.
 
     Args:
         optimizer: One of `OPTIMIZERS`.
         last: The global model's variables by name.
-        aggregate: The round's averages; variables that nobody sent are not in it.
+        aggregate: The round's averages of what was sent.
         moments: What the last step returned, `<moment>/<name>`; of another optimizer: forgotten.
-        statistics: Names of batch normalisation's running means and variances. Default: none.
+        statistics: Names of batch normalisation's running means and variances.
         learning_rate: h above.
         momentum: b above.
 
     Returns:
-        The aggregate's variables after the step, in their own dtypes, and the moments; either with
-        infinite values where their dtype cannot hold the step.
+        The aggregate's variables after the step, in their own dtypes, and the moments; infinite
+        where their dtype cannot hold the step.
     """
     if optimizer == "none":
         return dict(aggregate), {}

@@ -6,8 +6,8 @@
 | fedbn | trained, stays at the site | never sent | one model per site |
 | fedbn+ | frozen at the initial body's values | never sent by a site | yes |
 
-What is constant (see `variable_kinds`) is never sent. Layer normalisation and the like are trained
-and averaged with everything else.
+Constant variables (see `variable_kinds`) are never sent. Layer normalisation and the like are
+trained and averaged with everything else.
 
 Source: FedBN, Li et al., ICLR 2021; FedBN+ (FedFBN), Kulkarni et al., arXiv:2303.06180.
 """
@@ -28,32 +28,23 @@ HEAD_LAYER = "head"
 
 
 class StrategyError(ValueError):
-    """A strategy is unknown, or the body to start from is not fit for it."""
+    """A strategy is unknown, or the initial body is not fit for it."""
 
 
 def check(strategy: str) -> None:
-    """Refuse an unknown strategy.
-
-    Raises:
-        StrategyError: It is none of `STRATEGIES`.
-    """
+    """Raise `StrategyError` for an unknown strategy."""
     if strategy not in STRATEGIES:
         raise StrategyError(f"strategy must be one of {STRATEGIES}; got {strategy!r}.")
 
 
 def check_start(strategy: str, kinds: VariableKinds, body: Variables) -> None:
-    """Refuse to freeze batch normalisation that has never seen an image.
+    """Refuse to freeze batch normalisation that was never trained.
 
-    With running means of 0 and variances of 1 in every layer nothing is normalised, and under
-    fedbn+ nothing ever will be: such a network hardly learns.
-
-    Args:
-        strategy: One of `STRATEGIES`.
-        kinds: Of the body's variables.
-        body: Body variables by path that the run starts from.
+    Running means of 0 and variances of 1 in every layer of `body` normalise nothing; frozen by
+    fedbn+, they never will.
 
     Raises:
-        StrategyError: The strategy is fedbn+, and all running means are 0 and variances 1.
+        StrategyError: They are, and the strategy is fedbn+.
     """
     statistics = kinds.statistics
     untouched = [(body[p] == (0 if p.endswith(MOVING_MEAN) else 1)).all() for p in statistics]
@@ -69,10 +60,6 @@ def check_start(strategy: str, kinds: VariableKinds, body: Variables) -> None:
 def kept_at_site(strategy: str, kinds: VariableKinds) -> frozenset[str]:
     """Paths of the body variables that a site does not send.
 
-    Args:
-        strategy: One of `STRATEGIES`.
-        kinds: Of the body's variables.
-
     Example:
         >>> kept_at_site("fedbn+", VariableKinds(frozenset({"bn/gamma"})))
         frozenset({'bn/gamma'})
@@ -86,10 +73,5 @@ def personal(strategy: str, kinds: VariableKinds) -> frozenset[str]:
 
 
 def has_personal(strategy: str, *, personal_head: bool = False) -> bool:
-    """Whether every site ends with a model of its own.
-
-    Args:
-        strategy: One of `STRATEGIES`.
-        personal_head: Whether the head stays at its site.
-    """
+    """Whether every site ends with a model of its own."""
     return personal_head or strategy == "fedbn"

@@ -1,8 +1,7 @@
 """Which variables of a body are batch normalisation's, and which never change in a run.
 
-A site knows both from its network's layers (`architecture.variable_kinds`). The server has no
-network: whoever makes an initial body writes them into its manifest, from where they go on to every
-model of a run.
+A site asks its network's layers (`architecture.variable_kinds`). The server has no network: the
+manifest of the initial body says it, and every model of a run hands it on.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ KINDS = "variable_kinds"
 
 MOVING_MEAN = "/moving_mean"
 MOVING_VARIANCE = "/moving_variance"
-"""How the path of a batch-norm layer's running mean and variance ends, as Keras calls them."""
+"""Ends of the paths of a batch-norm layer's running mean and variance in Keras."""
 
 _OF_A_LAYER = (MOVING_MEAN, MOVING_VARIANCE, "/gamma", "/beta")
 
@@ -29,10 +28,9 @@ class VariableKinds:
     """Paths of the body variables that are not trained and averaged like all others.
 
     Attributes:
-        batch_norm: Of layers of batch normalisation: scale, shift, running mean and variance.
-        constant: Neither trained nor batch normalisation's, or no floating numbers: what
-            `keras.layers.Normalization` has adapted to, counts, frozen layers. They are the initial
-            body's for ever: no site sends them, and none is averaged.
+        batch_norm: Scale, shift, running mean and variance of batch normalisation.
+        constant: Neither trained nor batch normalisation's, or no floating numbers, e.g. frozen
+            layers and what `keras.layers.Normalization` has adapted to. No site sends them.
     """
 
     batch_norm: frozenset[str] = frozenset()
@@ -40,7 +38,7 @@ class VariableKinds:
 
     @property
     def statistics(self) -> frozenset[str]:
-        """Running means and variances of batch normalisation, which no gradient moves."""
+        """Running means and variances of batch normalisation."""
         return frozenset(p for p in self.batch_norm if p.endswith((MOVING_MEAN, MOVING_VARIANCE)))
 
     def facts(self) -> dict[str, Any]:
@@ -51,13 +49,8 @@ class VariableKinds:
 def kinds_of(manifest: Mapping[str, Any], body: Variables) -> VariableKinds:
     """Kinds of a model's body variables, as its manifest says.
 
-    A checkpoint of before, or from elsewhere, may say nothing. Then a layer that has both a
-    moving_mean and a moving_variance is batch normalisation, with the gamma and beta beside them,
-    and integers are constant.
-
-    Args:
-        manifest: Of the model; see `checkpoint.Checkpoint`.
-        body: Its body variables by path.
+    Where it says nothing, a layer with both a moving_mean and a moving_variance is batch
+    normalisation, with the gamma and beta beside them, and integers are constant.
     """
     if facts := manifest.get(KINDS):
         return VariableKinds(frozenset(facts["batch_norm"]), frozenset(facts["constant"]))

@@ -1,4 +1,4 @@
-"""How much a site counts: strategy f for the body, strategy g for each column of the head."""
+"""The weight of a site: strategy f for the body, strategy g for each column of the head."""
 
 from __future__ import annotations
 
@@ -17,26 +17,13 @@ class WeightingError(ValueError):
 
 
 def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
-    """Refuse an unknown weighting.
-
-    Args:
-        argument: Whose value it is, for the message.
-        weighting: As configured.
-        known: What it may be.
-
-    Raises:
-        WeightingError: It is none of `known`.
-    """
+    """Raise `WeightingError` for a value of `argument` that is none of `known`."""
     if weighting not in known:
         raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
 
 
 def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
-    """Weight of a site for every body variable it sent.
-
-    Args:
-        weighting: "mean" (the papers: every site counts alike) or "samples" (by images trained on).
-        contribution: The site's result.
+    """Weight of a site for every body variable it sent: "mean" (1, as in the papers) or "samples".
 
     Raises:
         WeightingError: The site reported no number of samples, and the weighting needs it.
@@ -46,12 +33,9 @@ def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
 
 
 def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
-    """Weight of a site for every class it holds.
+    """Weight of a site for every class it labels: "mean" (the papers), "samples" or "positives".
 
-    Args:
-        weighting: "mean" (the papers), "samples", or "positives" (by the site's positive labels of
-            that class, so that a site with many cases of a rare class teaches it).
-        contribution: The site's result.
+    The last are the site's positive labels of that class.
 
     Raises:
         WeightingError: The site did not report the count that the weighting needs, or it is 0.
@@ -66,7 +50,7 @@ def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
         none = sorted(name for name in contribution.columns if not contribution.positives[name])
         if none:
             raise WeightingError(
-                f"a site without a positive of {none} has nothing to teach of it under "
+                f"a site without a positive of {none} cannot train it under "
                 "head_weighting 'positives'. Take the class out of its site file, or weigh by "
                 "'mean'."
             )

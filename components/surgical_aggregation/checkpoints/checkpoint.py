@@ -18,30 +18,29 @@ from surgical_aggregation.aggregation.averaging import Array, Variables
 
 MANIFEST = "manifest.json"
 FORMAT = 2
-"""Newest layout: 1 has no moments, 2 has them. A file is of the oldest that can hold it."""
+"""Newest layout: 1 has no moments, 2 has them. A file has the oldest that can hold it."""
 
 _MOMENTS = "@moments/"
 
 
 class CheckpointError(ValueError):
-    """A file is not a checkpoint that this version can read."""
+    """A file is no checkpoint that this version can read."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model and what is known of it.
+    """A model and facts about it.
 
     Attributes:
         variables: Every variable under its name on the wire (see `wire`).
-        manifest: Facts, JSON-serialisable. Every checkpoint has `head_features` (number of features
-            a column weighs), and all but those of other programs have `variable_kinds` (see there);
-            those of a run add `classes` (class -> the sites that taught it and the round it was
-            last taught in), `round` (how many it has been through), `planned_rounds` (how many it
-            will have been through when the run is whole), `job`, `history` (earlier jobs, see
-            `continuation`), `best` (see `headers.BEST`), `not_compared` (rounds since then whose
-            models could not be compared with it; absent: none), `retired` (see `remove_classes`)
+        manifest: Facts, JSON-serialisable: `head_features` (number of features a column weighs),
+            `variable_kinds` (may be missing where another program wrote the file); from a run also
+            `classes` (class -> the sites that trained it and the last round in which one did),
+            `round` (number of rounds made), `planned_rounds` (made and planned), `job`, `history`
+            (earlier jobs, see `continuation`), `best` (see `headers.BEST`), `not_compared` (rounds
+            since then whose models could not be compared with it), `removed` (see `remove_classes`)
             and the digest of the initial body.
-        moments: What the server's optimizer remembers (see `server_optimizer`).
+        moments: Of the server's optimizer (see `server_optimizer`).
     """
 
     variables: dict[str, Array]
@@ -60,7 +59,7 @@ def digest(variables: Variables) -> str:
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
-    """Write a checkpoint so that at every moment `path` is the old file or the new one, whole.
+    """Write a checkpoint atomically: `path` is always the old file or the new one, whole.
 
     The bytes depend on the content alone (no time stamps), so equal models are equal files.
 
@@ -98,11 +97,7 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint.
-
-    Raises:
-        CheckpointError: The file is missing, truncated, no checkpoint, or of a newer format.
-    """
+    """Read a checkpoint; raises `CheckpointError` where that is missing, damaged or too new."""
     if not path.is_file():
         raise CheckpointError(f"checkpoint {str(path)!r} does not exist.")
     try:
@@ -114,8 +109,8 @@ def load(path: Path) -> Checkpoint:
                 if name != MANIFEST:
                     with archive.open(name) as entry:
                         array = np.lib.format.read_array(entry, allow_pickle=False)
-                    held = moments if name.startswith(_MOMENTS) else variables
-                    held[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
+                    part = moments if name.startswith(_MOMENTS) else variables
+                    part[name.removeprefix(_MOMENTS).removesuffix(".npy")] = array
     except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise CheckpointError(
             f"{str(path)!r} is not a checkpoint of this project: {error}. "

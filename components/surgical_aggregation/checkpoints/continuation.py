@@ -1,4 +1,4 @@
-"""What a job takes over from the checkpoint that it starts from."""
+"""What a job takes from the checkpoint that it starts from."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
+def start_manifest(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     """Manifest of the model that a job starts from.
 
     A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
-    that job goes into the history. Any other is a fresh start, at round 0.
-
-    Args:
-        manifest: Of the checkpoint to start from.
-        job: Id of the job that starts.
-
-    Returns:
-        The manifest with `round` and `job`, and for a continued run `history`, oldest first:
-        [{"job", "rounds": [first, one after the last]}, ...]; without the best record, which is
-        not this job's yet.
+    that job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
+    Any other is a fresh start, at round 0. The best record is left out.
 
     Example:
-        >>> taken_over({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
+        >>> start_manifest({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
         [{'job': 'a', 'rounds': [0, 3]}]
     """
     started = {key: fact for key, fact in manifest.items() if key != "best"} | {"job": job}
@@ -34,31 +26,19 @@ def taken_over(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
 
 
 def first_round(manifest: Mapping[str, Any]) -> int:
-    """The first round of the job that wrote a checkpoint.
-
-    Args:
-        manifest: The checkpoint's.
-    """
+    """The first round of the job that wrote a checkpoint with this manifest."""
     history = manifest.get("history", [])
     return int(history[-1]["rounds"][1]) if history else 0
 
 
 def missing_rounds(manifest: Mapping[str, Any]) -> int:
-    """Rounds that a run has still to make: none where it made all, or stopped early.
-
-    Args:
-        manifest: Of its last model.
-    """
+    """Planned rounds that a run with this manifest has not made; none where it stopped early."""
     made = int(manifest.get("round", 0))
     return int(manifest.get("planned_rounds", made)) - made
 
 
 def continued(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a job continues: {"jobs", newest first, "round"}; None for a fresh run.
-
-    Args:
-        manifest: Of a model of the job.
-    """
+    """What a job continues: {"jobs", newest first, "round"}; None for a fresh run."""
     if not (history := manifest.get("history")):
         return None
     jobs = [earlier["job"] for earlier in reversed(history)]

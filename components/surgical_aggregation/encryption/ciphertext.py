@@ -1,7 +1,7 @@
-"""A ciphertext as an array of bytes, with the form of the array that it hides.
+"""A ciphertext as an array of bytes, with the shape and dtype of the array that it hides.
 
-So a ciphertext travels, is merged, selected and stored like any other variable. FLARE's own way of
-sending a ciphertext packs the encryption context beside every single one (0.7 MB each).
+So it travels, is merged, selected and stored like any other variable. FLARE's own way packs the
+encryption context beside every ciphertext (0.7 MB each).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Packed = NDArray[Any]
 
 
 class CiphertextError(ValueError):
-    """An array of bytes is not a ciphertext."""
+    """An array of bytes is no ciphertext."""
 
 
 def is_packed(value: object) -> bool:
@@ -36,7 +36,7 @@ def pack(vector: tenseal.CKKSVector, form: Array) -> Packed:
 
 
 def form(packed: Packed) -> Array:
-    """A stand-in for the array that a ciphertext hides: shape and dtype, all zeros, no memory.
+    """Zeros of the shape and dtype that a ciphertext hides, without their memory.
 
     Raises:
         CiphertextError: It is no packed ciphertext.
@@ -72,12 +72,9 @@ def unpack(packed: Packed, context: tenseal.Context) -> tenseal.CKKSVector:
 
 
 def decrypted(checkpoint: Checkpoint, context: tenseal.Context) -> Checkpoint:
-    """A checkpoint of an encrypted run with its variables in the clear.
+    """A checkpoint of an encrypted run with its variables decrypted, by a site's context.
 
-    Args:
-        checkpoint: Some variables packed, as the server of an encrypted run writes it.
-        context: A site's, with the secret key: `tenseal.context_from` on its
-            `startup/client_context.tenseal`.
+    That is `tenseal.context_from` on its `startup/client_context.tenseal`.
 
     Raises:
         CiphertextError: The context holds no secret key.

@@ -1,4 +1,4 @@
-"""Client-side task-data filter: an encrypted model reaches the site's executor in the clear."""
+"""Client-side task-data filter: decrypts a model for the site's executor."""
 
 from __future__ import annotations
 
@@ -24,17 +24,12 @@ class DecryptTask(HEModelDecryptor):
         in   variables, each an array or a packed ciphertext (see `ciphertext`)
         out  the same names, arrays all, in their own shape and dtype
 
-    What the server cannot read it cannot take a digest of either: the digest of an encrypted
-    initial body (a continued run's) is checked here and replaced by that of the decrypted one.
+    The server's digest of an encrypted initial body (a continued run's) is checked here and
+    replaced by that of the decrypted one.
 
     Args:
         tenseal_context_file: The site's context, in its startup kit. Default
             "client_context.tenseal".
-
-    Raises:
-        ValueError: The context cannot be loaded.
-        CiphertextError: A ciphertext is none.
-        SiteError: The encrypted body is not the one that the run starts from.
     """
 
     def __init__(self, tenseal_context_file: str = "client_context.tenseal"):

@@ -1,4 +1,4 @@
-"""Client-side result filter: what a site trained leaves it encrypted."""
+"""Client-side result filter: encrypts what a site trained."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ class EncryptResult(HEModelEncryptor):
             are encrypted. The same as the aggregator's. Default "mean".
         tenseal_context_file: The site's context, in its startup kit. Default
             "client_context.tenseal".
-
-    Raises:
-        WeightingError: The weighting is unknown.
     """
 
     def __init__(

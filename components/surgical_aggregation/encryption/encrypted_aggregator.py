@@ -31,8 +31,8 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
     """`SurgicalAggregator` for ciphertexts, with the sums of FLARE's HE aggregator.
 
     Runs on the server, under FLARE's ScatterAndGather, and holds no key. FLARE's
-    WeightedAggregationHelper counts per variable, so over one variable per class it averages every
-    column over its holders; up to the noise of the encryption (below 1e-5), the result is that of
+    WeightedAggregationHelper counts per variable, so it averages every column over the sites that
+    label its class; up to the noise of the encryption (below 1e-5), the result is that of
     `SurgicalAggregator`. Names, shapes and dtypes are checked as there. Values cannot be: one
     site's NaN becomes everybody's.
 
@@ -43,11 +43,6 @@ class EncryptedSurgicalAggregator(SurgicalAggregator):
         tenseal_context_file: The server's context, in its startup kit. Default
             "server_context.tenseal".
         limits: See `SurgicalAggregator`. Default None.
-
-    Raises:
-        StrategyError: The strategy is unknown.
-        WeightingError: The weighting is unknown.
-        LimitError: A limit is unknown, or no whole number above 0.
     """
 
     def __init__(

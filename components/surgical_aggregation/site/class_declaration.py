@@ -1,4 +1,4 @@
-"""How a site tells the server which classes it holds, and nobody else."""
+"""How a site tells the server which classes it labels."""
 
 import uuid
 
@@ -13,7 +13,7 @@ from surgical_aggregation.wire.headers import CLASSES, PROCESS
 
 
 class DeclareClasses(FLComponent):
-    """Declare the classes that the site lets out to the server when a run starts.
+    """Declare the classes that the site shares to the server when a run starts.
 
     Runs on the client. What a client sets public goes to the server alone, with every message, so
     the server knows the classes at the very first task request.
@@ -29,7 +29,7 @@ class DeclareClasses(FLComponent):
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Declare at START_RUN; a site that cannot name its classes declares none.
 
-        Why, and what the policy withholds, is in the site's notes alone (see `local_notes`).
+        The reason, and what the policy withholds, is in the site's notes (see `local_notes`).
         """
         if event_type != EventType.START_RUN:
             return

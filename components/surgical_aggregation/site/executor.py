@@ -20,52 +20,48 @@ from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
-"""How the line of a site's notes begins that says why it could not start."""
+"""First words of the line in a site's notes that says why it could not start."""
 
 
 class KerasExecutor(Executor):
     """Train and evaluate a site's Keras model.
 
-    Runs on the client. One model and one optimizer live for the whole job; nothing is compiled
-    twice. Tasks:
+    Runs on the client. One model and one optimizer serve the whole job, compiled once. Tasks:
 
-        train       in   body and the site's columns (those that the server has yet)
-                    out  variables by path that the strategy does not keep at the site, and the
-                         dense head where it is not personal (`LabelHead` labels it);
+        train       in   body and the site's columns, as far as the server has them
+                    out  variables by path that the strategy does not keep at the site, with the
+                         dense head unless it is personal (`LabelHead` labels it);
                          meta: metrics of the received model on the validation split, measured
                          before training, the training loss, and the number of images trained on
         validate    in   as above; out  metrics of the validation split
         test        in   as above; out  metrics of the test split
 
-    Classes that the server has no column for yet are warmed up on the received body before they are
-    measured and trained; an evaluation leaves them out. An abort is obeyed after the running batch,
-    be it of a warm-up, a measurement or training.
+    Classes without a column are warmed up on the received body before they are measured and
+    trained; an evaluation leaves them out. An abort is obeyed after the running batch.
 
-    The site's policy (see `site_policy`) has the last word: a class that it withholds is in no
-    model, metric or count that is sent. A personal head is trained for all classes.
+    A class that the site's policy (see `site_policy`) withholds is in no model, metric or count
+    that is sent. A personal head is trained for all classes.
 
     After every round the site's state (optimizer, random generators, personal variables) goes to
-    <client workspace>/checkpoints/<job id>/, from where a process that starts anew and a continued
-    run take it up. Where the site has personal variables, its own whole models are there as well:
-    `site_last.npz`, and `site_best.npz` once the best model is tested.
+    <client workspace>/checkpoints/<job id>/, from where a new process or a continued run restores
+    it. A site with personal variables also keeps its whole models there: `site_last.npz`, and
+    `site_best.npz` once the best model is tested.
 
-    A site whose data or model is unusable answers every task with EXECUTION_EXCEPTION, and a task
-    that fails is answered so: the run goes on while `min_clients` can be reached without the site,
-    and ends at once otherwise. (A panic on the client would leave the server waiting.) The reason,
-    which may hold a path, a count or a row of a table, is in the site's notes alone, for FLARE may
-    stream its logs (see `local_notes`).
+    A site whose data or model is unusable, or whose task fails, answers with EXECUTION_EXCEPTION:
+    the run goes on while `min_clients` can be reached without it. (A panic on the client would
+    leave the server waiting.) The reason, which may hold a path, a count or a row of a table, is in
+    the site's notes alone, for FLARE may stream its logs (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
-        training: How to train, see `TrainingOptions`: name of an option -> its value, where it is
-            not the default. Default None: all are.
+        training: Options of `TrainingOptions` by name, where they are not the default.
         mixed_precision: Compute in float16 where the site has a GPU; variables stay float32.
             Default False.
         send: "weights" (default), or "differences" from the received model, which FLARE's privacy
-            filters are made for; a column that the server lacks counts as zeros there.
-        report_counts: Tell the server how many training images are positive for each class, which
-            it needs for head_weighting "positives", and with an evaluation how many images are
-            positive and negative; where the site's policy lets it. Default False.
+            filters are made for; missing columns count as zeros there.
+        report_counts: Tell the server the positive training images of each class, for
+            head_weighting "positives", and the positive and negative images of an evaluation, where
+            the site's policy permits it. Default False.
         seed: Of this site's shuffling and initial head. Default 0.
         threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
     """
@@ -92,7 +88,7 @@ class KerasExecutor(Executor):
         self._mixed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Build the model and read the data when the run starts, so that faults show before it."""
+        """Build the model and read the data when the run starts, so that errors show early."""
         if event_type == EventType.ABOUT_TO_START_RUN:  # before any component can use TensorFlow
             self._mixed = tensorflow_setup.configure(
                 self._threads(fl_ctx), self.seed, self.mixed_precision

@@ -1,4 +1,4 @@
-"""Client-side result filter: the head leaves the site as one labelled column per class."""
+"""Client-side result filter: labels the columns of the head with their classes."""
 
 from nvflare.apis.dxo import DXO
 from nvflare.apis.filter import Filter
@@ -17,14 +17,11 @@ class LabelHead(Filter):
         in   body variables by path, <layer>/kernel (features, classes), <layer>/bias (classes,)
         out  body variables by path, head/<class>/kernel (features,), head/<class>/bias (1,)
 
-    A result without OK as its return code passes unchanged: it carries no model.
+    A reply that is not OK passes unchanged: it carries no model.
 
     Args:
         site_id: Id of the `Site` component, whose classes name the columns. Default "site".
         layer: Name of the head's layer in the result. Default "head".
-
-    Raises:
-        WireError: The result has no head, or not one unit per class.
     """
 
     def __init__(self, site_id: str = "site", layer: str = "head"):

@@ -1,8 +1,8 @@
-"""What a site tells its own hospital and nobody else, beside FLARE's logs.
+"""What a site tells its own hospital alone, outside of FLARE's logs.
 
-FLARE streams a site's error_log.txt to the server unless its kit says otherwise, and any other log
+FLARE streams a site's error_log.txt to the server unless its kit forbids it, and any other log
 where a job asks for it. So what may not leave (withheld classes, counts, paths, rows of a table)
-stands in no log at all, but in a file that FLARE does not know; the log names that file alone.
+goes to a file that FLARE does not know; the log names the file.
 """
 
 from __future__ import annotations
@@ -16,44 +16,33 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.wire.untrusted_text import checked_job
 
 _LINE = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
-"""As FLARE's logs, so that what reads those reads the notes."""
+"""Format of FLARE's logs, so that the same tools read the notes."""
 
 _FORESEEN = (ValueError, OSError, MemoryError)
-"""Errors whose message says all that somebody needs who mends them."""
+"""Errors whose message says enough."""
 
 LOGGER = "surgical_aggregation"
-"""What the lines of a site's notes are called, as by a logger of the package."""
+"""Logger named in the lines of a site's notes."""
 
 
 def notes_file(job: str) -> str:
-    """Path of a site's notes of a job, relative to the site's workspace.
-
-    Raises:
-        JobIdError: It is no job's id.
-    """
+    """Path of a site's notes of a job, relative to the site's workspace (raises `JobIdError`)."""
     return f"local_notes/{checked_job(job)}.txt"
 
 
 def note(fl_ctx: FLContext, text: str) -> str:
-    """Write a line into the site's notes of the running job.
+    """Write a line into the site's notes of the running job; returns what the log may say.
 
-    Returns:
-        What the log may say: the name of the file, relative to the site's workspace, and why it
-        could not be written where it could not.
+    That is the file's name relative to the site's workspace, and why it could not be written, if
+    so.
     """
     return _write(fl_ctx, logging.INFO, text)
 
 
 def note_error(fl_ctx: FLContext, doing: str, error: Exception) -> str:
-    """Write what went wrong into the site's notes of the running job.
+    """Write an error into the site's notes, after words such as "train failed: "; see `note`.
 
-    Args:
-        fl_ctx: Any context of the job, at the site.
-        doing: How the line begins, e.g. "train failed: ".
-        error: What was raised; of one that nobody foresaw, the trace stands below.
-
-    Returns:
-        See `note`.
+    An unforeseen error has its trace below.
     """
     text = f"{doing}{str(error) or type(error).__name__}"
     return _write(fl_ctx, logging.ERROR, text, None if isinstance(error, _FORESEEN) else error)

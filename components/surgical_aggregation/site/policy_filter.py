@@ -1,4 +1,4 @@
-"""Client-side result filter of a site's own: the policy's last word on what leaves."""
+"""Client-side result filter of the site's policy: the final check of what leaves."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from surgical_aggregation.wire.headers import POSITIVES
 
 MODELS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 UNREADABLE = (DataKind.FL_MODEL, DataKind.COLLECTION)
-"""Forms of a model in which the gate could not see what it lets pass."""
+"""Forms of a model that the filter cannot check."""
 
 
 class PolicyGate(Filter):
-    """Let a result out only as far as the site's policy does, whatever a job's configuration says.
+    """Share a result only as far as the site's policy does, whatever a job's configuration says.
 
     Runs on the client, on the result of every task, ahead of a job's own filters; it belongs among
     the `task_result_filters` of the scope in the site's `local/privacy.json`:
 
         in   what the executor made
         out  a model: the same, or a reply EXECUTION_RESULT_ERROR where its head has other classes
-             than `find_site` lets out; counts are taken out where the policy does not let them
+             than `find_site` shares; counts are taken out unless the policy shares them
              metrics: without those of withheld classes, and counts likewise
              anything else: the same
 
-    Never raises. What is wrong is in the site's notes, and nowhere else (see `local_notes`).
+    Never raises. What is wrong is in the site's notes alone (see `local_notes`).
 
     Args:
         site_id: Id of the `Site` component. Default "site".
@@ -45,7 +45,7 @@ class PolicyGate(Filter):
         self.site_id = site_id
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Pass the result as far as the policy does."""
+        """Pass the result as far as the policy permits."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         try:
@@ -53,14 +53,14 @@ class PolicyGate(Filter):
         except ValueError:  # statistics and the like
             return shareable
         try:
-            return self._let_out(dxo, fl_ctx).update_shareable(shareable)
+            return self._shared(dxo, fl_ctx).update_shareable(shareable)
         except Exception as error:  # what cannot be looked into stays
             notes = note_error(fl_ctx, "this site's policy keeps the result here: ", error)
             said = f"this site's policy keeps the result here; {notes} says why"
             self.log_error(fl_ctx, said, fire_event=False)  # an event would reach the admins
             return make_reply(ReturnCode.EXECUTION_RESULT_ERROR)
 
-    def _let_out(self, dxo: DXO, fl_ctx: FLContext) -> DXO:
+    def _shared(self, dxo: DXO, fl_ctx: FLContext) -> DXO:
         if dxo.data_kind in UNREADABLE:
             raise SiteError(f"a model must come as one of {MODELS}; got {dxo.data_kind!r}.")
         if dxo.data_kind not in (*MODELS, DataKind.METRICS):

@@ -1,4 +1,4 @@
-"""A site's memory: its state on disk after every round, and personal variables of good rounds."""
+"""A site's memory: its state on disk, and personal variables of the best and newest round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
 from surgical_aggregation.site.site_state import (
-    BEST_FILE,
     LAST_FILE,
     SiteState,
     load_state,
@@ -30,8 +29,8 @@ class SiteMemory:
     """Keeps what a site must not forget between rounds, processes and jobs.
 
     A site's personal variables of a round are those that it had when it received that round's body.
-    Only the best model's and the newest are kept: which model is best, the server says with each
-    task. A site that is away for some rounds has the same ones in all of them.
+    Only the best model's and the newest are kept: the server says with each task which model is
+    best. In rounds that a site misses, they stay the same.
 
     Args:
         training: The site's training.
@@ -43,12 +42,11 @@ class SiteMemory:
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
 
-    def take_up(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
-        """Take up, on the first task only, the newest state of this job or of those before it.
+    def restore(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
+        """Restore, on the first task, the newest state of this job or of those before it.
 
-        Not every earlier job has one: a job that failed in its first round left a state that is
-        ahead of the server's model, or none. A state that is damaged is passed over for the one
-        before it.
+        A job that failed in its first round may have left no state, or one that is ahead of the
+        server's model. A damaged state is passed over for the one before it.
 
         Args:
             round_: Of a training task; None for an evaluation.
@@ -56,17 +54,13 @@ class SiteMemory:
             fl_ctx: Context of the task.
 
         Returns:
-            What to log; None when there is nothing to say.
-
-        Raises:
-            JobIdError: What the run continues is no job.
+            What to log, if anything.
         """
         if self._asked:
             return None
         jobs = dict.fromkeys([fl_ctx.get_job_id(), *(continues or {}).get("jobs", ())])
         folders = {job: site_folder(fl_ctx, job) for job in jobs}
-        passed_over = ""
-        said = None
+        passed_over, said = "", None
         if continues is not None:
             said = "no state of the earlier run for this round: the optimizer starts afresh"
         for job, folder in folders.items():
@@ -85,15 +79,13 @@ class SiteMemory:
 
     def _restore(self, state: SiteState, job: str, *, whole: bool) -> str:
         """Go on from a state; what to log."""
+        afresh = "optimizer and personal variables start afresh"
         if state.classes != self.training.classes:
-            return (
-                f"this site's classes are not those of job {job} any more: its optimizer "
-                "and personal variables start afresh"
-            )
+            return f"this site's classes are not those of job {job} any more: its {afresh}"
         try:
             self.training.restore(state.training)
         except SiteError as error:
-            return f"the optimizer and personal variables start afresh: {error}"
+            return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
         self._unchanged_since = state.round if whole else 0
         return f"goes on with this site's state after {state.round} rounds of job {job}"
@@ -106,7 +98,7 @@ class SiteMemory:
             self._kept = {} if best is None or of_best is None else {best: dict(of_best)}
             self._kept[round_] = personal
             self._unchanged_since = round_ + 1
-            self.keep_model("last", round_, fl_ctx)
+            self.keep_model(LAST_FILE, round_, fl_ctx)
 
     def end_round(self, round_: int, fl_ctx: FLContext) -> None:
         """After training: write the state."""
@@ -114,17 +106,13 @@ class SiteMemory:
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 
     def of_round(self, round_: int) -> Mapping[str, Array]:
-        """Personal variables of a round's model, to measure it with.
+        """Personal variables of a round's model, to measure it with; none where there are none.
 
-        They are what the site had when it received that model, or would have had: one that was
-        away in that round, and has not trained since, has them still. One that joined later, or
-        whose state is lost, has none, and what it measured would be another model's.
-
-        Returns:
-            Variables by path; none where no variable is personal.
+        A site that was away in that round, and has not trained since, still has them. One that
+        joined later, or whose state is lost, would measure another model.
 
         Raises:
-            SiteError: The site has not those of that round.
+            SiteError: The site does not have those of that round.
         """
         if self.training.personal_variables() is None:
             return {}
@@ -142,14 +130,8 @@ class SiteMemory:
             return self._kept[round_]
         return self.training.personal if 0 < self._unchanged_since <= round_ else None
 
-    def keep_model(self, which: str, round_: int, fl_ctx: FLContext) -> None:
-        """Write the model as it stands, where the site has personal variables.
-
-        Args:
-            which: "last" or "best".
-            round_: The model's round.
-            fl_ctx: Context of the task.
-        """
+    def keep_model(self, file: str, round_: int, fl_ctx: FLContext) -> None:
+        """Write the model of a round to a file, where the site has personal variables."""
         if self.training.personal_variables() is None:
             return
         variables = self.training.labelled_variables()
@@ -161,6 +143,4 @@ class SiteMemory:
             "round": round_,
             **self.training.model.kinds.facts(),
         }
-        name = BEST_FILE if which == "best" else LAST_FILE
-        folder = site_folder(fl_ctx, fl_ctx.get_job_id())
-        save(Checkpoint(variables, manifest), folder / name)
+        save(Checkpoint(variables, manifest), site_folder(fl_ctx, fl_ctx.get_job_id()) / file)

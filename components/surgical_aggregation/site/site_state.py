@@ -1,4 +1,4 @@
-"""What a site keeps on its own disk between rounds and jobs, and its own models."""
+"""What a site keeps on its own disk between rounds and jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SiteState:
 
     Attributes:
         training: See `LocalTraining.state`.
-        round: Number of rounds that the run had made.
+        round: Number of rounds made.
         classes: The site's, in order.
         kept: Round -> personal variables that the site had with that round's body.
     """
@@ -38,11 +38,7 @@ class SiteState:
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
-    """Folder of a site's files of a job; it outlives the job's own workspace.
-
-    Raises:
-        JobIdError: The job, which the server may have named, would lead elsewhere.
-    """
+    """Folder of a site's files of a job (raises `JobIdError`); it outlives the job's."""
     root = Path(fl_ctx.get_engine().get_workspace().get_root_dir())
     return root / "checkpoints" / checked_job(job)
 
@@ -50,8 +46,8 @@ def site_folder(fl_ctx: FLContext, job: str) -> Path:
 def save_state(state: SiteState, folder: Path) -> None:
     """Write a site's state, and keep the one before.
 
-    A run that is killed in the middle of a round goes on from the server's last whole round, which
-    a fast site may have left behind already.
+    A run that is killed in the middle of a round continues from the server's last whole round, when
+    a fast site may already have finished the next one.
     """
     kept = {
         f"{_KEPT}{round_}/{path}": value
@@ -72,14 +68,10 @@ def has_state(folder: Path) -> bool:
 def load_state(
     folder: Path, round_: int | None = None
 ) -> tuple[SiteState | None, Mapping[str, Exception]]:
-    """Read a site's newest whole state that is not ahead of a round.
-
-    Args:
-        folder: See `site_folder`.
-        round_: Number of rounds that the run has made; None: any.
+    """Read a site's newest readable state that is not ahead of a round (None: any).
 
     Returns:
-        The state, None where there is none; and the newer files that are damaged, with the reason.
+        The state, if there is one; and the newer files that are damaged, with the reason.
     """
     damaged: dict[str, Exception] = {}
     for name in (STATE_FILE, PREVIOUS_FILE):
@@ -95,17 +87,12 @@ def load_state(
 
 
 def set_aside(folder: Path, names: Iterable[str]) -> None:
-    """Rename damaged states, or the next one saved would put them in the place of a whole one."""
+    """Rename damaged states, lest `save_state` replaces a whole one with them."""
     for name in names:
         (folder / name).replace((folder / name).with_suffix(".damaged"))
 
 
 def _read(path: Path) -> SiteState:
-    """Read a state.
-
-    Raises:
-        CheckpointError: The file is damaged, or another's.
-    """
     checkpoint = load(path)
     kept: dict[int, dict[str, Array]] = {}
     training = {}

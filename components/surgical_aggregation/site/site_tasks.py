@@ -1,11 +1,10 @@
-"""What a site does for each of its tasks, and what of that leaves the site."""
+"""What a site does for each task, and which of the results leave it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_constant import ReturnCode
@@ -19,32 +18,19 @@ from surgical_aggregation.aggregation.metrics import summary
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import SiteMemory
+from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
 from surgical_aggregation.site.training.stopping import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import (
-    BEST_ROUND,
-    CONTINUES,
-    INITIAL_BODY,
-    MODEL_ROUND,
-    POSITIVES,
-)
 
 if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
+from surgical_aggregation.wire import headers
 
 EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
 
-@dataclass(frozen=True)
-class ReceivedModel:
-    """The model of a task.
-
-    Attributes:
-        body: Body variables by path.
-        columns: Those of the site's classes that the server has yet.
-        best: Round of the best model so far, if there is one.
-        round: Rounds that it has been through.
-    """
+class ReceivedModel(NamedTuple):
+    """The model of a task: body by path, columns that the server has, best round, own round."""
 
     body: Variables
     columns: wire.Columns
@@ -53,14 +39,14 @@ class ReceivedModel:
 
 
 class SiteTasks:
-    """Carries out the tasks of `KerasExecutor`, which says what each receives and gives.
+    """Carries out the tasks of `KerasExecutor`, which says what each receives and returns.
 
     Args:
         training: The site's training.
-        reported: The site's classes as far as its policy lets them out.
-        counts: Whether labels per class are told.
+        reported: The site's classes as far as its policy shares them.
+        counts: Whether to report labels per class.
         send: "weights", or "differences" from the received model.
-        log: Says something in the site's log.
+        log: Writes to the site's log.
     """
 
     def __init__(
@@ -84,18 +70,19 @@ class SiteTasks:
         """Carry out a task, or answer TASK_ABORTED where it is aborted.
 
         Raises:
-            WireError: The task carries no model.
-            SiteError: The model is not this site's, or the site lacks what is its own of it.
-            JobIdError: What the run continues is no job.
+            ValueError: The task carries no model of this site's, or the site has lost its part of
+            it.
         """
         body, columns = wire.split(wire.weights(shareable).data)
-        _check_start(shareable.get_header(INITIAL_BODY), body)
+        _check_start(shareable.get_header(headers.INITIAL_BODY), body)
         evaluation = task in EVALUATION_TASKS
-        round_ = shareable.get_header(MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND)
+        round_ = shareable.get_header(
+            headers.MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND
+        )
         ahead = None if evaluation else round_
-        if said := self._memory.take_up(ahead, shareable.get_header(CONTINUES), fl_ctx):
+        if said := self._memory.restore(ahead, shareable.get_header(headers.CONTINUES), fl_ctx):
             self.log(fl_ctx, said)
-        model = ReceivedModel(body, columns, shareable.get_header(BEST_ROUND), round_)
+        model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
 
         def stop() -> bool:
             return bool(abort_signal.triggered)
@@ -110,14 +97,13 @@ class SiteTasks:
     def _evaluate(
         self, task: str, model: ReceivedModel, fl_ctx: FLContext, stop: Stop
     ) -> Shareable:
-        memory = self._memory
-        personal = memory.of_round(model.round)
-        self.training.receive(model.body, model.columns, personal)
-        unknown = self.training.unknown(model.columns)
+        training = self.training
+        training.receive(model.body, model.columns, self._memory.of_round(model.round))
+        unknown = training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
-        split = EVALUATION_TASKS[task]
-        values = self.training.evaluate(split, known, counts=self.counts, stop=stop)
-        memory.keep_model("best" if task == "test" else "last", model.round, fl_ctx)
+        values = training.evaluate(EVALUATION_TASKS[task], known, counts=self.counts, stop=stop)
+        file = BEST_FILE if task == "test" else LAST_FILE
+        self._memory.keep_model(file, model.round, fl_ctx)
         self.log(fl_ctx, f"{task}: {summary(values)}")
         return DXO(DataKind.METRICS, data=values).to_shareable()
 
@@ -125,10 +111,10 @@ class SiteTasks:
         training = self.training
         training.receive(model.body, model.columns)
         new = training.unknown(model.columns)
+        reported = len(set(new) & set(self.reported))
         if new:
             training.warm_up(new, stop)
-            told = len(set(new) & set(self.reported))
-            self.log(fl_ctx, f"warmed up the columns of {told} classes")
+            self.log(fl_ctx, f"warmed up the columns of {reported} classes")
         self._memory.begin_round(model.round, model.best, fl_ctx)
         began = time.monotonic()
         values = training.evaluate("validation", self.reported, stop=stop)
@@ -136,7 +122,7 @@ class SiteTasks:
         loss = training.train(stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
             values["train_loss"] = loss
-        values["warmed_up"] = float(len(set(new) & set(self.reported)))
+        values["warmed_up"] = float(reported)
         values["validate_seconds"] = validated - began
         values["train_seconds"] = time.monotonic() - validated
         self._memory.end_round(model.round, fl_ctx)
@@ -145,14 +131,14 @@ class SiteTasks:
         return self._result(model, values)
 
     def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:
-        """What leaves the site after training."""
+        """The result of training that leaves the site."""
         training = self.training
         meta = {
             MetaKey.INITIAL_METRICS: values,
             MetaKey.NUM_STEPS_CURRENT_ROUND: training.images * training.options.epochs,
         }
         if self.counts:
-            meta[POSITIVES] = {name: training.positives[name] for name in self.reported}
+            meta[headers.POSITIVES] = {name: training.positives[name] for name in self.reported}
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)

@@ -1,8 +1,4 @@
-"""Names that components agree on: of headers, properties, events, and values of settings.
-
-What server and sites say to each other stands first, then what the server's components say among
-themselves.
-"""
+"""Names of headers, properties, events and values of settings that components agree on."""
 
 SIMULATED_JOB = "simulate_job"
 """The job id that FLARE's simulator gives every job."""
@@ -13,34 +9,32 @@ CLASSES = "surgical.classes"
 """Classes that the site labels and its policy shares."""
 
 PROCESS = "surgical.process"
-"""Which of the site's processes declares them. A new one may declare other classes."""
+"""The site's process that declares them; a new process may declare others."""
 
 POSITIVES = "surgical.positives"
-"""DXO meta of a training result: class -> number of positive labels; sent only where g needs it."""
+"""DXO meta of a training result: class -> number of positive labels; for weighting "positives"."""
 
 # From the server to a site: headers of tasks with a model.
 
 INITIAL_BODY = "surgical.initial_body_sha256"
-"""Of the first round's task: digest of the body that every site must start from."""
+"""In the first round: digest of the body that every site must start from."""
 
 CONTINUES = "surgical.continues"
-"""Of a continued run's tasks: {"jobs", "round"}; see `continuation.continued`."""
+"""In a continued run: {"jobs", "round"}; see `continuation.continued`."""
 
 BEST_ROUND = "surgical.best_round"
-"""Round of the best model so far; absent while there is none.
-
-At the server also a private sticky property, which `BestModelSelector` sets."""
+"""Round of the best model, if there is one; at the server also a private sticky property."""
 
 MODEL_ROUND = "surgical.model_round"
-"""Of an evaluation: how many rounds the model has been through; at the server also a property."""
+"""Of an evaluation: the model's round; at the server also a property."""
 
 # Among the server's components: private properties of the context.
 
-HOLDERS = "surgical.holders"
+TRAINED_BY = "surgical.holders"
 """DXO meta of an aggregate: class -> names of the sites whose columns were averaged."""
 
 ACCEPTED = "surgical.accepted"
-"""While a round is averaged and merged: site -> the `Contribution` in it."""
+"""While a round is averaged and merged: site -> its `Contribution`."""
 
 COLUMN_SIMILARITY = "surgical.column_similarity"
 """What `column_similarity` says of a round's results."""
@@ -55,24 +49,24 @@ GONE = "surgical.gone"
 
 CONTRIBUTION_REFUSED, SITE_SILENT = "surgical.contribution_refused", "surgical.site_silent"
 REFUSAL = "surgical.refusal"
-"""Beside both events: the `Refusal` as a dict, of a result that is left out, or that never came."""
+"""With both events: the `Refusal` as a dict."""
 
 ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 """The model stays as it was: {"round", "reason"}."""
 
 TRAINING_STOPPED, STOPPED = "surgical.training_stopped", "surgical.stopped"
-"""Training ends before its last round: {"round" that was the last, "best_round", "patience"}."""
+"""Training ends early: {"round" that was the last, "best_round", "patience"}."""
 
 BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
-"""The best model of the run that is continued is none of this run's: why."""
+"""Why the best model of the run that is continued cannot be this run's."""
 
 BEST = "surgical.best"
-"""Beside GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric", "value": mean
-loss over the sites that measured it, "sites": site -> loss, "classes": site -> the classes that it
-declared, "columns": the classes that the model has a column for}.
+"""With GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric", "value": mean loss
+over the sites that measured it, "sites": site -> loss, "classes": site -> declared classes,
+"columns": classes of the model}. With INITIAL_MODEL_LOADED: the record that a continued run starts
+from; one of an earlier version has no "columns".
 
-A better model's value may be larger: others measured it. Beside INITIAL_MODEL_LOADED: the record
-that a continued run takes over; one of an earlier version has no "columns"."""
+A better model's value may be larger: other sites measured it."""
 
 # Values of the server's setting `tracking`.
 

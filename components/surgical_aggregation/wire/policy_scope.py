@@ -13,18 +13,14 @@ if TYPE_CHECKING:
 
 
 class PolicyError(ValueError):
-    """A policy does not say what it may say."""
+    """A policy has an unknown key or an unusable value."""
 
 
 def scope_properties(fl_ctx: FLContext, known: Collection[str]) -> dict[str, Any] | None:
     """Properties of the scope of the running job; None where there is no policy.
 
-    Args:
-        fl_ctx: Any context of the job.
-        known: Keys that there may be.
-
     Raises:
-        PolicyError: There is another key.
+        PolicyError: A key is not among the `known` ones.
     """
     from nvflare.apis.fl_constant import FLContextKey  # those who write a policy need no FLARE
 

@@ -1,9 +1,9 @@
-"""Text from the other end, made fit for a log, a terminal or a path."""
+"""Text from the other end, made safe for a log, a terminal or a path."""
 
 import re
 
 LONGEST = 1000
-"""Characters of which no more are shown."""
+"""Longest text that is shown, in characters."""
 
 
 class JobIdError(ValueError):
@@ -11,13 +11,10 @@ class JobIdError(ValueError):
 
 
 def one_line(text: str) -> str:
-    r"""A text without line ends, terminal escapes and other characters that cannot be printed.
+    r"""Escape line ends, terminal escapes and other unprintable characters, as Python does.
 
-    Whoever writes a site's messages could else put lines of its own into the server's log.
-
-    Returns:
-        The text, each such character written as Python escapes it, and no longer than `LONGEST`
-        characters before that.
+    A site could otherwise write lines of its own into the server's log. Longer texts are cut to
+    `LONGEST` characters first.
 
     Example:
         >>> one_line("no\n2026-01-01 - all is well")
@@ -30,13 +27,10 @@ def one_line(text: str) -> str:
 
 
 def checked_job(job: object) -> str:
-    """A job's id as the name of a file or folder, which leads nowhere else.
-
-    Args:
-        job: FLARE's UUID, or the simulator's "simulate_job".
+    """A job's id as the name of a file or folder.
 
     Raises:
-        JobIdError: It holds more than ASCII letters, digits, "-" and "_", or nothing.
+        JobIdError: It is not made of ASCII letters, digits, "-" and "_".
     """
     if not isinstance(job, str) or not re.fullmatch(r"[\w-]+", job, re.ASCII):
         raise JobIdError(f"a job's id needs letters, digits, '-' and '_' alone; got {job!r}.")

@@ -1,4 +1,4 @@
-"""The wire: how a model's variables are named between sites and server. The only module that knows.
+"""How a model's variables are named between sites and server. The only module that knows.
 
 A body variable travels under its Keras `variable.path`; a head travels as two variables per class,
 
@@ -6,8 +6,7 @@ A body variable travels under its Keras `variable.path`; a head travels as two v
     head/<class>/bias       shape (1,)
 
 so that whatever works per variable (FLARE's stock aggregator, ExcludeVars, privacy filters,
-homomorphic encryption) works per class. A class name may hold any character, "/" and spaces
-included: what stands between the first and the last "/" is the name.
+homomorphic encryption) works per class. A class name may contain "/" and spaces.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ Columns = dict[str, tuple[Array, Array]]
 
 
 class WireError(ValueError):
-    """What came over the wire is not a body with labelled columns."""
+    """A message has no body with labelled columns."""
 
 
 def class_of(name: str) -> str | None:
@@ -41,9 +40,9 @@ def class_of(name: str) -> str | None:
     """
     if not name.startswith(HEAD):
         return None
-    held, slash, part = name[len(HEAD) :].rpartition("/")
-    if held and slash + part in (KERNEL, BIAS):
-        return held
+    label, slash, part = name[len(HEAD) :].rpartition("/")
+    if label and slash + part in (KERNEL, BIAS):
+        return label
     raise WireError(
         f"head variables are called 'head/<class>/kernel' and 'head/<class>/bias'; got {name!r}. "
         "Does the site label its head (LabelHead) or keep it (personal_head), and is no body layer "
@@ -53,11 +52,11 @@ def class_of(name: str) -> str | None:
 
 def classes_of(names: Iterable[str]) -> tuple[str, ...]:
     """Classes that have a variable among `names`, sorted."""
-    return tuple(sorted({held for name in names if (held := class_of(name)) is not None}))
+    return tuple(sorted({label for name in names if (label := class_of(name)) is not None}))
 
 
 def join(body: Mapping[str, T], columns: Mapping[str, tuple[T, T]]) -> dict[str, T]:
-    """Variables, or what is said of each, as they travel: the body's, and two for every class."""
+    """Variables, or facts about each, as they travel: the body's, and two for every class."""
     variables = dict(body)
     for name, (kernel, bias) in columns.items():
         variables[f"{HEAD}{name}{KERNEL}"] = kernel
@@ -66,29 +65,24 @@ def join(body: Mapping[str, T], columns: Mapping[str, tuple[T, T]]) -> dict[str,
 
 
 def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
-    """Take travelling variables apart into body and columns.
+    """Separate body and columns.
 
     Returns:
         Body variables by path, and class -> (kernel, bias) sorted by class.
 
     Raises:
-        WireError: A head variable has another name, or a column lacks its kernel or its bias.
+        WireError: A head variable has another name, or a column has no kernel or no bias.
     """
-    body, classes = {}, set()
-    for name, value in variables.items():
-        if (held := class_of(name)) is None:
-            body[name] = value
-        else:
-            classes.add(held)
     columns: Columns = {}
-    for held in sorted(classes):
-        kernel, bias = f"{HEAD}{held}{KERNEL}", f"{HEAD}{held}{BIAS}"
+    for name in classes_of(variables):
+        kernel, bias = f"{HEAD}{name}{KERNEL}", f"{HEAD}{name}{BIAS}"
         if kernel not in variables or bias not in variables:
             raise WireError(
-                f"class {held!r} needs both {kernel!r} and {bias!r}; one is missing. "
+                f"class {name!r} needs both {kernel!r} and {bias!r}; one is missing. "
                 "Does a filter exclude or rename head variables?"
             )
-        columns[held] = (variables[kernel], variables[bias])
+        columns[name] = (variables[kernel], variables[bias])
+    body = {name: value for name, value in variables.items() if class_of(name) is None}
     return body, columns
 
 
@@ -98,10 +92,9 @@ def label(
     """Variables of a site's model as they travel: its dense head as one column per class.
 
     Args:
-        variables: By path, <layer>/kernel (features, classes) and <layer>/bias (classes,) among
-            them.
+        variables: By path, with <layer>/kernel (features, classes) and <layer>/bias (classes,).
         classes: Names of the head's units, in order.
-        layer: Name of the head's layer. Default "head".
+        layer: Name of the head's layer.
 
     Raises:
         WireError: The head is missing, has not one unit per class, or a class stands twice.
@@ -130,20 +123,12 @@ def label(
 
 
 def weights(shareable: Shareable) -> DXO:
-    """The whole weights in a shareable.
-
-    Raises:
-        WireError: The shareable carries something else.
-    """
+    """The whole weights in a shareable; raises `WireError` where it carries something else."""
     return _model(shareable, DataKind.WEIGHTS)
 
 
 def result(shareable: Shareable) -> DXO:
-    """What a site trained: whole weights, or their differences from those it received.
-
-    Raises:
-        WireError: The shareable carries something else.
-    """
+    """What a site trained: whole weights, or their differences from those it received."""
     return _model(shareable, DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 
 

@@ -1,20 +1,23 @@
 """Exactness of the mean, against FLARE's stock aggregator and a naive loop."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nvflare.app_common.aggregators.weighted_aggregation_helper import WeightedAggregationHelper
+from scipy.spatial.distance import cosine
 
-from surgical_aggregation.aggregation.averaging import mean, mean_by_name
+from surgical_aggregation.aggregation.averaging import column_similarity, mean, mean_by_name
 
 
 class TestMean:
-    def test_weighs(self):
-        np.testing.assert_array_equal(mean([np.float32([0]), np.float32([4])], [1, 3]), [3])
-
-    def test_keeps_the_dtype(self):
-        assert mean([np.float16([1]), np.float16([2])], [1, 1]).dtype == np.float16
+    def test_weighs_into_a_new_array_of_the_first_ones_dtype(self):
+        assert mean([np.float16([0]), np.float16([4])], [1, 3]).dtype == np.float16
+        array = np.float32([0])
+        np.testing.assert_array_equal(mean([array, np.float32([4])], [1, 3]), [3])
+        mean([array], [1])[0] = 9
+        assert array[0] == 0
 
     @given(st.floats(1e-6, 1e6), st.floats(width=32, allow_nan=False, allow_infinity=False))
     def test_lone_array_passes_bit_for_bit(self, weight, value):
@@ -34,11 +37,6 @@ class TestMean:
     def test_what_rounding_lifts_beyond_the_largest_number_is_infinite_without_a_warning(self):
         largest = [np.full(1, np.finfo(np.float64).max)] * 3
         assert mean(largest, [1, 2, 2]).tolist() == [np.inf]
-
-    def test_result_is_new(self):
-        array = np.float32([1])
-        mean([array], [1])[0] = 9
-        assert array[0] == 1
 
 
 @st.composite
@@ -83,21 +81,22 @@ class TestMeanByName:
             if len(labelled) == 1:
                 assert value.tobytes() == labelled[0][0].tobytes()
 
-    @given(contributions())
-    def test_equals_flares_stock_aggregation_of_the_same_variables(self, drawn):
-        sent, _ = drawn
-        stock = WeightedAggregationHelper()
-        for number, variables in enumerate(sent):
-            stock.add(variables, 3.0, f"site-{number}", 0)
-        merged = mean_by_name(sent, [dict.fromkeys(variables, 3.0) for variables in sent])
-        expected = stock.get_result()
-        assert merged.keys() == expected.keys()
-        for name, value in merged.items():
-            np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-6)
 
-    @given(contributions())
-    def test_the_order_of_sites_does_not_matter_beyond_rounding(self, drawn):
-        sent, weights = drawn
-        merged, turned = mean_by_name(sent, weights), mean_by_name(sent[::-1], weights[::-1])
-        for name, value in merged.items():
-            np.testing.assert_allclose(value, turned[name], rtol=1e-5, atol=1e-6)
+def columns(**kernels):
+    return {name: (np.float32(kernel), np.zeros(1, np.float32)) for name, kernel in kernels.items()}
+
+
+def test_it_is_the_mean_cosine_over_all_pairs_of_sites():
+    rng = np.random.default_rng(0)
+    kernels = rng.normal(size=(4, 5)).astype(np.float32)
+    pairs = [1 - cosine(a, b) for a, b in combinations(kernels.astype(float), 2)]
+    assert column_similarity([columns(Edema=k) for k in kernels]) == {
+        "Edema": pytest.approx(np.mean(pairs), abs=1e-12)
+    }
+
+
+def test_only_classes_that_several_sites_label_have_one_sorted():
+    sites = [columns(Mass=[1, 0], Edema=[1, 0], Hernia=[1, 0]), columns(Edema=[1, 0], Mass=[1, 1])]
+    assert list(column_similarity(sites)) == ["Edema", "Mass"]
+    assert column_similarity(sites[:1]) == column_similarity([]) == {}
+    assert column_similarity([columns(Edema=[0, 0]), columns(Edema=[1, 0])]) == {}  # no direction

@@ -21,22 +21,15 @@ BODY = {
 BATCH_NORM = {path for path in BODY if path.startswith(("backbone/bn/", "unscaled/"))}
 
 
-class TestKindsOf:
-    def test_are_what_the_manifest_says_whatever_the_names(self):
-        kinds = VariableKinds(frozenset({"dense/kernel"}), frozenset({"layer_norm/gamma"}))
-        written = json.loads(json.dumps(kinds.facts()))
-        assert kinds_of({"head_features": 2, **written}, BODY) == kinds
-
-    def test_a_manifest_that_says_that_there_are_none_is_believed(self):
-        assert kinds_of(VariableKinds().facts(), BODY) == VariableKinds()
-
-    def test_of_an_older_checkpoint_a_layer_with_both_statistics_is_batch_normalisation(self):
-        assert kinds_of({}, BODY).batch_norm == BATCH_NORM
-
-    def test_of_an_older_checkpoint_what_is_no_floating_number_is_constant(self):
-        assert kinds_of({}, BODY).constant == {"normalization/count", "mask"}
+def test_kinds_are_what_the_manifest_says_whatever_the_names():
+    kinds = VariableKinds(frozenset({"dense/kernel"}), frozenset({"layer_norm/gamma"}))
+    written = json.loads(json.dumps(kinds.facts()))
+    assert kinds_of({"head_features": 2, **written}, BODY) == kinds
+    assert kinds_of(VariableKinds().facts(), BODY) == VariableKinds()
 
 
-def test_statistics_are_batch_normalisations_means_and_variances_alone():
+def test_of_an_older_checkpoint_they_follow_from_names_and_dtypes():
     kinds = kinds_of({}, BODY)
+    assert kinds.batch_norm == BATCH_NORM
+    assert kinds.constant == {"normalization/count", "mask"}
     assert kinds.statistics == {path for path in BATCH_NORM if "/moving_" in path}

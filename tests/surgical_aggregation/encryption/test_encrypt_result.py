@@ -24,11 +24,13 @@ def sent(**arguments):
     return from_shareable(encrypted.encrypted(shareable, **arguments))
 
 
-def test_every_variable_leaves_encrypted_under_its_own_name():
-    data = sent().data
-    assert sorted(data) == ["conv/kernel", "head/Edema/bias", "head/Edema/kernel"]
-    assert all(is_packed(value) for value in data.values())
-    assert form(data["conv/kernel"]).shape == (2, 2)
+def test_every_variable_leaves_encrypted_and_metrics_and_images_legible():
+    dxo = sent()
+    assert sorted(dxo.data) == ["conv/kernel", "head/Edema/bias", "head/Edema/kernel"]
+    assert all(is_packed(value) for value in dxo.data.values())
+    assert form(dxo.data["conv/kernel"]).shape == (2, 2)
+    assert dxo.meta[MetaKey.INITIAL_METRICS] == {"bce": 1.0}
+    assert dxo.meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 100
 
 
 @pytest.mark.parametrize(("weighting", "factor"), [("mean", 1), ("samples", 100)])
@@ -37,23 +39,14 @@ def test_values_are_weighed_before_they_are_encrypted(weighting, factor, context
     np.testing.assert_allclose(value, factor * KERNEL, atol=1e-4)
 
 
-def test_metrics_and_number_of_images_stay_legible():
-    meta = sent().meta
-    assert meta[MetaKey.INITIAL_METRICS] == {"bce": 1.0}
-    assert meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 100
-
-
-def test_an_error_reply_passes():
+def test_an_error_reply_passes_and_positives_cannot_weigh_ciphertexts():
     reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
     assert EncryptResult().process(reply, context("server")) is reply
+    with pytest.raises(WeightingError, match="got 'positives'"):
+        EncryptResult(weighting="positives")
 
 
 def test_without_a_context_nothing_leaves(monkeypatch, tmp_path):
     filter_ = EncryptResult(tenseal_context_file="elsewhere.tenseal")
     with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
         filter_.process(result({"a": KERNEL}, {}), encrypted.insecure(context("server")))
-
-
-def test_positives_cannot_weigh_what_is_encrypted_once():
-    with pytest.raises(WeightingError, match="got 'positives'"):
-        EncryptResult(weighting="positives")

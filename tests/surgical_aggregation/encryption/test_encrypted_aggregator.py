@@ -20,12 +20,15 @@ from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import HOLDERS, REFUSAL
+from surgical_aggregation.wire.headers import REFUSAL, TRAINED_BY
 
 pytestmark = pytest.mark.usefixtures("provisioned")
 
-MODEL = global_model({"conv/kernel": np.zeros((2, 2), np.float32)})
-KERNEL = np.ones((2, 2), np.float32)
+SHAPE = (2, 2500)
+"""More numbers than one ciphertext holds."""
+
+MODEL = global_model({"conv/kernel": np.zeros(SHAPE, np.float32)})
+KERNEL = np.ones(SHAPE, np.float32)
 
 
 def train(value, classes, samples=None, kind=DataKind.WEIGHTS):
@@ -53,7 +56,7 @@ def refusal(shareable):
 def opened(dxo, contexts):
     """Body value, and class -> column value, of an aggregate."""
     body, columns = wire.split({name: plain(v, contexts.site) for name, v in dxo.data.items()})
-    assert body["conv/kernel"].shape == (2, 2)
+    assert body["conv/kernel"].shape == SHAPE
     values = {name: round(float(kernel[0]), 4) for name, (kernel, _) in columns.items()}
     return round(float(body["conv/kernel"][0, 0]), 4), values
 
@@ -62,14 +65,14 @@ def opened(dxo, contexts):
     ("weighting", "expected"),
     [("mean", (3, {"Edema": 3, "Mass": 2})), ("samples", (3.5, {"Edema": 3.5, "Mass": 2}))],
 )
-def test_body_over_all_sites_and_columns_over_holders(weighting, expected, contexts):
+def test_body_over_all_sites_and_columns_over_those_with_the_class(weighting, expected, contexts):
     aggregator = encrypted.aggregator(weighting=weighting)
     for site, value, classes, samples in (("a", 2, ("Edema", "Mass"), 1), ("b", 4, ("Edema",), 3)):
         sent = secret(value, classes, weighting, samples=samples)
         assert aggregator.accept(sent, site_context(site))
     dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
     assert opened(dxo, contexts) == expected
-    assert dxo.meta[HOLDERS] == {"Edema": ["a", "b"], "Mass": ["a"]}
+    assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
 
 @pytest.mark.parametrize("labelled", [(("Edema", "Mass"),) * 2, (("Edema", "Mass"), ("Edema",))])
@@ -120,7 +123,7 @@ def changed(**data):
             lambda key: changed(
                 conv_kernel=pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
             ),
-            "'conv/kernel' must have shape (2, 2); got (4,)",
+            "'conv/kernel' must have shape (2, 2500); got (4,)",
         ),
         (lambda _: changed(conv_kernel=None), "'conv/kernel' are missing"),
         (lambda _: secret(1, []), "the head is empty"),

@@ -21,41 +21,28 @@ def started(tmp_path):
     return start
 
 
-def test_a_site_declares_its_classes_publicly_for_the_whole_run(site, started):
-    fl_ctx = started(site)
-    assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
-    assert fl_ctx.props[CLASSES][M] == make_mask(private=False, sticky=True)
-
-
-def test_every_process_declares_as_itself(site, started):
-    first, second = (started(site).get_all_public_props()[PROCESS] for _ in range(2))
-    assert first != second
+def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, started):
+    first, second = started(site), started(site)
+    assert first.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
+    assert first.props[CLASSES][M] == make_mask(private=False, sticky=True)
+    assert first.get_all_public_props()[PROCESS] != second.get_all_public_props()[PROCESS]
+    assert started.notes == ""  # without a policy
 
 
 def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
-    caplog.set_level("INFO")
-    fl_ctx = started(site, {"share": ["Edema"]})
-    assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema"]
-    assert started.notes.count("policy withholds: Nodule/Mass (not in 'share')") == 1
-    assert "Mass" not in str(fl_ctx.get_all_public_props())
-    assert "Mass" not in caplog.text  # FLARE may stream any log
-    assert "local_notes/job.txt says what this site's policy withholds" in caplog.text
-
-
-def test_the_log_does_not_tell_whether_a_policy_withholds_anything(site, started, caplog):
+    """The log does not tell whether it withholds anything: FLARE may stream any log."""
     caplog.set_level("INFO")
     logs = []
-    for policy in ({"share": ["Edema"]}, {"share": ["Edema", "Nodule/Mass"]}):
+    for policy in ({"share": ["Edema", "Nodule/Mass"]}, {"share": ["Edema"]}):
         caplog.clear()
-        started(site, policy)
+        fl_ctx = started(site, policy)
         logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
-    assert logs[0] == logs[1] and logs[0]
-    assert "policy withholds: no class" in started.notes
-
-
-def test_without_a_policy_nothing_is_noted(site, started):
-    started(site)
-    assert started.notes == ""
+    assert logs[0] == logs[1]
+    assert "local_notes/job.txt says what this site's policy withholds" in logs[0][0]
+    assert started.notes.count("policy withholds: no class") == 1
+    assert started.notes.count("policy withholds: Nodule/Mass (not in 'share')") == 1
+    assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema"]
+    assert "Mass" not in str(fl_ctx.get_all_public_props()) + caplog.text
 
 
 @pytest.mark.parametrize(
@@ -73,13 +60,8 @@ def test_a_site_whose_policy_keeps_it_away_declares_nothing(site, started, polic
     assert reason not in caplog.text
 
 
-def test_a_site_that_cannot_name_its_classes_declares_none_and_says_why(started):
-    assert CLASSES not in started(None).get_all_public_props()
-    assert "Site component with id 'site'" in started.notes
-
-
 @pytest.mark.parametrize("error", [OSError, MemoryError, KeyError])
-def test_a_site_whose_files_cannot_be_read_declares_nothing(
+def test_a_site_that_cannot_name_its_classes_declares_nothing(
     site, started, monkeypatch, caplog, error
 ):
     def broken(*args, **options):
@@ -89,3 +71,5 @@ def test_a_site_whose_files_cannot_be_read_declares_nothing(
     assert CLASSES not in started(site, {"min_positives": 1}).get_all_public_props()
     assert "/data/p17.png is gone" in started.notes
     assert "p17" not in caplog.text
+    assert CLASSES not in started(None).get_all_public_props()
+    assert "Site component with id 'site'" in started.notes

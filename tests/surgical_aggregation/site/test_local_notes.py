@@ -24,13 +24,8 @@ def raised(error):
         return caught
 
 
-def test_the_file_is_named_by_its_place_in_the_workspace(fl_ctx, notes):
-    assert note(fl_ctx, "Edema stays") == notes_file("job") == "local_notes/job.txt"
-    assert "Edema stays" in notes()
-
-
 def test_lines_are_in_the_form_of_flares_log_one_after_the_other(fl_ctx, notes):
-    note(fl_ctx, "first")
+    assert note(fl_ctx, "first") == notes_file("job") == "local_notes/job.txt"
     note_error(fl_ctx, "train failed: ", SiteError("no csv"))
     time = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
     assert re.fullmatch(
@@ -38,16 +33,19 @@ def test_lines_are_in_the_form_of_flares_log_one_after_the_other(fl_ctx, notes):
     )
 
 
-@pytest.mark.parametrize("error", [SiteError("why"), OSError("why"), MemoryError()])
-def test_of_a_foreseen_error_there_is_no_trace(fl_ctx, notes, error):
+@pytest.mark.parametrize(
+    ("error", "text", "trace"),
+    [
+        (SiteError("why"), "why", False),
+        (OSError("why"), "why", False),
+        (MemoryError(), "MemoryError", False),
+        (KeyError("Edema"), "'Edema'", True),
+    ],
+)
+def test_of_an_unforeseen_error_there_is_a_trace(fl_ctx, notes, error, text, trace):
     note_error(fl_ctx, "x: ", raised(error))
-    assert f"x: {str(error) or 'MemoryError'}\n" in notes()
-    assert "Traceback" not in notes()
-
-
-def test_of_another_there_is(fl_ctx, notes):
-    note_error(fl_ctx, "x: ", raised(KeyError("Edema")))
-    assert "x: 'Edema'\nTraceback" in notes() and "in raised" in notes()
+    assert f"x: {text}\n" in notes()
+    assert ("Traceback" in notes() and "in raised" in notes()) == trace
 
 
 def test_a_disk_that_takes_none_keeps_nothing_from_going_on(fl_ctx, tmp_path, capsys):

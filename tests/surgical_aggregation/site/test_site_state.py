@@ -30,10 +30,6 @@ def test_a_state_comes_back_as_it_was(tmp_path):
     np.testing.assert_array_equal(back.kept[11]["bn/gamma"], [1, 1])
 
 
-def test_there_may_be_none(tmp_path):
-    assert load_state(tmp_path) == (None, {})
-
-
 @pytest.mark.parametrize(
     ("variables", "manifest"),
     [
@@ -86,6 +82,7 @@ class TestDamage:
 
 
 def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):
+    assert load_state(tmp_path) == (None, {})
     for round_ in (1, 2, 3):
         save_state(SiteState({"passes": np.array(round_)}, round_, ("Mass",)), tmp_path)
     assert load_state(tmp_path)[0].round == 3

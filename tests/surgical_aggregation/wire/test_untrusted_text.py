@@ -33,16 +33,13 @@ class TestOneLine:
         assert len(refusal.reason) < LONGEST + 10
 
 
-class TestCheckedJob:
-    @pytest.mark.parametrize("job", ["a03b9a66-2687-4d4c-a55c-390235f32b97", "simulate_job"])
-    def test_flares_own_pass(self, job):
-        assert checked_job(job) == job
-
-    @pytest.mark.parametrize(
-        "job", ["../../x", "..", ".", "", "a/b", "a\\b", "a\n", "a b", "é", 3, None]
-    )
-    def test_what_leads_elsewhere_is_refused(self, job, tmp_path):
-        with pytest.raises(JobIdError, match=r"letters, digits, '-' and '_' alone; got"):
-            checked_job(job)
-        with pytest.raises(JobIdError):
-            site_folder(context(engine=Engine(tmp_path)), job)
+@pytest.mark.parametrize(
+    "job", ["../../x", "..", ".", "", "a/b", "a\\b", "a\n", "a b", "é", 3, None]
+)
+def test_a_jobs_id_leads_nowhere_else(job, tmp_path):
+    for own in ("a03b9a66-2687-4d4c-a55c-390235f32b97", "simulate_job"):
+        assert checked_job(own) == own
+    with pytest.raises(JobIdError, match=r"letters, digits, '-' and '_' alone; got"):
+        checked_job(job)
+    with pytest.raises(JobIdError):
+        site_folder(context(engine=Engine(tmp_path)), job)

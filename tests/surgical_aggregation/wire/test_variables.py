@@ -11,9 +11,6 @@ COLUMN = (np.float32([1, 2]), np.float32([3]))
 
 
 class TestClassOf:
-    def test_body_variable_has_none(self):
-        assert wire.class_of("conv1_bn/gamma") is None
-
     @pytest.mark.parametrize(
         "name", ["Pleural Effusion", "Nodule/Mass", "Épanchement", "kernel", "a/kernel", "胸水"]
     )
@@ -55,7 +52,7 @@ DENSE = {
 
 
 class TestLabel:
-    def test_the_head_becomes_a_column_per_class(self):
+    def test_the_head_becomes_a_copied_column_per_class(self):
         labelled = wire.label(DENSE, ("Nodule/Mass", "Edema"))
         assert {name: value.tolist() for name, value in labelled.items()} == {
             "conv/kernel": [7],
@@ -64,9 +61,6 @@ class TestLabel:
             "head/Edema/kernel": [2, 4, 6],
             "head/Edema/bias": [9],
         }
-
-    def test_columns_are_copies(self):
-        labelled = wire.label(DENSE, ("Mass", "Edema"))
         assert all(value.base is None for name, value in labelled.items() if wire.class_of(name))
 
     @pytest.mark.parametrize(
@@ -88,22 +82,13 @@ def shareable(kind):
     return DXO(kind, data={"conv/kernel": COLUMN[0]}).to_shareable()
 
 
-class TestWeights:
-    def test_takes_whole_weights_only(self):
-        assert wire.weights(shareable(DataKind.WEIGHTS)).data_kind == DataKind.WEIGHTS
-        with pytest.raises(wire.WireError, match=r"kind WEIGHTS was needed; got .*WEIGHT_DIFF'"):
-            wire.weights(shareable(DataKind.WEIGHT_DIFF))
-
-    def test_refuses_what_is_no_dxo(self):
-        with pytest.raises(wire.WireError):
-            wire.weights(Shareable())
-
-
-class TestResult:
-    @pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
-    def test_may_be_weights_or_differences(self, kind):
+def test_a_task_carries_whole_weights_and_a_result_also_differences():
+    assert wire.weights(shareable(DataKind.WEIGHTS)).data_kind == DataKind.WEIGHTS
+    for kind in (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF):
         assert wire.result(shareable(kind)).data_kind == kind
-
-    def test_refuses_another_kind(self):
-        with pytest.raises(wire.WireError, match=r"WEIGHTS or WEIGHT_DIFF was .*METRICS'"):
-            wire.result(shareable(DataKind.METRICS))
+    with pytest.raises(wire.WireError, match=r"kind WEIGHTS was needed; got .*WEIGHT_DIFF'"):
+        wire.weights(shareable(DataKind.WEIGHT_DIFF))
+    with pytest.raises(wire.WireError, match=r"WEIGHTS or WEIGHT_DIFF was .*METRICS'"):
+        wire.result(shareable(DataKind.METRICS))
+    with pytest.raises(wire.WireError):
+        wire.weights(Shareable())

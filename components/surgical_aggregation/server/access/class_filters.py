@@ -1,4 +1,4 @@
-"""The server's filters: what a site gets, and for which classes it may speak."""
+"""The server's filters: which classes a site gets, and for which it may send columns."""
 
 from __future__ import annotations
 
@@ -26,18 +26,15 @@ from surgical_aggregation.wire.policy_scope import PolicyError
 
 
 class PermittedFilter(Filter):
-    """A filter that asks for each site which classes it may hold.
+    """A filter that knows which classes each site may train.
 
-    A table that is not usable ends the run with the reason when it starts; until it has ended, no
-    site may hold anything. So does one that spells a class in two ways: one of its sites would be
-    refused in every round.
-
-    Runs on the server.
+    Runs on the server. An unusable table, or one with two spellings of a class, ends the run with
+    the reason at its start; until then no site may train any class.
 
     Args:
-        permitted: Site -> classes that it may hold. Default None: a site is believed what it
-            declares. With a table, a site that is not in it may hold nothing. The server's own
-            policy holds as well; see `tables`.
+        permitted: Site -> classes that it may train. Default None: what a site declares. With a
+            table, a site that is not in it may train none. The server's own policy applies as well;
+            see `tables`.
     """
 
     def __init__(self, permitted: Table | None = None):
@@ -45,7 +42,7 @@ class PermittedFilter(Filter):
         self.permitted = permitted
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Look at the tables when the run starts."""
+        """Check the tables when the run starts."""
         ended = fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR)  # by another such filter
         if event_type != EventType.START_RUN or ended:
             return
@@ -60,11 +57,7 @@ class PermittedFilter(Filter):
             self.system_panic(str(error), fl_ctx)
 
     def permitted_classes(self, fl_ctx: FLContext) -> tuple[str, ...]:
-        """Classes that the site of a message has declared and may hold.
-
-        Args:
-            fl_ctx: Context of a message from or to the site.
-        """
+        """Classes that the site of a message has declared and may train."""
         try:
             return permitted_classes(fl_ctx, self.permitted)
         except PolicyError:  # the run is being ended with the reason
@@ -72,7 +65,7 @@ class PermittedFilter(Filter):
 
 
 class SelectHead(PermittedFilter):
-    """Send a site the body and its own columns, nothing else.
+    """Send a site the body and the columns of its own classes, nothing else.
 
     Runs on the server, on task data, once per receiving site; list it for every task that carries a
     model:
@@ -80,10 +73,10 @@ class SelectHead(PermittedFilter):
         in   body variables, head/<class>/... for every class the server knows
         out  body variables, head/<class>/... for the classes the receiving site declared
 
-    What comes in is one object for all sites, so what goes out is new, arrays included. Meta does
-    not go out. The header BEST_ROUND is added where there is a best model. A site that has declared
-    no classes gets the body alone, and data that is not a model is withheld; the server's log says
-    so. Never raises: that would end the round for every site.
+    All sites share the incoming object, so arrays are copied; meta does not go out. Adds the header
+    BEST_ROUND where there is a best model. A site that has declared no classes gets the body alone,
+    and data that is not a model is withheld; the server's log says so. Never raises: that would end
+    the round for every site.
 
     Args:
         permitted: See `PermittedFilter`; give `CheckResult` the same table. Default None.
@@ -113,9 +106,9 @@ class SelectHead(PermittedFilter):
 
 
 class CheckResult(PermittedFilter):
-    """Refuse a training result with columns that its site has not declared or may not teach.
+    """Refuse a training result whose columns are not the classes its site declared and may train.
 
-    Or one of a site that passes for another, or has declared other classes before.
+    Also refuses a site that passes for another, or has declared other classes before.
 
     Runs on the server, on the result of the training task, ahead of any aggregator:
 
@@ -123,7 +116,7 @@ class CheckResult(PermittedFilter):
         out  the same, or a reply EXECUTION_RESULT_ERROR, which the workflow counts as that site's
              failure (the round goes on while `min_clients` can still be reached)
 
-    Never raises. Whether the values are fit to be averaged is the aggregator's check.
+    Never raises. Values are the aggregator's check.
 
     Args:
         permitted: See `PermittedFilter`. Default None.
@@ -150,9 +143,9 @@ class CheckResult(PermittedFilter):
         declared = set(declared_classes(fl_ctx))
         if sent != declared:
             return (
-                f"it must hold the declared classes {sorted(declared)}; "
+                f"it must have the declared classes {sorted(declared)}; "
                 f"undeclared {sorted(sent - declared)}, missing {sorted(declared - sent)}"
             )
         if beyond := sent - set(self.permitted_classes(fl_ctx)):
-            return f"the site is not permitted to teach {sorted(beyond)}"
+            return f"the site is not permitted to train {sorted(beyond)}"
         return None

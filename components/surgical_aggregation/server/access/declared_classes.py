@@ -1,7 +1,7 @@
-"""Which classes a site holds in a run: what it declared first, as far as the server permits it.
+"""Which classes a site trains in a run: what it declared first, as far as the server permits it.
 
-What the server decides for itself, whatever a job asks for, its operator writes into FLARE's
-`local/privacy.json` there, as a site its own (see `site_policy`):
+The server's operator writes permitted classes into FLARE's `local/privacy.json` there, as a site
+its own policy (see `site_policy`):
 
     {"scopes": [{"name": "cxr", "properties": {"permitted": {"nih": ["Edema", "Mass"]}}}],
      "default_scope": "cxr"}
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nvflare.apis.fl_context import FLContext
 
@@ -21,17 +21,16 @@ from surgical_aggregation.wire.headers import CLASSES, PROCESS
 from surgical_aggregation.wire.policy_scope import PolicyError, is_class_names, scope_properties
 
 Table = Mapping[str, Sequence[str]]
-"""Site -> classes that it may hold; a site that is not in it may hold none."""
+"""Site -> classes that it may train; a site that is not in it may train none."""
 
 _DECLARATIONS = "surgical.declarations"
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """What a process of a site declares with every message.
 
     Attributes:
-        classes: Their names; empty when it declares none, or nothing that is a list of names.
+        classes: Their names; empty when it declares no list of names.
         process: Which of the site's processes says so; None where it does not say.
     """
 
@@ -40,14 +39,7 @@ class Declaration:
 
 
 def declared_classes(fl_ctx: FLContext) -> tuple[str, ...]:
-    """Classes that the site of a message holds in this run.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-
-    Returns:
-        What it declares; empty when it has declared none, or when `declaration_fault` finds fault.
-    """
+    """Classes that the site of a message declares; empty where `declaration_fault` finds fault."""
     return () if declaration_fault(fl_ctx) else _declaration(fl_ctx).classes
 
 
@@ -55,12 +47,12 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     """Why a site's declaration does not count; None when it does.
 
     A site speaks under the name that FLARE has authenticated, and for the classes that it declared
-    first: only another process of the same site may declare others. Their names are text that can
-    be printed; how long they may be is the aggregator's limit.
+    first; only another process of the same site may declare others. Class names must be printable;
+    the aggregator limits their length.
 
     Args:
         fl_ctx: Context of a message from or to the site, on the server.
-        asking: Whether the site asks for a task: then another process may have taken over.
+        asking: The site asks for a task, so another process may have replaced the first.
     """
     site = site_of(fl_ctx)
     if claimed_site(fl_ctx) != site:
@@ -68,9 +60,8 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
     now, first = _declaration(fl_ctx), _declarations(fl_ctx).get(site)
     if reason := next(filter(None, (unfit(name, sys.maxsize) for name in now.classes)), None):
         return reason
-    if first is None or first.classes == now.classes:
-        return None
-    if asking and first.process != now.process:
+    restarted = first is not None and asking and first.process != now.process
+    if first is None or first.classes == now.classes or restarted:
         return None
     return (
         f"it declares {list(now.classes)}, and has declared {list(first.classes)} before; classes "
@@ -79,25 +70,14 @@ def declaration_fault(fl_ctx: FLContext, *, asking: bool = False) -> str | None:
 
 
 def hold_to_declaration(fl_ctx: FLContext) -> None:
-    """From now on, the site of a message is held to what it declares.
-
-    Does nothing where `declaration_fault` finds fault.
-
-    Args:
-        fl_ctx: Context of a message to the site, on the server.
-    """
+    """From now on, the site of a message must declare what it does now, if that counts."""
     if declaration_fault(fl_ctx, asking=True) is None:
         declarations = {**_declarations(fl_ctx), site_of(fl_ctx): _declaration(fl_ctx)}
         fl_ctx.set_prop(_DECLARATIONS, declarations, private=True, sticky=True)
 
 
 def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, ...]:
-    """Classes that the site of a message holds and that every table lets it hold.
-
-    Args:
-        fl_ctx: Context of a message from or to the site, on the server.
-        permitted: The job's table, site -> classes; None: the job has none. Where neither it nor
-            the server's own policy has one, a site may hold what it declares.
+    """Classes that the site of a message declares and that all `tables` permit.
 
     Raises:
         PolicyError: A table is not usable.
@@ -110,14 +90,10 @@ def permitted_classes(fl_ctx: FLContext, permitted: Table | None) -> tuple[str, 
 
 
 def tables(fl_ctx: FLContext, permitted: Table | None) -> tuple[Table, ...]:
-    """All tables that hold for the running job, each of which must allow a class.
-
-    Args:
-        fl_ctx: Any context of the job, on the server.
-        permitted: The job's own table; None: it has none.
+    """All tables of permitted classes: the job's own and that of the server's policy.
 
     Raises:
-        PolicyError: A table is not what it must be.
+        PolicyError: A table is not usable.
     """
     properties = scope_properties(fl_ctx, ["permitted"]) or {}
     own = [] if permitted is None else [("the job's configuration", permitted)]

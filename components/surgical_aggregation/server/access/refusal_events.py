@@ -1,4 +1,4 @@
-"""Saying what is left out of a run: in the log, and to whoever keeps the run's record."""
+"""Events for what is left out of a run: logged, and fired for whoever keeps the run's record."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from dataclasses import asdict, dataclass
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.wire.headers import (
-    CONTRIBUTION_REFUSED,
-    DROP,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-)
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.untrusted_text import one_line
 
 
@@ -21,12 +15,8 @@ from surgical_aggregation.wire.untrusted_text import one_line
 class Refusal:
     """A result that was left out whole, or never came.
 
-    Attributes:
-        site: Whose it is, as FLARE has authenticated it.
-        task: Name of the task.
-        round: The round that was running; None for an evaluation.
-        reason: What was wrong, in words without a full stop, which may be the site's: kept as
-            `one_line`.
+    The site is the authenticated one; round is None for an evaluation; the reason has no full stop
+    and may be the site's own words, so it is kept as `one_line`.
     """
 
     site: str
@@ -44,25 +34,25 @@ class Refusal:
 
 
 def announce(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result is refused, and tell the other server components."""
+    """Log that a result is refused, and fire CONTRIBUTION_REFUSED."""
     component.log_warning(fl_ctx, f"refused the result of {refusal}")
-    _fire(component, CONTRIBUTION_REFUSED, refusal, fl_ctx)
+    _fire(component, headers.CONTRIBUTION_REFUSED, refusal, fl_ctx)
 
 
 def announce_silence(component: FLComponent, refusal: Refusal, fl_ctx: FLContext) -> None:
-    """Log that a result never came, and tell the other server components."""
+    """Log that a result never came, and fire SITE_SILENT."""
     component.log_warning(fl_ctx, f"no result of {refusal}")
-    _fire(component, SITE_SILENT, refusal, fl_ctx)
+    _fire(component, headers.SITE_SILENT, refusal, fl_ctx)
 
 
 def _fire(component: FLComponent, event: str, refusal: Refusal, fl_ctx: FLContext) -> None:
-    fl_ctx.set_prop(REFUSAL, asdict(refusal), private=True, sticky=False)
+    fl_ctx.set_prop(headers.REFUSAL, asdict(refusal), private=True, sticky=False)
     component.fire_event(event, fl_ctx)
 
 
 def drop_round(component: FLComponent, round_: int, reason: str, fl_ctx: FLContext) -> None:
-    """Log that a whole round is left out, and tell the other server components."""
+    """Log that a whole round is left out, and fire ROUND_DROPPED."""
     component.log_error(fl_ctx, f"round {round_} is dropped: {reason}", fire_event=False)
     drop = {"round": round_, "reason": reason}
-    fl_ctx.set_prop(DROP, drop, private=True, sticky=False)
-    component.fire_event(ROUND_DROPPED, fl_ctx)
+    fl_ctx.set_prop(headers.DROP, drop, private=True, sticky=False)
+    component.fire_event(headers.ROUND_DROPPED, fl_ctx)

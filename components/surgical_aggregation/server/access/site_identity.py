@@ -11,25 +11,14 @@ _SITE = "surgical.site"
 
 
 def set_site(site: str, fl_ctx: FLContext) -> None:
-    """Say whose message a context is about; only a workflow knows it when it sends a task.
-
-    Args:
-        site: Name of the client that FLARE has authenticated.
-        fl_ctx: Context of the message, on the server.
-    """
+    """Say whose message a context is about; only the workflow knows it when it sends a task."""
     fl_ctx.set_prop(_SITE, site, private=True, sticky=False)
 
 
 def site_of(fl_ctx: FLContext) -> str:
-    """Name of the site that a message comes from or goes to, on the server.
+    """Authenticated name of the site that a message comes from or goes to; empty: nobody's.
 
     Never what the message says of itself: the peer context is written by the client.
-
-    Args:
-        fl_ctx: Context of a message from or to a site.
-
-    Returns:
-        The name; empty where FLARE's server has authenticated nobody for this message.
     """
     site = fl_ctx.get_prop(_SITE)
     if site is not None:
@@ -43,11 +32,7 @@ def site_of(fl_ctx: FLContext) -> str:
 
 
 def claimed_site(fl_ctx: FLContext) -> str:
-    """What the peer calls itself; empty where it says nothing that is a name.
-
-    Args:
-        fl_ctx: Context of a message from or to a site, on the server.
-    """
+    """What the peer calls itself; empty where it is no text."""
     peer = fl_ctx.get_peer_context()
     name = peer.get_identity_name() if peer else ""
     return name if isinstance(name, str) else ""

@@ -1,4 +1,4 @@
-"""The surgical aggregator: body over all sites, each column over the sites that hold its class."""
+"""The surgical aggregator: body over all sites, each column over the sites that label its class."""
 
 from __future__ import annotations
 
@@ -14,18 +14,12 @@ from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.aggregation import strategy as strategies
 from surgical_aggregation.aggregation import weighting as weightings
-from surgical_aggregation.aggregation.averaging import Array, mean_by_name
+from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.column_similarity import column_similarity
-from surgical_aggregation.aggregation.result_checks import (
-    Contribution,
-    Expected,
-    added,
-    fault,
-    oversize,
-)
+from surgical_aggregation.aggregation.result_checks import Contribution, Expected
 from surgical_aggregation.aggregation.result_limits import limits as limits_by_name
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
@@ -36,39 +30,30 @@ from surgical_aggregation.server.models.global_model import (
     from_learnable,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, HOLDERS, POSITIVES
+from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, POSITIVES, TRAINED_BY
 
 
 class SurgicalAggregator(Aggregator):
-    """Average a round: body variables over all sites, each class's column over its holders.
+    """Average body variables over all sites, and each class's column over the sites that label it.
 
     Runs on the server, under FLARE's ScatterAndGather. Takes results whose head is labelled (see
-    `wire`) and gives the averaged variables; what no site sent this round is not in them, so the
-    shareable generator must merge them into the last global model (`MergeIntoGlobalModel`).
-    Differences (kind WEIGHT_DIFF) are added to the model that the round started from, before any
-    check and zeros standing for a column that it lacks; so sites may send either.
+    `wire`). What no site sent is not in the aggregate, so the shareable generator must merge it
+    into the last global model (`MergeIntoGlobalModel`). Differences (kind WEIGHT_DIFF) are first
+    added to the model that the round started from, or to zeros where it has no column.
 
     A result is refused whole, with site, round and reason, when it is late, a second one of the
-    same site, beyond a limit, or malformed (see `contribution.fault`). A class is known as the
-    global model spells it, or else as the first accepted result of the round does, and refused
-    under another spelling. Such a reason may name another site's class, so it goes no further than
-    the server's log and record. Sums run in site-name order: two runs with the same contributions
-    agree bit for bit.
+    same site, beyond a limit, or malformed (see `result_checks.fault`). The spelling of a class is
+    the global model's, or else that of the first accepted result. A refusal may name another site's
+    class, so it goes no further than the server's log and record. Sums run in site-name order: two
+    runs with the same results agree bit for bit.
 
     Args:
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
             same as the sites'. Default "fedbn+".
-        personal_head: Every head stays at its site: a result with a column is refused, and one
-            without is not. Default False.
+        personal_head: Every head stays at its site: results must have no columns. Default False.
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
-        limits: Name of a limit -> its value, where it is not the default; see `limits.Limits`.
-            Default None: all are.
-
-    Raises:
-        StrategyError: The strategy is unknown.
-        WeightingError: A weighting is unknown.
-        LimitError: A limit is unknown, or no whole number above 0.
+        limits: Name of a limit -> its value, where it is not the default; see `Limits`.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -112,9 +97,7 @@ class SurgicalAggregator(Aggregator):
             self.system_panic(str(error), fl_ctx)
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
-        """Take one site's result into the round.
-
-        Never raises: an exception here would end the round for every site.
+        """Take one site's result into the round; never raises: that would end it for every site.
 
         Returns:
             Whether the result will be averaged; a refusal has been announced.
@@ -133,6 +116,7 @@ class SurgicalAggregator(Aggregator):
         return False
 
     def _take(self, site: str, shareable: Shareable, current: int, fl_ctx: FLContext) -> str | None:
+        """Why a result is refused; None where it was taken."""
         sent_in = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
         if sent_in != current:
             return f"it belongs to round {sent_in}, and round {current} is running"
@@ -145,20 +129,21 @@ class SurgicalAggregator(Aggregator):
             self._start = model, self._expected(model)
         model, expected = self._start
         contribution = self._read(shareable, model)
-        reason = oversize(contribution, expected.limits) or self._fault(contribution, expected)
-        if reason is None:
-            try:
-                self._weigh(contribution)
-            except WeightingError as error:
-                return str(error).rstrip(".")
-            self._accepted[site] = contribution
-            expected.known.add(contribution.columns)
-        return reason
+        too_large = result_checks.oversize(contribution, expected.limits)
+        if reason := too_large or self._fault(contribution, expected):
+            return reason
+        try:
+            self._weigh(contribution)
+        except WeightingError as error:
+            return str(error).rstrip(".")
+        self._accepted[site] = contribution
+        expected.known.add(contribution.columns)
+        return None
 
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         dxo = wire.result(shareable)
         if dxo.data_kind == DataKind.WEIGHT_DIFF:
-            dxo.data = added(dxo.data, model.variables)
+            dxo.data = result_checks.added(dxo.data, model.variables)
         return labelled(dxo)
 
     def _weigh(self, contribution: Contribution) -> dict[str, float]:
@@ -168,7 +153,7 @@ class SurgicalAggregator(Aggregator):
         return wire.join(body, {name: (weight, weight) for name, weight in head.items()})
 
     def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
-        return fault(contribution, expected)
+        return result_checks.fault(contribution, expected)
 
     def _expected(self, model: GlobalModel) -> Expected:
         return Expected(
@@ -182,12 +167,10 @@ class SurgicalAggregator(Aggregator):
         )
 
     def aggregate(self, fl_ctx: FLContext) -> Shareable:
-        """Average what was accepted.
-
-        How alike the sites' columns are goes into the context, see `COLUMN_SIMILARITY`.
+        """Average what was accepted; `COLUMN_SIMILARITY` goes into the context.
 
         Returns:
-            Averaged variables as weights; meta says which sites' columns went into each class.
+            Averaged variables as weights; meta says which sites trained each class.
 
         Raises:
             WeightingError: No result was accepted. FLARE would otherwise go on with an empty round.
@@ -204,11 +187,11 @@ class SurgicalAggregator(Aggregator):
         fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
         fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
         data = self._average(accepted)
-        holders = {
+        trained_by = {
             name: [site for site, c in accepted.items() if name in c.columns]
             for name in wire.classes_of(data)
         }
-        return DXO(DataKind.WEIGHTS, data=data, meta={HOLDERS: holders}).to_shareable()
+        return DXO(DataKind.WEIGHTS, data=data, meta={TRAINED_BY: trained_by}).to_shareable()
 
     def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
         sent = [wire.join(c.body, c.columns) for c in accepted.values()]
@@ -227,15 +210,10 @@ class SurgicalAggregator(Aggregator):
 
 
 def labelled(dxo: DXO) -> Contribution:
-    """What a site sent, its head by class.
+    """A site's result, its head by class.
 
     Raises:
         WireError: It is not a body with labelled columns.
     """
-    body, columns = wire.split(dxo.data)
-    return Contribution(
-        body,
-        columns,
-        samples=dxo.get_meta_prop(MetaKey.NUM_STEPS_CURRENT_ROUND),
-        positives=dxo.get_meta_prop(POSITIVES),
-    )
+    samples, positives = map(dxo.get_meta_prop, (MetaKey.NUM_STEPS_CURRENT_ROUND, POSITIVES))
+    return Contribution(*wire.split(dxo.data), samples, positives)

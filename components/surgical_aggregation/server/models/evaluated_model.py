@@ -24,24 +24,23 @@ from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
 
 GIVEN = "given"
-"""What the model of an evaluation job is called."""
+"""Name of the model of an evaluation job."""
 
 
 class OneModelLocator(ModelLocator, ABC):
     """Give FLARE's GlobalModelEval one checkpoint, and the sites what belongs to it.
 
-    Runs on the server. Every task gets the model's round (`MODEL_ROUND`), which is a private sticky
-    property of that name as well.
+    Runs on the server. Every task gets the model's round (`MODEL_ROUND`), which is also a private
+    sticky property.
+
+    Args:
+        model: What the model is called; FLARE's results put "SRV_" before it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: str) -> None:
         super().__init__()
+        self.model = model
         self._headers: dict[str, Any] = {}
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the model is called; FLARE's results put "SRV_" before it."""
 
     @abstractmethod
     def path(self, fl_ctx: FLContext) -> Path:
@@ -64,7 +63,7 @@ class OneModelLocator(ModelLocator, ABC):
         """Put the headers on a task that is about to be sent with this model."""
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.SEND_MODEL_FOR_VALIDATION:
-            if fl_ctx.get_prop(AppConstants.MODEL_OWNER) == f"SRV_{self.name}":
+            if fl_ctx.get_prop(AppConstants.MODEL_OWNER) == f"SRV_{self.model}":
                 task = fl_ctx.get_prop(AppConstants.MODEL_TO_VALIDATE)
                 for name, value in self._headers.items():
                     task.set_header(name, value)
@@ -73,23 +72,17 @@ class OneModelLocator(ModelLocator, ABC):
 class CheckpointLocator(OneModelLocator):
     """Give FLARE's GlobalModelEval one of the checkpoints that `CheckpointPersistor` writes.
 
-    Runs on the server. In a continued run its tasks say so (`CONTINUES`), for where no round was
-    left to make they are the first that a site gets, and it takes up its state.
+    Runs on the server. In a continued run its tasks say so (`CONTINUES`): where no round was left
+    to make, they are the first that a site gets, and it restores its state.
 
     Args:
         model: "best" (default) or "last".
     """
 
     def __init__(self, model: str = "best"):
-        super().__init__()
+        super().__init__(model)
         if model not in ("best", "last"):
             raise ValueError(f"model must be 'best' or 'last'; got {model!r}.")
-        self.model = model
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model
 
     def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Also what the run continues."""
@@ -105,29 +98,24 @@ class CheckpointLocator(OneModelLocator):
         if not self.path(fl_ctx).is_file():
             self.log_warning(fl_ctx, f"there is no {self.model} model to evaluate")
             return []
-        return [self.name]
+        return [self.model]
 
 
 class GivenModelLocator(OneModelLocator):
     """Give FLARE's GlobalModelEval the best model of an earlier job, or else a checkpoint.
 
-    Runs on the server. Where there is none that can be measured, the run ends with the reason.
+    Runs on the server. Where there is no model with a head, the run ends with the reason.
 
     Args:
         file: Path of the checkpoint on the server. Default None.
-        job: Id of an earlier job at this server, whose best model is meant, whatever the file.
+        job: Id of an earlier job at this server, whose best model is measured, whatever the file.
             Default "": none.
     """
 
     def __init__(self, file: str | None = None, job: str = ""):
-        super().__init__()
+        super().__init__(GIVEN)
         self.file = file
         self.job = job
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return GIVEN
 
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint.
@@ -149,8 +137,7 @@ class GivenModelLocator(OneModelLocator):
         try:
             path = self.path(fl_ctx)
             checkpoint = load(path)
-            classes = wire.classes_of(checkpoint.variables)
-            if not classes:
+            if not (classes := wire.classes_of(checkpoint.variables)):
                 raise CheckpointError(
                     f"{str(path)!r} has no column of any class, so nothing can be measured. It is "
                     "an initial body, or its sites kept their heads: give a model with a head."
@@ -164,4 +151,4 @@ class GivenModelLocator(OneModelLocator):
             f"measuring {path}: {len(classes)} classes, {facts.get('round', 0)} rounds of job "
             f"{facts.get('job', 'none')}",
         )
-        return [self.name]
+        return [self.model]

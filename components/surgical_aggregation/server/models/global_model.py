@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,27 +24,17 @@ from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints import continuation
-from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, HOLDERS, INITIAL_BODY
+from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, INITIAL_BODY, TRAINED_BY
 
 _MOMENTS = "surgical.moments"
 
 
 @dataclass(frozen=True)
-class GlobalModel:
-    """The server's model: body, columns of every class it has ever been taught, and its manifest.
-
-    Attributes:
-        variables: Every variable under its name on the wire.
-        manifest: See `checkpoint.Checkpoint.manifest`. Never leaves the server.
-        moments: See `server_optimizer.step`. Never leave the server.
-    """
-
-    variables: dict[str, Array]
-    manifest: dict[str, Any] = field(default_factory=dict)
-    moments: dict[str, Array] = field(default_factory=dict)
+class GlobalModel(Checkpoint):
+    """The server's model. Manifest and moments never leave the server."""
 
     @cached_property
     def _parts(self) -> tuple[dict[str, Array], wire.Columns]:
@@ -92,8 +82,8 @@ def current_global_model(fl_ctx: FLContext) -> GlobalModel:
 class MergeIntoGlobalModel(ShareableGenerator):
     """Merge a round's aggregate into the last global model.
 
-    Runs on the server. A class whose holders were all absent keeps last round's column, a class
-    that is new is added, and none ever vanishes; FLARE's stock generator replaces the whole model.
+    Runs on the server. A class that no site trained in the round keeps its column, a new one is
+    added, and none ever vanishes; FLARE's stock generator replaces the whole model.
 
     Where a value of the model or of the optimizer's moments would not be finite, the round is
     dropped: both stay as they were, the run goes on with the next round, and log and record say so,
@@ -105,9 +95,6 @@ class MergeIntoGlobalModel(ShareableGenerator):
         learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
             by up to this much a round and wants about 0.01.
         momentum: Of the optimizer. Default 0.9.
-
-    Raises:
-        OptimizerError: The optimizer is unknown, or a setting is out of range.
     """
 
     def __init__(self, optimizer: str = "none", learning_rate: float = 1.0, momentum: float = 0.9):
@@ -127,56 +114,47 @@ class MergeIntoGlobalModel(ShareableGenerator):
         return shareable
 
     def shareable_to_learnable(self, shareable: Shareable, fl_ctx: FLContext) -> ModelLearnable:
-        """The last global model with what was averaged this round put in its place."""
+        """The last global model, updated with the round's averages."""
         last = current_global_model(fl_ctx)
         dxo = wire.weights(shareable)
         stepped, moments = server_optimizer.step(
-            self.optimizer,
-            last.variables,
-            dxo.data,
-            last.moments,
-            statistics=last.kinds.statistics,
-            learning_rate=self.learning_rate,
+            self.optimizer, last.variables, dxo.data, last.moments,
+            statistics=last.kinds.statistics, learning_rate=self.learning_rate,
             momentum=self.momentum,
-        )
+        )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+        manifest = {**last.manifest, "round": round_ + 1}
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
-            return to_learnable(replace(last, manifest={**last.manifest, "round": round_ + 1}))
-        holders = dxo.get_meta_prop(HOLDERS, {})
-        manifest = {
-            **last.manifest,
-            "round": round_ + 1,
-            "classes": _taught(last.manifest.get("classes", {}), holders, round_),
-        }
-        if removed := manifest.get("removed"):  # until it is taught again
-            taught = wire.classes_of(stepped)
-            manifest["removed"] = {c: facts for c, facts in removed.items() if c not in taught}
+            return to_learnable(replace(last, manifest=manifest))
+        trained = dxo.get_meta_prop(TRAINED_BY, {})
+        manifest["classes"] = _class_facts(last.manifest.get("classes", {}), trained, round_)
+        if removed := manifest.get("removed"):  # until a site trains them again
+            again = wire.classes_of(stepped)
+            manifest["removed"] = {c: facts for c, facts in removed.items() if c not in again}
         return to_learnable(GlobalModel({**last.variables, **stepped}, manifest, moments))
 
 
-def _taught(
-    before: dict[str, Any], holders: dict[str, list[str]], round_: int
+def _class_facts(
+    before: dict[str, Any], trained: dict[str, list[str]], round_: int
 ) -> dict[str, dict[str, Any]]:
-    """Class -> sites that ever taught it and the round it was last taught in."""
+    """Class -> sites that ever trained it and the last round in which one did."""
     now = {
         name: {
             "sites": sorted({*before.get(name, {}).get("sites", []), *sites}),
             "last_round": round_,
         }
-        for name, sites in holders.items()
+        for name, sites in trained.items()
     }
     return dict(sorted({**before, **now}.items()))
 
 
 def _not_finite(variables: Variables) -> list[str]:
-    return [
-        n for n, value in variables.items() if np.count_nonzero(np.isfinite(value)) < value.size
-    ]
+    return [name for name, value in variables.items() if not np.isfinite(value).all()]
 
 
 def _reason(lost: list[str], accepted: Mapping[str, Contribution]) -> str:
-    """Why a round is dropped, and at whom to look."""
+    """Why a round is dropped, and at which sites to look."""
     sizes = []
     for site, contribution in accepted.items():
         sent = wire.join(contribution.body, contribution.columns)

@@ -1,4 +1,4 @@
-"""Where global models lie on the server's disk, and which of them a job starts from."""
+"""Where global models are on the server's disk, and which of them a job starts from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
 
 NAMED = 10
-"""How many of the newest jobs a refusal names."""
+"""How many of the newest jobs an error message names."""
 
 
 def jobs_folder(fl_ctx: FLContext) -> Path:
@@ -22,7 +22,7 @@ def jobs_folder(fl_ctx: FLContext) -> Path:
 
 
 def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
-    """Folders that hold a job's checkpoints on the server.
+    """Folders of a job's checkpoints on the server.
 
     Returns:
         `models/` in the job's own workspace, which is downloaded with the job, and
@@ -37,17 +37,13 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
     """Path of a checkpoint of an earlier job at this server.
 
     Args:
-        jobs: Its id, or several, separated by commas: then the first that left such a file. Only
-            what stands in `jobs_folder` is an id, so no text leads out of it.
+        jobs: Its id, or several with commas: then the first that left such a file, for an admin may
+            not know whether a lost job left one. Only folders of `jobs_folder` are ids.
         name: Name of the file.
-        fl_ctx: Context of the running job, on the server.
+        fl_ctx: Context of the running job.
 
     Raises:
         CheckpointError: No job left such a file here; the message names jobs that did.
-
-    Example:
-        An admin may not know whether a job that the server lost has left a model. With
-        "<that job>,<the one that it continued>" it need not be known.
     """
     folder = jobs_folder(fl_ctx)
     left = {path.parent.name: path for path in folder.glob(f"*/{name}") if path.is_file()}
@@ -62,11 +58,11 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
 
 
 class InitialBody(FLComponent):
-    """Where the server finds the checkpoint to start from.
+    """The checkpoint to start from.
 
     Runs on the server. The file is made once (`surgagg model init`) or is the last.npz or best.npz
-    of an earlier run, which this run then continues, on the same sites or others: see
-    `continuation` for what goes on, and `remove_classes` for how a class is taken out before that.
+    of an earlier run, which this run then continues, on the same sites or others; see
+    `continuation`, and `remove_classes` for taking a class out before that.
 
     Args:
         file: Path of the checkpoint on the server.

@@ -25,17 +25,12 @@ class BestModelSelector(FLComponent):
     """Announce the global model with the smallest mean over sites of a validation loss.
 
     Runs on the server. "The model of round r" is the one that round r starts from. Each site
-    measures it before training and sends the loss with its result; the final model is measured by a
-    validation workflow after the last round. So both the first and the last model are candidates;
-    FLARE's IntimeModelSelector skips round 0, never sees the final model, and counts sites whose
-    results are then refused.
+    measures it before training and sends the loss with its result; a validation workflow measures
+    the final model after the last round. So both the first and the last model are candidates.
 
-    Sites may be absent: two models are compared over the sites that measured both, and a model with
-    a column for every class of every site comes before one without; see `ModelSelection`. Rounds
-    since the best model whose models could not be compared with it are counted in the manifest
-    (`not_compared`), for early stopping.
-
-    A site whose results were all refused has no say about the final model.
+    Sites may be absent; see `ModelSelection`. The manifest counts the rounds since the best model
+    whose models could not be compared with it (`not_compared`), for early stopping. A site whose
+    results were all refused does not vote on the final model.
 
     In a continued run the earlier run's best model is the one to beat, over the sites that are in
     this run. It is dropped when it could not be this run's best model, or its loss is another.
@@ -44,10 +39,7 @@ class BestModelSelector(FLComponent):
         metric: Name of the loss in the sites' metrics. Default "bce".
         workflow: Id of the workflow that validates the final model. Default "validate_final".
         min_share: Share of the run's sites that must have measured a model, and both of two that
-            are compared. Default 0.5.
-
-    Raises:
-        ValueError: `min_share` is not above 0 and at most 1.
+            are compared; above 0, at most 1. Default 0.5.
     """
 
     def __init__(
@@ -60,52 +52,45 @@ class BestModelSelector(FLComponent):
         self._selection = ModelSelection(min_share)
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
-        self._taught: set[str] = set()
-        self._taken_over: dict[str, Any] | None = None
+        self._accepted: set[str] = set()
+        self._earlier_best: dict[str, Any] | None = None
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect losses, and decide when all of a model's are in."""
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
         if event_type == AppEventType.INITIAL_MODEL_LOADED:
-            self._taken_over = fl_ctx.get_prop(BEST)
-            self._set_best(_of_record(self._taken_over) if self._taken_over else None, fl_ctx)
-        elif event_type == AppEventType.ROUND_STARTED:
-            self._clear()
+            self._earlier_best = fl_ctx.get_prop(BEST)
+            self._set_best(_of_record(self._earlier_best) if self._earlier_best else None, fl_ctx)
+        elif event_type == AppEventType.ROUND_STARTED or (
+            event_type == EventType.START_WORKFLOW and final
+        ):
+            self._losses, self._classes = {}, {}
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
                 metrics = from_shareable(result).get_meta_prop(MetaKey.INITIAL_METRICS)
-                self._taught.add(site_of(fl_ctx))
+                self._accepted.add(site_of(fl_ctx))
                 self._measured(metrics, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
             self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
-        elif event_type == EventType.START_WORKFLOW and self._is_final(fl_ctx):
-            self._clear()
-        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and self._is_final(fl_ctx):
-            if self._has_a_say(site_of(fl_ctx), fl_ctx):
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and final:
+            if self._votes(site_of(fl_ctx), fl_ctx):
                 result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
                 self._measured(from_shareable(result).data, fl_ctx)
-        elif event_type == EventType.END_WORKFLOW and self._is_final(fl_ctx):
+        elif event_type == EventType.END_WORKFLOW and final:
             self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
 
-    def _is_final(self, fl_ctx: FLContext) -> bool:
-        return fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
-
-    def _has_a_say(self, site: str, fl_ctx: FLContext) -> bool:
-        """Whether a site taught in this run or the one continued, or measured the best model."""
-        taught = current_global_model(fl_ctx).manifest.get("classes", {}).values()
-        before = {name for facts in taught for name in facts["sites"]}
+    def _votes(self, site: str, fl_ctx: FLContext) -> bool:
+        """Whether a site trained in this run or the one continued, or measured the best model."""
+        classes = current_global_model(fl_ctx).manifest.get("classes", {}).values()
+        voters = self._accepted | {name for facts in classes for name in facts["sites"]}
         if self._selection.best:
-            before |= self._selection.best.losses.keys()
-        if site in self._taught | before:
-            return True
-        self.log_warning(
-            fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
-        )
-        return False
-
-    def _clear(self) -> None:
-        self._losses = {}
-        self._classes = {}
+            voters |= self._selection.best.losses.keys()
+        if site not in voters:
+            self.log_warning(
+                fl_ctx, f"what {site} measured does not count: no result of its was ever accepted"
+            )
+        return site in voters
 
     def _set_best(self, best: Measured | None, fl_ctx: FLContext) -> None:
         self._selection.best = best
@@ -126,8 +111,8 @@ class BestModelSelector(FLComponent):
         model = current_global_model(fl_ctx)
         columns = frozenset(model.columns)
         candidate = Measured(round_, columns, dict(self._losses), dict(self._classes))
-        if self._taken_over and (why := self._incomparable(self._taken_over, fl_ctx)):
-            self._drop(why, self._taken_over, fl_ctx)
+        if self._earlier_best and (why := self._incomparable(self._earlier_best, fl_ctx)):
+            self._drop(why, self._earlier_best, fl_ctx)
         for site in fl_ctx.get_prop(GONE, {}):
             self._selection.sites.pop(site, None)  # who left for good is not waited for
         verdict = self._selection.consider(candidate)
@@ -154,7 +139,7 @@ class BestModelSelector(FLComponent):
         self.log_warning(
             fl_ctx, f"the best model so far, of round {record['round']}, is dropped: {why}"
         )
-        self._taken_over = None
+        self._earlier_best = None
         self._set_best(None, fl_ctx)
         fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
         self.fire_event(BEST_DROPPED, fl_ctx)
@@ -169,22 +154,25 @@ class BestModelSelector(FLComponent):
             "classes": dict(sorted(model.classes.items())),
             "columns": sorted(model.columns),
         }
-        self._taken_over = None
-        self._set_best(model, fl_ctx)
-        self.log_info(
-            fl_ctx,
-            f"the model of round {model.round} is the best: {self.metric} {loss:.4f} over "
-            f"{len(model.losses)} sites; {why}",
-        )
-        fl_ctx.set_prop(BEST, best, private=True, sticky=False)
-        fl_ctx.set_prop(AppConstants.VALIDATION_RESULT, loss, private=True, sticky=False)
         selection = {
             "source": type(self).__name__,
             "key_metric": {"name": self.metric, "mode": "min"},
             "best_round": model.round,
             "best_metrics": {self.metric: loss},
         }
-        fl_ctx.set_prop(AppConstants.METRICS_SELECTION_INFO, selection, private=True, sticky=False)
+        self._earlier_best = None
+        self._set_best(model, fl_ctx)
+        self.log_info(
+            fl_ctx,
+            f"the model of round {model.round} is the best: {self.metric} {loss:.4f} over "
+            f"{len(model.losses)} sites; {why}",
+        )
+        for name, value in (
+            (BEST, best),
+            (AppConstants.VALIDATION_RESULT, loss),
+            (AppConstants.METRICS_SELECTION_INFO, selection),
+        ):
+            fl_ctx.set_prop(name, value, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
 
 

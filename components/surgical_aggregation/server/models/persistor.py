@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nvflare.apis.fl_context import FLContext
-from nvflare.app_common.abstract.model import ModelLearnable, ModelLearnableKey
+from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.abstract.model_persistor import ModelPersistor
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
@@ -43,16 +44,16 @@ class CheckpointPersistor(ModelPersistor):
     `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
     after every round and best.npz whenever a better model is announced
     (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest of
-    last.npz holds the record of the best model so far.
+    last.npz has the record of the best model so far.
 
-    From a checkpoint of an earlier job the run goes on: round, classes and history (see
+    From a checkpoint of an earlier job the run continues round, classes and history (see
     `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
-    checkpoint and is the one on its record; it is copied, and is this run's best until a better one
-    comes or `BestModelSelector` finds that it cannot be compared.
+    checkpoint and fits its record, until a better one comes or `BestModelSelector` finds that it
+    cannot be compared.
 
     Args:
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
-        continues: Id of an earlier job at this server, which this one goes on from, whatever the
+        continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
     """
 
@@ -63,21 +64,18 @@ class CheckpointPersistor(ModelPersistor):
         self._best: dict[str, Any] | None = None
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
-        """Read the checkpoint to start from.
-
-        An unusable file ends the run with the reason before any site trains.
-        """
+        """Read the checkpoint to start from; an unusable one ends the run before training."""
         try:
             path = self._start(fl_ctx)
             checkpoint = load(path)
             body, columns = wire.split(checkpoint.variables)
             if "head_features" not in checkpoint.manifest:
-                raise CheckpointError("the initial checkpoint's manifest lacks 'head_features'.")
+                raise CheckpointError("the initial checkpoint's manifest has no 'head_features'.")
             self._take_over_best(checkpoint, path, fl_ctx)
         except ValueError as error:
             self.system_panic(str(error), fl_ctx)
             return ModelLearnable()
-        manifest = continuation.taken_over(checkpoint.manifest, fl_ctx.get_job_id())
+        manifest = continuation.start_manifest(checkpoint.manifest, fl_ctx.get_job_id())
         manifest.setdefault("initial_body_sha256", digest(body))
         self.log_info(
             fl_ctx,
@@ -116,7 +114,6 @@ class CheckpointPersistor(ModelPersistor):
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
     def _start(self, fl_ctx: FLContext) -> Path:
-        """Path of the checkpoint to start from."""
         if not self.continues:
             component = fl_ctx.get_engine().get_component(self.initial_body_id)
             if not isinstance(component, InitialBody):
@@ -156,13 +153,10 @@ class CheckpointPersistor(ModelPersistor):
             for folder in checkpoint_folders(fl_ctx):
                 (folder / BEST_FILE).unlink(missing_ok=True)
 
-    def _write(self, name: str, model: ModelLearnable, fl_ctx: FLContext) -> None:
-        manifest = dict(model[ModelLearnableKey.META])
-        if self._best is not None:
-            manifest["best"] = self._best
-        moments = from_learnable(model).moments
-        checkpoint = Checkpoint(model[ModelLearnableKey.WEIGHTS], manifest, moments)
-        _save(checkpoint, name, fl_ctx)
+    def _write(self, name: str, learnable: ModelLearnable, fl_ctx: FLContext) -> None:
+        model = from_learnable(learnable)
+        best = {} if self._best is None else {"best": self._best}
+        _save(replace(model, manifest={**model.manifest, **best}), name, fl_ctx)
 
 
 def _save(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:

@@ -18,32 +18,20 @@ from nvflare.widgets.info_collector import InfoCollector
 
 from surgical_aggregation import __file__ as code_file
 from surgical_aggregation import __version__
-from surgical_aggregation.wire.headers import (
-    BEST,
-    BEST_DROPPED,
-    COLUMN_SIMILARITY,
-    CONTRIBUTION_REFUSED,
-    DROP,
-    DROPPED,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-    STOPPED,
-    TRAINING_STOPPED,
-)
+from surgical_aggregation.wire import headers
 
 RECORD_FILE = "run_record.jsonl"
 
 _EVENTS = {
-    SITE_SILENT: ("silent", REFUSAL),
-    ROUND_DROPPED: ("dropped", DROP),
-    AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", BEST),
-    TRAINING_STOPPED: ("stopped", STOPPED),
+    headers.SITE_SILENT: ("silent", headers.REFUSAL),
+    headers.ROUND_DROPPED: ("dropped", headers.DROP),
+    AppEventType.GLOBAL_BEST_MODEL_AVAILABLE: ("best", headers.BEST),
+    headers.TRAINING_STOPPED: ("stopped", headers.STOPPED),
 }
-"""Event -> the line that it gets, and the property with the line's facts."""
+"""Event -> the name of its line, and the property with the line's facts."""
 
 TOLD = 10
-"""How many refusals of a site's results to one task are told one by one."""
+"""How many refusals of a site's results to one task get a line each."""
 
 
 class RunRecord(FLComponent):
@@ -64,15 +52,12 @@ class RunRecord(FLComponent):
         {"event": "failed", "reason"}
         {"event": "ended", "seconds"}
 
-    A refusal's "round" is null in an evaluation. Of a site's results to one task, `TOLD` refusals
-    are told; of how many more there were, the end of the task tells.
-
-    A dropped round leaves the model as it was, and has its own line as well. "column_similarity" is
-    {class: mean cosine similarity of the columns that its holders sent}. The
-    best model that a continued run takes over is on record like one of its own. A run is stopped in
-    its last round, before that round's line. An admin who asks for the running job's statistics
-    gets {"rounds": how many are done, "best": the newest line of a best model or None, "stopped":
-    whether the run was}.
+    A refusal's "round" is null in an evaluation. `TOLD` refusals of a site's results to one task
+    get lines; "refused_too" counts the others when the task ends. A dropped round has a "round"
+    line as well. "column_similarity" is {class: mean cosine similarity of the sites' columns}. A
+    continued run records the earlier best model like one of its own. "stopped" comes before the
+    "round" line of the last round. An admin who asks for the running job's statistics gets
+    {"rounds": number done, "best": newest line of a best model or None, "stopped": bool}.
     """
 
     def __init__(self) -> None:
@@ -92,15 +77,15 @@ class RunRecord(FLComponent):
             folder = str(Path(code_file).parent)
             self.log_info(fl_ctx, f"surgical-aggregation {__version__} from {folder}")
             self._write("started", version=__version__, code=folder)
-        elif event_type == CONTRIBUTION_REFUSED:
-            self._refused(fl_ctx.get_prop(REFUSAL))
+        elif event_type == headers.CONTRIBUTION_REFUSED:
+            self._refused(fl_ctx.get_prop(headers.REFUSAL))
         elif event_type in _EVENTS:
             event, facts = _EVENTS[event_type]
             self._write(event, **fl_ctx.get_prop(facts))
-        elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(BEST):
-            self._write("best", **fl_ctx.get_prop(BEST))
-        elif event_type == BEST_DROPPED:
-            self._write("best_dropped", reason=fl_ctx.get_prop(DROPPED))
+        elif event_type == AppEventType.INITIAL_MODEL_LOADED and fl_ctx.get_prop(headers.BEST):
+            self._write("best", **fl_ctx.get_prop(headers.BEST))
+        elif event_type == headers.BEST_DROPPED:
+            self._write("best_dropped", reason=fl_ctx.get_prop(headers.DROPPED))
         elif event_type == AppEventType.ROUND_STARTED:
             self._round_began = time.monotonic()
         elif event_type == AppEventType.ROUND_DONE:
@@ -109,7 +94,7 @@ class RunRecord(FLComponent):
                 "round",
                 round=fl_ctx.get_prop(AppConstants.CURRENT_ROUND),
                 seconds=round(time.monotonic() - self._round_began, 3),
-                column_similarity=fl_ctx.get_prop(COLUMN_SIMILARITY, {}),
+                column_similarity=fl_ctx.get_prop(headers.COLUMN_SIMILARITY, {}),
             )
         elif event_type == EventType.FATAL_SYSTEM_ERROR:
             self._write("failed", reason=str(fl_ctx.get_prop(FLContextKey.EVENT_DATA)))
@@ -128,7 +113,7 @@ class RunRecord(FLComponent):
             self._write("refused", **refusal)
 
     def _count_refusals(self) -> None:
-        """Write how many refusals were not told one by one, since the last time."""
+        """Write how many refusals got no line since the last time."""
         counted, self._refusals = self._refusals, Counter()
         for (site, task, round_), count in counted.copy().items():
             if count > TOLD:

@@ -1,4 +1,4 @@
-"""What a person wants to read in the server's log when a run has ended."""
+"""What the server's log says of a run when it has ended."""
 
 from __future__ import annotations
 
@@ -15,22 +15,13 @@ from nvflare.app_common.app_event_type import AppEventType
 from surgical_aggregation.aggregation.metrics import IMAGES
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.model_files import checkpoint_folders
-from surgical_aggregation.wire.headers import (
-    BEST,
-    BEST_DROPPED,
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-    STOPPED,
-    TRAINING_STOPPED,
-)
+from surgical_aggregation.wire import headers
 
 
 class RunSummary(FLComponent):
-    """Log at the end of a run which model is best, how it did at every site, and where it is.
+    """Log at the end of a run which model is best, its test results at every site, and where it is.
 
-    Runs on the server. Of a run that trains nothing, how the model did at every site.
+    Runs on the server. A run without training logs the test results alone.
 
     Args:
         workflow: Id of the workflow that tests the model. Default "test_best".
@@ -47,29 +38,27 @@ class RunSummary(FLComponent):
         self._dropped = 0
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Collect, and speak at END_RUN."""
-        if event_type in (
-            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE,
-            AppEventType.INITIAL_MODEL_LOADED,
-        ):
-            self._best = fl_ctx.get_prop(BEST)
+        """Collect, and log at END_RUN."""
+        tested = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        best_events = (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, AppEventType.INITIAL_MODEL_LOADED)
+        if event_type in best_events:
+            self._best = fl_ctx.get_prop(headers.BEST)
         elif event_type == AppEventType.ROUND_STARTED:
             self._trained = True
-        elif event_type == BEST_DROPPED:
+        elif event_type == headers.BEST_DROPPED:
             self._best = None
-        elif event_type == TRAINING_STOPPED:
-            self._stopped = fl_ctx.get_prop(STOPPED)
-        elif event_type in (CONTRIBUTION_REFUSED, SITE_SILENT):
-            refusal = fl_ctx.get_prop(REFUSAL)
-            self._refused += event_type == CONTRIBUTION_REFUSED
-            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
+        elif event_type == headers.TRAINING_STOPPED:
+            self._stopped = fl_ctx.get_prop(headers.STOPPED)
+        elif event_type in (headers.CONTRIBUTION_REFUSED, headers.SITE_SILENT):
+            refusal = fl_ctx.get_prop(headers.REFUSAL)
+            self._refused += event_type == headers.CONTRIBUTION_REFUSED
+            if tested:
                 self._tests.setdefault(refusal["site"], f"not measured: {refusal['reason']}")
-        elif event_type == ROUND_DROPPED:
+        elif event_type == headers.ROUND_DROPPED:
             self._dropped += 1
-        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED:
-            if fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow:
-                result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
-                self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
+        elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and tested:
+            result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
+            self._tests[site_of(fl_ctx)] = _measured(from_shareable(result).data)
         elif event_type == EventType.END_RUN:
             self.log_info(fl_ctx, "\n".join(["the run has ended", *self._lines(fl_ctx)]))
 
@@ -77,19 +66,18 @@ class RunSummary(FLComponent):
         tests = [f"  test split of {site}: {said}" for site, said in sorted(self._tests.items())]
         if not self._trained:
             return tests
-        lines = ["  there is no best model; the lines above say of every round why"]
-        if self._best is not None:
-            lines = [
-                f"  best model: round {self._best['round']}, mean validation "
-                f"{self._best['metric']} {self._best['value']:.4f} over "
-                f"{len(self._best['sites'])} sites"
-            ]
-        if self._stopped is not None:
-            lines.insert(
-                0,
-                f"  stopped early, after round {self._stopped['round']}: "
-                f"patience {self._stopped['patience']}",
+        lines = []
+        if stopped := self._stopped:
+            lines.append(
+                f"  stopped early, after round {stopped['round']}: patience {stopped['patience']}"
             )
+        if best := self._best:
+            lines.append(
+                f"  best model: round {best['round']}, mean validation {best['metric']} "
+                f"{best['value']:.4f} over {len(best['sites'])} sites"
+            )
+        else:
+            lines.append("  there is no best model; the lines above say of every round why")
         lines += tests
         if self._refused:
             lines.append(f"  results refused: {self._refused}; see run_record.jsonl")
@@ -99,7 +87,7 @@ class RunSummary(FLComponent):
 
 
 def _measured(metrics: Mapping[str, float]) -> str:
-    """A site's mean AUROC, over how many of the classes that it measured."""
+    """A site's mean AUROC, and for how many of its classes it is defined."""
     defined, measured = (
         sum(name.startswith(f"{metric}/") for name in metrics) for metric in ("auroc", "bce")
     )

@@ -26,23 +26,22 @@ from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import MODEL_ROUND, NONE, TRACKERS
 
 TRACKED = ("bce", "auroc", "train_loss")
-"""What a metric's name begins with, up to a slash, if it is tracked."""
+"""First parts of the names of tracked metrics."""
 
 
 class Tracking(FLComponent):
-    """Keep what the sites measured, with FLARE's own receivers.
+    """Keep the sites' metrics, with FLARE's own receivers.
 
-    Runs on the server, and reads the results that the workflows let pass: what FLARE streams comes
-    under the name that a client gives itself. A run whose metrics cannot be kept ends with the
-    reason before any site trains. Tags:
+    Runs on the server, and reads the results that the workflows let pass: what FLARE streams has
+    the name that a client gives itself. A run whose metrics cannot be kept ends with the reason
+    before any site trains. Tags:
 
         bce, auroc                    step r: the model that round r starts from, on the validation
         bce/<class>, auroc/<class>    split; the final model included
         train_loss                    step r: of round r
         test/bce, test/auroc/<class>  the tested model, on the test split; step: its round
 
-    The server's own curves are the means over the sites, a class's over those that measured it; of
-    the tests there are none.
+    The server's own curves are the means over the sites that measured a value, without tests.
 
     Args:
         tracking: "tensorboard" (default): TBAnalyticsReceiver, event files in tb_events/<site> of
@@ -60,7 +59,7 @@ class Tracking(FLComponent):
         self._sites: dict[str, dict[str, float]] = {}
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Make the receiver when the run starts; keep what is measured, and its means."""
+        """Make the receiver when the run starts; keep metrics and their means."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if event_type == EventType.START_RUN:
@@ -86,16 +85,14 @@ class Tracking(FLComponent):
             self._keep_means(fl_ctx.get_prop(MODEL_ROUND), fl_ctx)
 
     def _start(self, fl_ctx: FLContext) -> None:
-        others = f"set tracking to another of {', '.join((*TRACKERS, NONE))}"
-        problem = ""
+        known, problem = ", ".join((*TRACKERS, NONE)), ""
         if self.tracking not in _RECEIVERS:
-            problem = (
-                f"tracking must be one of {', '.join((*TRACKERS, NONE))}; got {self.tracking!r}."
-            )
+            problem = f"tracking must be one of {known}; got {self.tracking!r}."
         elif self.tracking != NONE and find_spec(self.tracking) is None:
             problem = (
                 f"tracking = {self.tracking!r} needs the package {self.tracking} at the server, "
-                f"which is not there. Install it (pip install {self.tracking}), or {others}."
+                f"which is not there. Install it (pip install {self.tracking}), or set tracking to "
+                f"another of {known}."
             )
         elif receiver := _RECEIVERS[self.tracking]():
             try:
@@ -103,7 +100,8 @@ class Tracking(FLComponent):
                 self._receiver = receiver
             except Exception as error:  # of FLARE's receiver, or of what it writes to
                 problem = (
-                    f"tracking = {self.tracking!r} cannot start: {error}. Mend that, or {others}."
+                    f"tracking = {self.tracking!r} cannot start: {error}. Mend that, or set "
+                    f"tracking to another of {known}."
                 )
         if problem:
             self.system_panic(problem, fl_ctx)
@@ -140,16 +138,12 @@ class Tracking(FLComponent):
             self.log_error(fl_ctx, f"the metrics of {whose} are not kept: {error}")
 
     def _tag(self, name: str) -> str:
-        """A name as the tracker takes it: MLflow refuses all values with one that has others."""
+        """A name as the tracker takes it: MLflow refuses all values for one bad name."""
         return re.sub(r"[^\w\-. :/]", "_", name) if self.tracking == "mlflow" else name
 
 
 def tracked(result: Shareable) -> dict[str, float]:
-    """What is tracked of a result's metrics, by name.
-
-    Args:
-        result: Of a training task, or of an evaluation.
-    """
+    """The tracked metrics of a result, of training or of an evaluation, by name."""
     dxo = from_shareable(result)
     evaluated = dxo.data_kind == DataKind.METRICS
     values = dxo.data if evaluated else dxo.get_meta_prop(MetaKey.INITIAL_METRICS, {})

@@ -1,4 +1,4 @@
-"""What the workflows have in common: how the sites' results to a task are collected."""
+"""How the workflows collect the sites' results to a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire.headers import CONTRIBUTION_REFUSED, GONE, REFUSAL
 
 UNKNOWN_TASK = "unknown"
-"""Task of a refusal whose result answers none that is out, whatever the result says."""
+"""Task of a refused result that answers none, whatever the result says."""
 
 _LOOK = 0.5
 """Seconds between two looks at who is gone."""
@@ -36,24 +36,24 @@ _MEANING = {
     ReturnCode.EXECUTION_RESULT_ERROR: "it keeps its result; its own log says why",
     ReturnCode.TASK_UNKNOWN: "its configuration has no executor for the task",
     ReturnCode.TASK_ABORTED: "it was told to stop",
-    ReturnCode.UNSAFE_JOB: "its policy holds the job for unsafe",
+    ReturnCode.UNSAFE_JOB: "its policy takes the job for unsafe",
 }
 
 Callback = Callable[[ClientTask, FLContext], None]
 
 
 class CollectingController(Controller):
-    """A workflow that waits for accepted results, and takes nobody for somebody else.
+    """A workflow that waits for accepted results, and knows each result's authenticated site.
 
-    Runs on the server, as the first base of a workflow of FLARE's. A task is over when as many
-    results as are needed were accepted and the wait for the others has passed, or nobody else is
-    coming. When so many cannot be reached any more, the run ends at once, with every site's reason.
-    FLARE counts whatever comes.
+    Runs on the server, as the first base of a workflow of FLARE's, which would count any answer. A
+    task is over when enough results were accepted and the wait for the others has passed, or nobody
+    else is coming. When enough cannot come any more, the run ends at once, with every site's
+    reason.
 
-    A result is refused, and the run goes on without that site, when its return code is not OK,
-    when `fault` finds one, or when it was not asked for. That holds for the return codes, too, at
-    which FLARE would end the job for all sites (UNSAFE_JOB, TASK_UNKNOWN, RUN_MISMATCH). A site
-    that does not answer is on record as well.
+    A result is refused, and the run goes on without that site, when its return code is not OK (also
+    UNSAFE_JOB, TASK_UNKNOWN and RUN_MISMATCH, at which FLARE would end the job for all sites), when
+    `fault` finds one, or when it was not asked for. A site that does not answer is on record as
+    well.
 
     Filters learn from it which site a task is sent to, see `site_identity`.
     """
@@ -66,25 +66,15 @@ class CollectingController(Controller):
         super().start_controller(fl_ctx)
 
     def current_round(self, fl_ctx: FLContext) -> int | None:
-        """The round that is running; None where the task is none of a round."""
+        """The running round; None outside of training."""
         return None
 
     def fault(self, result: Shareable, fl_ctx: FLContext) -> str | None:
-        """Why a result must be refused; None when it may be passed on.
-
-        Args:
-            result: With OK as its return code.
-            fl_ctx: Its context.
-        """
+        """Why a result with return code OK must be refused; None when it may be passed on."""
         return None
 
     def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
-        """Put right what a result says that FLARE's components would believe.
-
-        Args:
-            client_task: With a result that may be passed on.
-            fl_ctx: Its context.
-        """
+        """Correct what an accepted result says and FLARE's components would believe."""
 
     def broadcast_and_wait(
         self,
@@ -95,16 +85,7 @@ class CollectingController(Controller):
         wait_time_after_min_received: int = 0,
         abort_signal: Signal | None = None,
     ) -> None:
-        """Give a task to sites, and wait as the class says.
-
-        Args:
-            task: What FLARE's workflow has made.
-            fl_ctx: Context of the workflow.
-            targets: Sites, or their names; None: all sites of the job.
-            min_responses: Accepted results that are needed.
-            wait_time_after_min_received: Seconds to wait for the others then.
-            abort_signal: Ends the wait.
-        """
+        """Give a task to sites (None: all of the job), and wait as the class says."""
         asked = targets or fl_ctx.get_engine().get_clients()
         sites = [getattr(site, "name", site) for site in asked]
         round_, wait = self.current_round(fl_ctx), wait_time_after_min_received
@@ -119,7 +100,7 @@ class CollectingController(Controller):
     def _wait(
         self, task: Task, collection: Collection, fl_ctx: FLContext, abort_signal: Signal | None
     ) -> bool:
-        """Until nobody is waited for any more; whether it was not for an abort."""
+        """Wait until nobody more is coming; whether it was not aborted."""
         while task.completion_status is None:
             if abort_signal and abort_signal.triggered:
                 self.cancel_task(task, TaskCompletionStatus.ABORTED)
@@ -161,7 +142,7 @@ class CollectingController(Controller):
             if reason is None:
                 collection.accept(site, time.monotonic())
             else:
-                collection.fail(site)
+                collection.failed.add(site)
                 client_task.result = None
                 if fl_ctx.get_prop(REFUSAL) is None:  # a filter or the aggregator knows it better
                     self._refuse(client_task, reason, fl_ctx)
@@ -214,7 +195,7 @@ class CollectingController(Controller):
         return gone
 
     def _conclude(self, task: Task, collection: Collection, fl_ctx: FLContext) -> None:
-        """Say who was silent, and end the run where too few results were accepted."""
+        """Announce silent sites, and end the run where too few results were accepted."""
         gone = self._gone(collection, fl_ctx)
         sent = {client_task.client.name for client_task in task.client_tasks}
         for site in sorted(collection.outstanding()):

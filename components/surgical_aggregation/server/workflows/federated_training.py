@@ -1,4 +1,4 @@
-"""The training workflow: FLARE's ScatterAndGather, going on from a checkpoint, stopping early."""
+"""The training workflow: FLARE's ScatterAndGather, continuing from a checkpoint, stopping early."""
 
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ class FederatedTraining(CollectingController, ScatterAndGather):
     Runs on the server. Results are collected as `CollectingController` says.
 
     The model of round r, which round r starts from, is measured in round r. When the best model is
-    `patience` rounds older, round r is the last: it is finished, and the model that it made is
-    written, measured as the final one by the workflow after this, and may still be the best. The
-    workflows that follow run as after any last round.
+    `patience` rounds older, round r is the last. The model that it makes is written, measured as
+    the final one by the next workflow, and may still be the best.
 
     Rounds since the best model are counted across continued jobs, without those whose models could
-    not be compared with it (`not_compared` in the manifest). While there is no best model, nothing
-    is counted.
+    not be compared with it (`not_compared` in the manifest), and not while there is no best model.
 
     Args:
-        num_rounds: Rounds of this job; a continued run adds them to its rounds. 0: those that the
-            run which is continued has not made, be it none. Default 5.
+        num_rounds: Rounds of this job, added to those of a continued run. 0: those that the
+            continued run has not made, if any. Default 5.
         patience: Rounds without a better model after which to stop. Default 0: never; the papers:
             25.
         min_clients: Accepted results that a round needs. Default 1.
@@ -94,7 +92,7 @@ class FederatedTraining(CollectingController, ScatterAndGather):
         return metrics.fault(measured, declared_classes(fl_ctx) or unknown)
 
     def prepare(self, client_task: ClientTask, fl_ctx: FLContext) -> None:
-        """Give the result its own round, its site's name, and metrics that are plain numbers."""
+        """Set the result's round, its site's name, and metrics that are plain numbers."""
         result = client_task.result
         dxo = from_shareable(result)
         dxo.set_meta_prop(FLMetaKey.SITE_NAME, client_task.client.name)

@@ -1,4 +1,4 @@
-"""Whether the sites of a run are still there: FLARE waits for some that are not, without end."""
+"""Which sites of a run are still alive: FLARE may wait for others for ever."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from nvflare.apis.shareable import Shareable
 from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
 _LOOKS = 8
-"""Looks per time of silence: one that is lost must not end a run."""
+"""Requests per time of silence: one lost answer must not end a run."""
 
 
 class SiteWatch(FLComponent):
-    """See which sites of a run are gone, so that nobody waits for them (see `GONE`).
+    """Notice which sites of a run are gone, so that nobody waits for them (see `GONE`).
 
-    Runs on the server. FLARE notices when a job's process at a site ends while the site's own
-    process goes on. When the site itself is started again, with or without its machine, it takes no
-    part in the running job any more, and FLARE, which sees it connected, waits for its result for
-    ever. So every site's job process is asked for a sign of life, in FLARE's own words. A run that
-    ends for it can be continued, and then the site takes part again.
+    Runs on the server. A site that is started again takes no part in the running job any more, but
+    FLARE sees it connected and waits for its result for ever. So every site's job process gets
+    FLARE's own heartbeat request. A run that ends for it can be continued with the site.
 
     A site is watched from its first answer on. Does nothing in FLARE's simulator, where a site may
     have no process while others have their turn.
@@ -60,7 +58,7 @@ class SiteWatch(FLComponent):
                     self.log_warning(fl_ctx, f"could not look after the sites: {error!r}")
 
     def look(self, fl_ctx: FLContext) -> None:
-        """Ask every site for a sign of life, and judge."""
+        """Ask every site for a sign of life, and update who is gone."""
         engine = fl_ctx.get_engine()
         sites = sorted(client.name for client in engine.get_clients())
         answers = engine.send_aux_request(

@@ -20,8 +20,8 @@ from surgical_aggregation.wire.headers import MODEL_HAS_HEAD
 class ModelEvaluation(CollectingController, GlobalModelEval):
     """GlobalModelEval with the rules of `CollectingController`.
 
-    Runs on the server. What a site reports is checked before anybody sees it, see `metrics.fault`.
-    FLARE's own ends well whatever the sites answer, and waits 6,000 s for each that does not.
+    Runs on the server. Metrics are checked first, see `metrics.fault`. FLARE's own ends well
+    whatever the sites answer, and waits 6,000 s for each that does not.
 
     Args:
         model_locator_id: Id of the model locator. Default "model".
@@ -60,7 +60,7 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
         min_responses: int = 1,
         wait_time_after_min_received: int = 0,
     ) -> None:
-        """Have the model measured; FLARE's workflow would wait for all of the targets."""
+        """Have the model measured; FLARE's workflow would wait for all targets."""
         self.broadcast_and_wait(
             task, fl_ctx, targets, self.min_clients, self.wait_seconds,
             fl_ctx.get_run_abort_signal(),

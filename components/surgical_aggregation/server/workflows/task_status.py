@@ -1,4 +1,4 @@
-"""What has become of a task that several sites were given, and whether to wait on."""
+"""The results of a task that several sites were given, and whether to wait on."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ class Collection:
     """The results of a task.
 
     Attributes:
-        task: Its name.
-        round: The round that is running; None for an evaluation.
+        round: The running round; None for an evaluation.
         sites: Names of those that were asked.
         needed: Accepted results that are needed.
-        wait: Seconds to wait for the others once they are there.
+        wait: Seconds to wait for the others then.
         accepted: Sites whose results were accepted, in order of arrival.
         failed: Sites that answered, and whose result was not accepted.
-        reasons: Site -> why its result was refused, or never came; the first reason.
-        reached: When as many as needed had been accepted, seconds; None: not yet.
+        reasons: Site -> the first reason why its result was refused, or never came.
+        reached: When enough had been accepted, in seconds; None: not yet.
     """
 
     task: str
@@ -37,29 +36,21 @@ class Collection:
     reached: float | None = None
 
     def accept(self, site: str, now: float) -> None:
-        """A site's result was accepted at a time, in seconds of any clock that only goes on."""
+        """A site's result was accepted, at a time of any monotonic clock."""
         self.accepted.append(site)
         if len(self.accepted) == self.needed:
             self.reached = now
-
-    def fail(self, site: str) -> None:
-        """A site's result was not accepted."""
-        self.failed.add(site)
 
     def outstanding(self) -> set[str]:
         """Sites that have not answered."""
         return set(self.sites) - set(self.accepted) - self.failed
 
     def verdict(self, now: float, gone: Names[str] = ()) -> Verdict:
-        """Whether to wait on.
-
-        Args:
-            now: The time.
-            gone: Sites that will not answer any more.
+        """Whether to wait on, at a time, with some sites gone for good.
 
         Returns:
-            "enough" when as many as needed were accepted, and all others have answered, are gone,
-            or were waited for long enough; "too few" as soon as so many cannot be reached any more.
+            "enough" when enough results were accepted, and all others have answered, are gone, or
+            were waited for long enough; "too few" as soon as enough cannot come any more.
         """
         coming = self.outstanding() - set(gone)
         if len(self.accepted) + len(coming) < self.needed:
@@ -69,10 +60,9 @@ class Collection:
         return "enough" if not coming or now - self.reached >= self.wait else "open"
 
     def shortage(self, also: Sequence[str] = ()) -> str | None:
-        """Why the run must end, with every site's reason; None when enough results were accepted.
+        """Why the run must end, with every site's reason and what `also` went wrong.
 
-        Args:
-            also: What else went wrong.
+        None when enough results were accepted.
         """
         if len(self.accepted) >= self.needed:
             return None

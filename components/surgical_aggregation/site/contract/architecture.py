@@ -35,14 +35,14 @@ def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Den
 
 
 def batch_norm_layers(model: keras.Model) -> list[keras.layers.BatchNormalization]:
-    """Layers of batch normalisation, however deep: a model or a layer may hold others."""
+    """Layers of batch normalisation, however deeply nested."""
     # Keras has no public way to the layers that another layer holds, as a residual block does.
     layers = model._flatten_layers()
     return [layer for layer in layers if isinstance(layer, keras.layers.BatchNormalization)]
 
 
 def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
-    """A model's variables by path, the head's apart; states of random generators are none.
+    """A model's variables by path without the head's and random generators' states.
 
     Raises:
         SiteError: Two variables have one path, so that one of them would be lost.
@@ -58,11 +58,7 @@ def body_variables(model: keras.Model) -> dict[str, keras.Variable]:
 
 
 def variable_kinds(model: keras.Model) -> VariableKinds:
-    """Kinds of a model's body variables, from its layers; before any strategy freezes them.
-
-    Raises:
-        SiteError: See `body_variables`.
-    """
+    """Kinds of a model's body variables, from its layers; before any strategy freezes them."""
     body = body_variables(model)
     of_layers = {v.path for layer in batch_norm_layers(model) for v in layer.weights}
     constant = {
@@ -74,14 +70,9 @@ def variable_kinds(model: keras.Model) -> VariableKinds:
 
 
 def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
-    """The body of a model as the checkpoint that a run starts from.
+    """The body of a model, without its head, as the checkpoint that a run starts from.
 
-    Args:
-        model: A site's, with any number of classes; its head is left out.
-        facts: Further facts for the manifest (backbone, image size, weights, seed).
-
-    Raises:
-        SiteError: See `body_variables`.
+    `facts` go into the manifest (backbone, image size, weights, seed).
     """
     body = {path: np.asarray(v.numpy()) for path, v in body_variables(model).items()}
     features = int(model.get_layer(HEAD_LAYER).kernel.shape[0])
@@ -90,14 +81,10 @@ def initial_body(model: keras.Model, **facts: object) -> Checkpoint:
 
 
 def check_body(body: Mapping[str, Array], own: Mapping[str, keras.Variable]) -> None:
-    """Refuse a body that is not this network's.
-
-    Args:
-        body: As received, by path.
-        own: The network's variables, by path.
+    """Refuse a received body with other paths or shapes than the network's own variables.
 
     Raises:
-        SiteError: The paths or shapes differ.
+        SiteError: They differ.
     """
     differ = sorted(body.keys() ^ own.keys())
     if not differ:

@@ -1,4 +1,4 @@
-"""A site as its policy lets it out, and how a job finds it."""
+"""A site restricted to what its policy shares, and how a job finds it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
 
 
 class PermittedSite(Site):
-    """A site cut down to the classes that its policy lets out: to all else, there are no others.
+    """A site restricted to the classes that its policy shares; the others seem not to exist.
 
     Where every site's head has a unit for every class of the union, the units of the withheld
-    classes are cut out as well, so that nothing is said of them, neither yes nor no.
+    classes are cut out as well.
 
     Args:
         site: The whole site.
-        withheld: Class that stays -> why.
+        withheld: Withheld class -> why.
     """
 
     def __init__(self, site: Site, withheld: Mapping[str, str]):
@@ -36,7 +36,7 @@ class PermittedSite(Site):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Classes that are let out, in the order of the whole site's."""
+        """Classes that are shared, in the order of the whole site's."""
         return tuple(name for name in self.site.classes if name not in self.withheld)
 
     @cached_property
@@ -69,7 +69,7 @@ class PermittedSite(Site):
 
 
 def permitted(site: Site) -> Site:
-    """A site as its policy lets it out: the site itself where nothing is withheld.
+    """A site as its policy shares it: the site itself where nothing is withheld.
 
     Raises:
         SiteError: The policy keeps the site from taking part.
@@ -87,12 +87,9 @@ def withheld(
     classes: Sequence[str],
     training_labels: Callable[[], NDArray[np.float32]],
 ) -> dict[str, str]:
-    """Which classes a policy keeps at a site, and why.
+    """Which of a site's classes its policy withholds, and why.
 
-    Args:
-        policy: The site's.
-        classes: All that it labels.
-        training_labels: Gives their labels, (images, classes); asked only where the policy counts.
+    `training_labels` gives the labels, (images, classes); called only where the policy counts.
 
     Raises:
         SiteError: The policy keeps the site from taking part.
@@ -120,15 +117,10 @@ def withheld(
 
 
 def find_site(site_id: str, fl_ctx: FLContext, *, head_stays: bool = False) -> Site:
-    """The site component of the running job, as the site's policy lets it out.
+    """The site component of the running job, as the site's policy shares it.
 
-    The only way to get it in a job, so that all who speak for the site see the same classes.
-
-    Args:
-        site_id: Id of the component.
-        fl_ctx: Context of the job, at the site.
-        head_stays: The head never leaves the site, so it may have the withheld classes as well. Who
-            asks so must name only the classes of `find_site` without it in what does leave.
+    The only way to get it in a job, so that all components see the same classes. With `head_stays`,
+    it has the withheld classes as well: for a caller that sends nothing about them.
 
     Raises:
         SiteError: The job has no `Site` under this id, or the policy keeps it from taking part.

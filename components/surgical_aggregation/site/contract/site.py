@@ -1,4 +1,4 @@
-"""The site: all that the method asks of a study."""
+"""The site: all that the method needs from a study."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class SiteError(ValueError):
 
 
 class Site(FLComponent, ABC):
-    """One hospital's classes, model and data. The only thing that a new study must implement.
+    """One hospital's classes, model and data. The only class that a new study must implement.
 
-    Runs on the client. Everything may be asked for from the start of the run on; a problem that
-    the hospital can mend is raised as a ValueError that says how, and keeps the site from training.
+    Runs on the client. Everything may be called from the start of the run on; a problem that the
+    hospital can mend is raised as a ValueError that says how, and keeps the site from training.
     """
 
     policy: SitePolicy = NO_POLICY
-    """What the hospital decides whatever a job asks for; `find_site` sets it."""
+    """The hospital's policy, set by `find_site`."""
 
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
-        """Classes that this site holds, in the order of its labels and of its head's units."""
+        """Classes that this site labels, in the order of its labels and of its head's units."""
 
     @abstractmethod
     def model(self) -> keras.Model:
@@ -52,11 +52,11 @@ class Site(FLComponent, ABC):
 
         Args:
             split: Which part of the site's patients.
-            training: Shuffle and augment anew in every pass; else keep the order. Order and
-                augmentation of a pass must follow from a seed and its number alone, so that a
-                continued run is the same as an uninterrupted one.
-            first_pass: Number of the first pass that the dataset is iterated for, with `training`;
-                the next has the next number.
+            training: Shuffle and augment anew in every pass; else keep the order. Both must follow
+                from a seed and the pass's number alone, so that a continued run is the same as an
+                uninterrupted one.
+            first_pass: Number of the dataset's first pass in training; the next has the next
+            number.
 
         Returns:
             Images as the model takes them; labels float32 of shape (batch, classes): 1 present,
@@ -68,7 +68,7 @@ class Site(FLComponent, ABC):
     def training_labels(self) -> NDArray[np.float32]:
         """Labels of the training split as `data` has them, shape (images, classes).
 
-        A study that knows them without reading every image should say so here.
+        A study that knows them without reading every image should override this.
         """
         batches = self.data("train").as_numpy_iterator()
         return np.concatenate([labels for _, labels in batches])

@@ -1,4 +1,4 @@
-"""What a site decides for itself, whatever a job asks for.
+"""A site's own policy, which no job can loosen.
 
 A site writes it into FLARE's `local/privacy.json`, as the properties of a scope:
 
@@ -28,8 +28,8 @@ class SitePolicy:
 
     Attributes:
         share: Classes that the site is willing to share; None: all that it labels.
-        min_images: Training images with which the site takes part; with fewer it does not.
-        min_positives: Positive training labels with which a class takes part.
+        min_images: Fewest training images with which the site takes part.
+        min_positives: Fewest positive training labels with which a class takes part.
         report_counts: Whether numbers of images per class may leave the site, where a job asks for
             them.
         site_files: Folder of the study's site files; None: as the job says.
@@ -43,18 +43,11 @@ class SitePolicy:
 
 
 NO_POLICY = SitePolicy(report_counts=True)
-"""What holds where a place has no policy: everything is as the job asks."""
+"""Without a policy, everything is as the job asks."""
 
 
 def site_policy(fl_ctx: FLContext) -> SitePolicy:
-    """The policy of the site for the running job.
-
-    Args:
-        fl_ctx: Any context of the job, at the site.
-
-    Raises:
-        PolicyError: A key is unknown, or its value of another kind.
-    """
+    """The policy of the site for the running job; raises `PolicyError`."""
     given = scope_properties(fl_ctx, [field.name for field in fields(SitePolicy)])
     if given is None:
         return NO_POLICY

@@ -1,4 +1,4 @@
-"""A site's model and optimizer: what a round does with them, without any FLARE in it."""
+"""A site's model and optimizer, without any FLARE in it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,14 @@ from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
+from surgical_aggregation.wire.variables import Columns
 
 RANDOM_STATE = "seed_generator_state"
-"""How the path of a Keras random generator's state ends (dropout has one)."""
+"""End of the path of a Keras random generator's state (dropout has one)."""
 
 
 class Predicted(NamedTuple):
-    """What a model says about the images of a dataset, in its order.
-
-    Attributes:
-        features: What the head weighs, shape (images, features).
-        probabilities: Shape (images, classes).
-        labels: As they came with the images.
-    """
+    """A model's outputs for a dataset, in its order, with the inputs of its head and the labels."""
 
     features: np.ndarray
     probabilities: np.ndarray
@@ -55,8 +50,7 @@ class LocalModel:
         kinds: Of the body's variables, as the network's layers say.
 
     Raises:
-        SiteError: The model has no layer "head", or not one unit per class, or two of its variables
-            have one path.
+        SiteError: The model is not what `contract.architecture` needs.
     """
 
     def __init__(
@@ -97,7 +91,7 @@ class LocalModel:
         self.model.optimizer.build(self.model.trainable_variables)
 
     def set_body(self, body: Mapping[str, Array]) -> None:
-        """Take over a body.
+        """Load a body.
 
         Raises:
             SiteError: The names or shapes are not this model's.
@@ -106,16 +100,17 @@ class LocalModel:
         for path, variable in self._body.items():
             variable.assign(body[path])
 
-    def set_columns(self, columns: Mapping[str, tuple[Array, Array]]) -> None:
-        """Take over the columns of some of the site's classes; the others stay as they are.
+    def set_columns(self, columns: Columns) -> None:
+        """Load the columns of some of the site's classes; the others stay as they are.
 
         Raises:
             SiteError: A class is not the site's, or a column has another number of features.
         """
-        kernel, bias = (value.numpy() for value in (self._head.kernel, self._head.bias))
-        foreign = sorted(set(columns) - set(self.classes))
-        if foreign:
-            raise SiteError(f"columns of {foreign} came, which are not among this site's classes.")
+        if unlabelled := sorted(set(columns) - set(self.classes)):
+            raise SiteError(
+                f"columns of {unlabelled} came, which are not among this site's classes."
+            )
+        kernel, bias = self._head.get_weights()
         for name, (column, _) in columns.items():
             if column.shape != kernel.shape[:1]:
                 raise SiteError(
@@ -131,28 +126,28 @@ class LocalModel:
         return {v.path: np.asarray(v.numpy()) for v in self.model.weights}
 
     def assign(self, variables: Mapping[str, Array]) -> None:
-        """Take over some variables by path, the head's possibly among them."""
+        """Load some variables by path, possibly also the head's."""
         for variable in self.model.weights:
             if variable.path in variables:
                 variable.assign(variables[variable.path])
 
-    def dense_head(self, columns: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+    def dense_head(self, columns: Columns) -> dict[str, Array]:
         """Kernel and bias by path of a head with these columns, and zeros for other classes."""
-        kernel, bias = (np.zeros_like(value.numpy()) for value in self._head.weights)
+        kernel, bias = map(np.zeros_like, self._head.get_weights())
         self._fill(kernel, bias, columns)
         return {self._head.kernel.path: kernel, self._head.bias.path: bias}
 
-    def _fill(self, kernel: Array, bias: Array, columns: Mapping[str, tuple[Array, Array]]) -> None:
+    def _fill(self, kernel: Array, bias: Array, columns: Columns) -> None:
         for name, (column, scalar) in columns.items():
             kernel[:, self.classes.index(name)] = column
             bias[self.classes.index(name)] = scalar[0]
 
     def training_state(self) -> dict[str, Array]:
-        """What training needs beside the variables: the optimizer's and the generators' state."""
+        """The optimizer's and the random generators' state."""
         return {name: v.numpy() for name, v in self._training_state().items()}
 
     def set_training_state(self, state: Mapping[str, Array]) -> None:
-        """Take over a `training_state`; the learning rate stays that of the options.
+        """Load a `training_state`; the learning rate stays that of the options.
 
         Raises:
             SiteError: It is that of another model or optimizer.
@@ -179,19 +174,10 @@ class LocalModel:
         counts: bool = False,
         stop: Stop = never,
     ) -> dict[str, float]:
-        """Metrics of a split for some of the classes; every batch of it is made once.
-
-        Args:
-            data: The split.
-            classes: Some of the model's.
-            counts: Also the numbers of images behind them. Default False.
-            stop: See `Stop`. Default: never.
+        """Metrics of a split for some of the model's classes; every batch of it is made once.
 
         Returns:
-            See `metrics.named`, and for the counts `metrics.counts`.
-
-        Raises:
-            Stopped: `stop` said so.
+            See `metrics.named`; with `counts` also `metrics.counts`.
         """
         names = tuple(classes)
         index = [self.classes.index(name) for name in names]
@@ -201,11 +187,7 @@ class LocalModel:
         return values | (metrics.counts(names, labels) if counts else {})
 
     def predict(self, data: tf.data.Dataset, stop: Stop = never) -> Predicted:
-        """What the model says about images, each batch of which is made once.
-
-        Raises:
-            Stopped: `stop` said so, after a batch.
-        """
+        """Outputs for a dataset, each batch of which is made once."""
         # Traced here, for batches of any size; Keras would once more for the last, smaller one.
         self._forward.get_concrete_function(data.element_spec[0])
         batches = []
@@ -217,16 +199,9 @@ class LocalModel:
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
         """Train the columns of some classes on a frozen body, with an Adam of its own.
 
-        The body's features are computed once, since nothing changes them; columns do not
-        depend on each other, so those of the other classes are not touched.
-
-        Args:
-            classes: Whose columns to train, from where they stand.
-            data: Training split, not augmented.
-            stop: See `Stop`. Default: never.
-
-        Raises:
-            Stopped: `stop` said so; the columns are as they were.
+        The features of the split, which is not augmented, are computed once. Columns do not depend
+        on each other, so the others are not touched; nor is any column where `stop` ends the warm-
+        up.
 
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
@@ -252,17 +227,10 @@ class LocalModel:
         self._head.set_weights([kernel, bias])
 
     def train(self, data: tf.data.Dataset, stop: Stop) -> float:
-        """Train all that is trainable, for one round.
-
-        Args:
-            data: Training split.
-            stop: See `Stop`.
+        """Train for one round; `stop` leaves the model as the last batch left it.
 
         Returns:
             Mean loss of the last epoch.
-
-        Raises:
-            Stopped: `stop` said so; the model is as the last batch left it.
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)

@@ -14,15 +14,9 @@ Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     """Binary cross-entropy of each image, averaged over its labelled classes.
 
-    Without missing labels this is Keras's binary cross-entropy.
-
-    Args:
-        labels: 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
-            shape (batch, classes).
-        probabilities: Sigmoid outputs, same shape.
-
-    Returns:
-        Shape (batch,), in nats; 0 for an image without a label.
+    Labels are 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
+    probabilities sigmoid outputs, both of shape (batch, classes). An image without a label has loss
+    0. Without missing labels this is Keras's binary cross-entropy.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Eq. 4 (partial loss).
@@ -31,15 +25,12 @@ def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 
 
 def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
-    """The same loss with the means against rare positives that are wanted.
+    """`labelled_bce` with class weights and focal loss, for rare positives.
 
     Args:
         weights: Weights of a negative and of a positive label of each class, shape (2, classes);
             None: all 1. A smoothed label has a weight in between.
         focal_gamma: Each entry counts |label - probability|^gamma times; 0: once.
-
-    Returns:
-        Function of labels and probabilities, as `labelled_bce`.
 
     Source:
         Focal loss without its alpha: Lin et al., ICCV 2017, Eq. 4.
@@ -65,11 +56,8 @@ def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
 def balanced_weights(labels: np.ndarray) -> np.ndarray:
     """Weights that give the positives of a class the total weight of its negatives.
 
-    The mean weight of a class's labels is 1. A class without a positive or without a negative keeps
-    the weights 1.
-
-    Args:
-        labels: As `labelled_bce` takes them, shape (images, classes).
+    The mean weight of a class's labels is 1. A class without positives or negatives keeps the
+    weights 1.
 
     Returns:
         float32, shape (2, classes): of a negative, of a positive.

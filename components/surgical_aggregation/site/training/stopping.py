@@ -1,13 +1,13 @@
-"""Ending training or a measurement before it is done, as an aborted task wants it."""
+"""Stopping training or a measurement when its task is aborted."""
 
 from collections.abc import Callable
 
 Stop = Callable[[], bool]
-"""Asked after every batch; where it says yes, what is being done ends with `Stopped`."""
+"""Asked after every batch; True ends the work with `Stopped`."""
 
 
 class Stopped(Exception):
-    """Training or a measurement was ended before it was done."""
+    """Training or a measurement was stopped."""
 
 
 def never() -> bool:
@@ -16,10 +16,6 @@ def never() -> bool:
 
 
 def check(stop: Stop) -> None:
-    """Ask once.
-
-    Raises:
-        Stopped: It says yes.
-    """
+    """Raise `Stopped` if `stop` says yes."""
     if stop():
         raise Stopped

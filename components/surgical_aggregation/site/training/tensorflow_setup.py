@@ -14,7 +14,7 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 OPTIONAL = ("matplotlib", "pandas", "scipy", "sklearn")
-"""What TensorFlow and Keras import where it is there, though neither depends on it."""
+"""Packages that TensorFlow and Keras import where they are installed, but do not need."""
 
 
 def cores() -> int:
@@ -27,8 +27,7 @@ def cores() -> int:
 def threads_per_site(fl_ctx: FLContext) -> int:
     """Threads for one site: all cores of its machine, shared among simulated sites.
 
-    FLARE's simulator runs all sites on one machine; TensorFlow processes that each take all cores
-    train half as fast as processes that share them.
+    TensorFlow processes that each take all cores train half as fast as processes that share them.
     """
     if fl_ctx.get_job_id() != SIMULATED_JOB:
         return cores()
@@ -45,10 +44,8 @@ def shared_cores(sites: int) -> int:
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
-    Args:
-        threads: For one operation; operations run one at a time.
-        seed: Of every random operation; the same seed gives the same bits on CPU.
-        mixed_precision: Compute in float16 where there is a GPU; on a CPU that only costs time.
+    Operations run one at a time; the same seed gives the same bits on CPU. Float16 is used where
+    there is a GPU; on a CPU it only costs time.
 
     Returns:
         Whether models compute in mixed precision from now on.
@@ -73,12 +70,10 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
 
 @contextmanager
 def _without(packages: Iterable[str]) -> Iterator[None]:
-    """Let packages that are not loaded yet seem not to be installed.
+    """Make packages that are not loaded yet seem not installed.
 
-    Keras wants them for its plots, its scikit-learn wrappers and tables as training data, and they
-    take two thirds of the time that TensorFlow does. What it does with a package that it has gone
-    without fails in this process as where that is not installed. Everything else can import it
-    afterwards.
+    Keras imports them for plots, scikit-learn wrappers and tables, which takes two thirds of
+    TensorFlow's import time. Everything else can import them afterwards.
     """
     hidden = [name for name in packages if name not in sys.modules]
     for name in hidden:
@@ -92,10 +87,7 @@ def _without(packages: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Look for no garbage among what an import makes, neither meanwhile nor ever after.
-
-    It stays as long as the process, and there is so much of it that to look costs a second.
-    """
+    """Collect no garbage of an import: nearly all of it stays, and the search costs a second."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -110,21 +102,21 @@ def _without_collecting() -> Iterator[None]:
 def _without_banner() -> Iterator[None]:
     """Leave out what TensorFlow logs on import, before any setting of it can take effect.
 
-    Works on the file descriptor, for TensorFlow writes from C++. Everything else that was written
-    to standard error meanwhile comes out afterwards.
+    Works on the file descriptor, for TensorFlow writes from C++. Other output to standard error
+    comes out afterwards.
     """
     sys.stderr.flush()
     terminal = os.dup(2)
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as held:
-        os.dup2(held.fileno(), 2)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        os.dup2(output.fileno(), 2)
         try:
             yield
         finally:
             sys.stderr.flush()
             os.dup2(terminal, 2)
             os.close(terminal)
-            held.seek(0)
-            sys.stderr.writelines(line for line in held if not _BANNER.match(line))
+            output.seek(0)
+            sys.stderr.writelines(line for line in output if not _BANNER.match(line))
 
 
 _BANNER = re.compile(

@@ -31,10 +31,6 @@ class LocalTraining:
     Personal variables (see `strategy.personal`, and those of a personal head) start as received and
     are the site's own from its first training or warm-up on.
 
-    Args:
-        site: Classes, model and data.
-        options: How to train.
-
     Attributes:
         kept_at_site: Paths of the variables that are not sent, a personal head's among them.
 
@@ -73,12 +69,9 @@ class LocalTraining:
         columns: Columns,
         personal: Mapping[str, Array] | None = None,
     ) -> None:
-        """Take over a model, personal variables apart.
+        """Load a model, with the site's present personal variables or with those given.
 
-        Args:
-            body: Body variables by path.
-            columns: Columns of some of the site's classes; the others stay as they are.
-            personal: Personal variables to use instead of the site's present ones.
+        Columns that do not come stay as they are.
 
         Raises:
             SiteError: The model is not this site's.
@@ -105,14 +98,7 @@ class LocalTraining:
         return self.model.evaluate(self._evaluated[split], classes, counts=counts, stop=stop)
 
     def train(self, stop: Stop = never) -> float:
-        """Train for one round.
-
-        Returns:
-            Mean loss of the last epoch.
-
-        Raises:
-            Stopped: `stop` said so.
-        """
+        """Train for one round; returns the mean loss of the last epoch."""
         try:
             return self.model.train(self._training_data, stop)
         finally:
@@ -131,7 +117,7 @@ class LocalTraining:
         return self.model.variables()
 
     def differences(self, body: Mapping[str, Array], columns: Columns) -> dict[str, Array]:
-        """All variables by path, less those received; a column that did not come was zeros."""
+        """All variables by path, less those received; a missing column counts as zeros."""
         start = {**body, **self.model.dense_head(columns)}
         trained = self.variables().items()
         # asarray, for the difference of two arrays of no dimension is a scalar
@@ -147,7 +133,7 @@ class LocalTraining:
         return {**self.model.training_state(), **personal, _PASSES: np.array(self.passes)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Go on where another process stopped; before the first `train`.
+        """Continue where another process stopped; before the first `train`.
 
         Raises:
             SiteError: The state is that of another model, or of other classes.

@@ -11,7 +11,7 @@ from surgical_aggregation.aggregation import strategy as strategies
 CLASS_WEIGHTINGS = ("none", "balanced")
 
 SENT = ("weights", "differences")
-"""What a site may send of what it trained."""
+"""What a site may send after training."""
 
 
 class TrainingOptionsError(ValueError):
@@ -20,7 +20,7 @@ class TrainingOptionsError(ValueError):
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What the papers call the recipe, with theirs or "off" as defaults.
+    """Options of a site's training, with the papers' value or "off" as default.
 
     Attributes:
         strategy: What becomes of batch normalisation; see `strategy`. The same as the server's.
@@ -31,12 +31,9 @@ class TrainingOptions:
         warmup_learning_rate: Of the warm-up's Adam.
         gradient_clip: Largest global norm of a batch's gradient; 0: no limit.
         proximal: Weight mu of FedProx's term mu/2 |w - w_received|^2; 0: none.
-        class_weighting: "none", or "balanced": the positives and the negatives of a class have the
-            same total weight in the loss.
+        class_weighting: "none", or "balanced": positives and negatives of a class have the same
+            total weight in the loss.
         focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
-
-    Raises:
-        TrainingOptionsError: An option is unknown or negative.
 
     Source:
         Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
@@ -73,11 +70,7 @@ class TrainingOptions:
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:
-    """Options by name; those that are not given have their defaults.
-
-    Raises:
-        TrainingOptionsError: There is no such option, or its value is not usable.
-    """
+    """Options by name; the others have their defaults. Raises `TrainingOptionsError`."""
     known = [field.name for field in fields(TrainingOptions)]
     if unknown := sorted(set(given or {}) - set(known)):
         raise TrainingOptionsError(

@@ -45,13 +45,13 @@ def checked(sent, declared, permitted=None, **said):
     return reply.get_return_code(), refusal["reason"]
 
 
-def teaches(declared, permitted=None, **said):
+def trains(declared, permitted=None, **said):
     return checked(result({}, columns(declared)), declared, permitted, **said)[0] == ReturnCode.OK
 
 
 class TestSelectHead:
     def test_a_site_gets_the_body_and_its_own_columns_and_no_meta(self):
-        dxo = received(classes=["Mass", "Edema", "Not yet taught"])
+        dxo = received(classes=["Mass", "Edema", "Not yet trained"])
         body, own = wire.split(dxo.data)
         assert list(body) == ["conv/kernel"] and sorted(own) == ["Edema", "Mass"]
         assert own["Mass"][0].tolist() == [2, 2]
@@ -59,12 +59,10 @@ class TestSelectHead:
 
     @pytest.mark.parametrize("declared", [(), [["Edema"]]], ids=["nothing", "no name"])
     def test_a_site_that_declared_no_classes_gets_the_body_alone(self, declared, logged):
+        assert list(received(whole=task(()), classes=declared).data) == ["conv/kernel"]
+        assert logged["error"] == []  # where heads are personal
         assert list(received(classes=declared).data) == ["conv/kernel"]
         assert "a has declared no permitted classes" in logged["error"][0]
-
-    def test_where_heads_are_personal_nothing_is_amiss(self, logged):
-        assert list(received(whole=task(())).data) == ["conv/kernel"]
-        assert logged["error"] == []
 
     def test_nothing_is_shared_between_sites(self):
         whole = task()
@@ -76,11 +74,9 @@ class TestSelectHead:
         assert "head/Hernia/kernel" in original
 
     def test_what_is_no_model_is_withheld(self):
-        for whole in (
-            Shareable(),
-            DXO(DataKind.METRICS, data={"Hernia": 1.0}).to_shareable(),
-            DXO(DataKind.WEIGHTS, data={"head/kernel": np.ones(2)}).to_shareable(),
-        ):
+        metrics = DXO(DataKind.METRICS, data={"Hernia": 1.0}).to_shareable()
+        dense = DXO(DataKind.WEIGHTS, data={"head/kernel": np.ones(2)}).to_shareable()
+        for whole in (Shareable(), metrics, dense):
             assert received(whole=whole, classes=["Edema"]).data == {}
 
     @pytest.mark.parametrize("best", [None, 0, 3])
@@ -91,8 +87,10 @@ class TestSelectHead:
 
 
 class TestCheckResult:
-    def test_declared_classes_pass_and_a_personal_head_sends_and_declares_none(self):
-        assert teaches(["Edema"]) and teaches([])
+    def test_declared_classes_pass_and_a_personal_head_and_an_error_reply(self):
+        assert trains(["Edema"]) and trains([])
+        reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        assert CheckResult().process(reply, context("a")) is reply
 
     @pytest.mark.parametrize(
         ("sent", "declared", "said", "reason"),
@@ -108,22 +106,13 @@ class TestCheckResult:
         code, why = checked(result({}, columns(sent), kind=kind), declared, **said)
         assert code == REFUSED and reason in why
 
-    @pytest.mark.parametrize(
-        "rubbish", [Shareable(), DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable()]
-    )
-    def test_rubbish_is_refused_and_not_raised(self, rubbish):
-        assert checked(rubbish, ["Edema"])[0] == REFUSED
-
-    def test_the_reason_of_a_refusal_is_one_line_in_the_log(self, caplog):
-        rubbish = Shareable()
-        rubbish.set_header(ReservedHeaderKey.CONTENT_TYPE, "x\n2026-01-01 - all is well\x1b[8m")
-        checked(rubbish, ["Edema"])
-        (said,) = [record.getMessage() for record in caplog.records]
+    def test_rubbish_is_refused_in_one_line_of_the_log_and_not_raised(self, caplog):
+        odd = Shareable()
+        odd.set_header(ReservedHeaderKey.CONTENT_TYPE, "x\n2026-01-01 - all is well\x1b[8m")
+        for rubbish in (odd, DXO(DataKind.WEIGHTS, data={3: 4}).to_shareable()):
+            assert checked(rubbish, ["Edema"])[0] == REFUSED
+        said, _ = [record.getMessage() for record in caplog.records]
         assert r"x\n2026-01-01 - all is well\x1b[8m" in said and said.isprintable()
-
-    def test_an_error_reply_passes_unchanged(self):
-        reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
-        assert CheckResult().process(reply, context("a")) is reply
 
 
 class TestPermitted:
@@ -143,12 +132,12 @@ class TestPermitted:
         got = received(SelectHead(job), classes=CLASSES, policy=policy)
         assert wire.classes_of(got.data) == permitted
         for name in CLASSES:
-            assert teaches([name], job, policy=policy) == (name in permitted)
+            assert trains([name], job, policy=policy) == (name in permitted)
 
     def test_a_refusal_names_what_is_not_permitted(self):
         sent = result({}, columns(["Edema", "Mass"]))
         code, why = checked(sent, ["Edema", "Mass"], {"a": ["Edema"]})
-        assert (code, why) == (REFUSED, "the site is not permitted to teach ['Mass']")
+        assert (code, why) == (REFUSED, "the site is not permitted to train ['Mass']")
 
     @pytest.mark.parametrize("cls", [SelectHead, CheckResult])
     @pytest.mark.parametrize(
@@ -163,6 +152,9 @@ class TestPermitted:
     )
     def test_an_unusable_table_ends_the_run_once_when_it_starts(self, cls, table, policy, reason):
         engine = Engine()
+        cls(SERVER["permitted"]).handle_event(EventType.START_RUN, context(engine=engine))
+        cls(table).handle_event(EventType.END_RUN, context(engine=engine, policy=policy))
+        assert engine.events == []
         fl_ctx = context(engine=engine, policy=policy)
         cls(table).handle_event(EventType.START_RUN, fl_ctx)
         assert engine.events == [EventType.FATAL_SYSTEM_ERROR]
@@ -174,10 +166,4 @@ class TestPermitted:
     def test_a_malformed_table_permits_nothing_until_the_run_has_ended(self):
         policy = {"permitted": {"a": "Edema"}}
         assert wire.classes_of(received(classes=CLASSES, policy=policy).data) == ()
-        assert not teaches(["Edema"], policy=policy)
-
-    def test_a_usable_table_lets_the_run_start(self):
-        engine = Engine()
-        for event in (EventType.START_RUN, EventType.END_RUN):
-            SelectHead().handle_event(event, context(engine=engine, policy=SERVER))
-        assert engine.events == []
+        assert not trains(["Edema"], policy=policy)

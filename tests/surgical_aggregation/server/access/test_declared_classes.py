@@ -26,34 +26,24 @@ def message():
     return message
 
 
-def test_the_server_reads_what_the_site_declares():
-    assert declared_classes(context("north", classes=["Edema"])) == ("Edema",)
+@pytest.mark.parametrize(
+    ("declared", "counted"),
+    [(["Edema"], ("Edema",)), ([], ()), ([1], ()), (["Edema", None], ())],
+)
+def test_a_declaration_is_a_list_of_names(declared, counted):
+    assert declared_classes(context("north", classes=declared)) == counted
 
 
-@pytest.mark.parametrize("declared", [[], [1], ["Edema", None]])
-def test_what_is_no_list_of_names_counts_as_nothing(declared):
-    assert declared_classes(context("north", classes=declared)) == ()
-
-
-def test_a_name_that_cannot_be_printed_spoils_the_declaration():
+def test_nobody_declares_under_anothers_name_or_an_unprintable_class():
+    fl_ctx = context("west", classes=["Edema"], claims="north")
+    assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
+    assert declaration_fault(fl_ctx) == "it calls itself 'north'"
     fl_ctx = context("north", classes=["Edema", "Ma\nss"])
     assert declared_classes(fl_ctx) == ()
     assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
 
 
-def test_nobody_declares_under_anothers_name():
-    fl_ctx = context("west", classes=["Edema"], claims="north")
-    assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
-    assert declaration_fault(fl_ctx) == "it calls itself 'north'"
-
-
-def test_a_table_is_asked_for_the_site_itself():
-    table = {"north": ["Edema"], "west": ["Mass"]}
-    fl_ctx = context("west", classes=["Edema", "Mass"])
-    assert permitted_classes(fl_ctx, table) == ("Mass",)
-
-
-def test_a_declaration_holds_for_the_whole_run(message):
+def test_a_declaration_stands_for_the_whole_run(message):
     hold_to_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
@@ -75,11 +65,6 @@ def test_another_process_of_the_site_may_declare_others(message):
     assert declared_classes(message(classes=["Fracture"], process="second")) == ()
 
 
-def test_sites_are_held_to_their_own_declarations(message):
-    hold_to_declaration(message("north"))
-    assert declared_classes(message("south", classes=["Mass"])) == ("Mass",)
-
-
 def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
     hold_to_declaration(message("north"))
     hold_to_declaration(message("west", classes=["Mass"], claims="north", process="other"))
@@ -96,7 +81,7 @@ class TestTables:
         assert tables(context(policy={"permitted": server}), job) == (job, server)
 
     @pytest.mark.parametrize("table", [None, ["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
-    def test_one_that_is_malformed_is_refused_by_place(self, table):
+    def test_one_that_is_malformed_is_refused_by_where_it_stands(self, table):
         with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
             tables(context(policy={"permitted": table}), None)
         if table is not None:

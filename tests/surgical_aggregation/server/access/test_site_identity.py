@@ -23,15 +23,13 @@ def result(client):
     return {FLContextKey.TASK_RESULT: shareable}
 
 
-def test_a_results_site_is_the_one_whose_token_came_with_it():
+def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names():
     fl_ctx = message(**result(Client("north", "token")))
     assert site_of(fl_ctx) == "north" and claimed_site(fl_ctx) == "south"
-
-
-def test_a_tasks_site_is_the_one_that_the_workflow_names():
     fl_ctx = message()
     set_site("north", fl_ctx)
     assert site_of(fl_ctx) == "north"
+    assert site_of(FLContext()) == "" == claimed_site(FLContext())  # the server's own
 
 
 @pytest.mark.parametrize("props", [{}, result("south"), {FLContextKey.TASK_RESULT: "text"}])
@@ -43,7 +41,3 @@ def test_what_a_message_says_of_itself_is_nobodys_name(props):
 def test_what_is_no_name_is_none(claims):
     """A number of so many digits cannot even be written: it would end the round for all."""
     assert claimed_site(message(claims)) == ""
-
-
-def test_the_servers_own_contexts_have_no_site():
-    assert site_of(FLContext()) == "" == claimed_site(FLContext())

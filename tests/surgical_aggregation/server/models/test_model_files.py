@@ -28,18 +28,12 @@ def test_finds_the_file_of_the_first_job_that_left_one(left, tmp_path, asked, fo
     assert path == tmp_path / f"server/checkpoints/{found}/last.npz"
 
 
-def test_a_job_that_left_another_file_alone_is_not_enough(left):
-    left("a", name="best.npz")
+def test_the_refusal_names_the_newest_jobs_first_and_no_more_than_ten(left):
+    with pytest.raises(CheckpointError, match="the newest first: none"):
+        checkpoint_of("a", "last.npz", left())
+    left("a", name="best.npz")  # another file alone
     with pytest.raises(CheckpointError, match=r"'a' left none in .* the newest first: b\.$"):
         checkpoint_of("a", "last.npz", left("b"))
-
-
-def test_the_refusal_names_the_newest_jobs_first_and_no_more_than_ten(left):
     with pytest.raises(CheckpointError) as error:
         checkpoint_of("x", "last.npz", left(*(f"job{number:02}" for number in range(12))))
     assert str(error.value).endswith(f"{', '.join(f'job{n:02}' for n in range(11, 1, -1))}.")
-
-
-def test_a_server_without_any_says_so(left):
-    with pytest.raises(CheckpointError, match="the newest first: none"):
-        checkpoint_of("a", "last.npz", left())

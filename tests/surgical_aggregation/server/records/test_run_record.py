@@ -10,19 +10,7 @@ from flare import Engine, context
 from surgical_aggregation import __version__
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.wire.headers import (
-    BEST,
-    BEST_DROPPED,
-    COLUMN_SIMILARITY,
-    CONTRIBUTION_REFUSED,
-    DROP,
-    DROPPED,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-    STOPPED,
-    TRAINING_STOPPED,
-)
+from surgical_aggregation.wire import headers
 
 
 class Run:
@@ -75,13 +63,19 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 @pytest.mark.parametrize(
     ("event", "props", "line"),
     [
-        (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, {BEST: BEST_MODEL}, ("best", BEST_MODEL)),
-        (AppEventType.INITIAL_MODEL_LOADED, {BEST: BEST_MODEL}, ("best", BEST_MODEL)),
-        (BEST_DROPPED, {DROPPED: "other sites"}, ("best_dropped", {"reason": "other sites"})),
-        (TRAINING_STOPPED, {STOPPED: STOP}, ("stopped", STOP)),
-        (CONTRIBUTION_REFUSED, {REFUSAL: LATE}, ("refused", LATE)),
-        (SITE_SILENT, {REFUSAL: LATE}, ("silent", LATE)),
-        (ROUND_DROPPED, {DROP: DROPPED_ROUND}, ("dropped", DROPPED_ROUND)),
+        (
+            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, {headers.BEST: BEST_MODEL},
+            ("best", BEST_MODEL),
+        ),
+        (AppEventType.INITIAL_MODEL_LOADED, {headers.BEST: BEST_MODEL}, ("best", BEST_MODEL)),
+        (
+            headers.BEST_DROPPED, {headers.DROPPED: "other sites"},
+            ("best_dropped", {"reason": "other sites"}),
+        ),
+        (headers.TRAINING_STOPPED, {headers.STOPPED: STOP}, ("stopped", STOP)),
+        (headers.CONTRIBUTION_REFUSED, {headers.REFUSAL: LATE}, ("refused", LATE)),
+        (headers.SITE_SILENT, {headers.REFUSAL: LATE}, ("silent", LATE)),
+        (headers.ROUND_DROPPED, {headers.DROP: DROPPED_ROUND}, ("dropped", DROPPED_ROUND)),
         (
             EventType.FATAL_SYSTEM_ERROR, {FLContextKey.EVENT_DATA: "no disk"},
             ("failed", {"reason": "no disk"}),
@@ -98,7 +92,7 @@ def test_a_run_has_its_code_and_its_seconds(run):
     assert started["code"].endswith("surgical_aggregation")
     run.fire(AppEventType.INITIAL_MODEL_LOADED)  # a fresh run's: no line
     run.fire(AppEventType.ROUND_STARTED)
-    line = run.fire(AppEventType.ROUND_DONE, **{COLUMN_SIMILARITY: {"é": 0.5}})
+    line = run.fire(AppEventType.ROUND_DONE, **{headers.COLUMN_SIMILARITY: {"é": 0.5}})
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
     run.fire(EventType.END_RUN)
     assert [line["event"] for line in run.lines()] == ["started", "round", "ended"]
@@ -121,9 +115,9 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
 
 def test_an_admin_is_told_how_far_the_run_is(run):
     assert run.told() == {"rounds": 0, "best": None, "stopped": False}
-    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: BEST_MODEL})
+    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
     run.fire(AppEventType.ROUND_DONE)
     assert run.told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
-    run.fire(BEST_DROPPED, **{DROPPED: "other sites"})
-    run.fire(TRAINING_STOPPED, **{STOPPED: STOP})
+    run.fire(headers.BEST_DROPPED, **{headers.DROPPED: "other sites"})
+    run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
     assert run.told() == {"rounds": 1, "best": None, "stopped": True}

@@ -7,16 +7,7 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.server.records.run_summary import RunSummary
-from surgical_aggregation.wire.headers import (
-    BEST,
-    BEST_DROPPED,
-    CONTRIBUTION_REFUSED,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-    STOPPED,
-    TRAINING_STOPPED,
-)
+from surgical_aggregation.wire import headers
 
 BEST_MODEL = {"round": 4, "metric": "bce", "value": 0.25, "sites": {"north": 0.2, "south": 0.3}}
 
@@ -53,14 +44,16 @@ def run(logged, tmp_path):
 
 def test_says_which_model_is_best_how_it_did_and_where_it_is(run, tmp_path):
     run = run()
-    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{BEST: BEST_MODEL})
-    run.fire(CONTRIBUTION_REFUSED, **{REFUSAL: {"site": "south", "reason": "it is late"}})
-    run.fire(ROUND_DROPPED)
+    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
+    run.fire(
+        headers.CONTRIBUTION_REFUSED, **{headers.REFUSAL: {"site": "south", "reason": "it is late"}}
+    )
+    run.fire(headers.ROUND_DROPPED)
     defined = {"auroc": 0.75, "auroc/Edema": 0.75}
     run.measured("north", **defined, **{"bce/Edema": 0.3, "bce/Mass": 0.4})
     run.measured("south", **{"bce/Edema": 0.3, "images": 40})
-    for event, site in ((SITE_SILENT, "west"), (CONTRIBUTION_REFUSED, "east")):
-        why = {REFUSAL: {"site": site, "reason": f"why {site} is not"}}
+    for event, site in ((headers.SITE_SILENT, "west"), (headers.CONTRIBUTION_REFUSED, "east")):
+        why = {headers.REFUSAL: {"site": site, "reason": f"why {site} is not"}}
         run.fire(event, **why, **{FLContextKey.WORKFLOW: "test_best"})
     run.measured("north", "validate_final", auroc=0.1)
     assert run.end() == [
@@ -77,7 +70,8 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(run, tmp_path):
 
 def test_says_that_it_stopped_early_and_that_there_is_no_best_model(run):
     run = run()
-    run.fire(TRAINING_STOPPED, **{STOPPED: {"round": 7, "best_round": 5, "patience": 2}})
+    stop = {"round": 7, "best_round": 5, "patience": 2}
+    run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: stop})
     stopped, none, _ = run.end()
     assert stopped == "  stopped early, after round 7: patience 2"
     assert "no best model" in none
@@ -88,9 +82,9 @@ def test_says_that_it_stopped_early_and_that_there_is_no_best_model(run):
 )
 def test_the_earlier_runs_best_model_counts_unless_it_is_dropped(run, dropped, line):
     run = run()
-    run.fire(AppEventType.INITIAL_MODEL_LOADED, **{BEST: BEST_MODEL})
+    run.fire(AppEventType.INITIAL_MODEL_LOADED, **{headers.BEST: BEST_MODEL})
     if dropped:
-        run.fire(BEST_DROPPED)
+        run.fire(headers.BEST_DROPPED)
     assert line in run.end()[0]
 
 

@@ -77,22 +77,20 @@ class TestCurves:
         track(Tracking(), tmp_path)
         expected = {"bce": [(4, 0.5)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
         assert curves(tmp_path, "north") == expected
+        means = {"bce": [(4, 0.375)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
+        assert curves(tmp_path, "server") == means
         assert len(list((tmp_path / "server/job/tb_events/north").iterdir())) == 1
 
-    def test_the_means_are_over_the_sites_that_measured_in_the_round(self, server, tmp_path):
+    def test_only_accepted_results_of_the_round_count_under_the_sites_own_name(
+        self, server, tmp_path
+    ):
         server.trained("west", {"bce": 9.0})
         server.fire(AppEventType.ROUND_STARTED)
-        for site, metrics in {"north": NORTH, "south": SOUTH}.items():
-            server.trained(site, metrics)
+        server.trained("north", {"bce": 0.5}, claims="south")
+        server.trained("south", SOUTH, accepted=False)
         server.fire(AppEventType.BEFORE_AGGREGATION)
         server.fire(EventType.END_RUN)
-        expected = {"bce": [(4, 0.375)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
-        assert curves(tmp_path, "server") == expected
-
-    def test_a_site_has_its_own_name_whatever_it_calls_itself(self, server, tmp_path):
-        server.trained("north", {"bce": 0.5}, claims="south")
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "north") == {"bce": [(4, 0.5)]}
+        assert curves(tmp_path, "north") == curves(tmp_path, "server") == {"bce": [(4, 0.5)]}
         assert not (tmp_path / "server/job/tb_events/south").exists()
 
     def test_what_flare_streams_is_kept_by_nobody(self, server, tmp_path):
@@ -104,31 +102,19 @@ class TestCurves:
         server.fire(EventType.END_RUN)
         assert not list((tmp_path / "server/job").glob("tb_events/*"))
 
-    def test_a_refused_result_is_no_point(self, server, tmp_path):
-        server.trained("north", NORTH)
-        server.trained("south", SOUTH, accepted=False)
-        server.fire(AppEventType.BEFORE_AGGREGATION)
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "server")["bce"] == [(4, 0.5)]
-        assert not (tmp_path / "server/job/tb_events/south").exists()
-
-    def test_the_final_model_goes_on_with_the_curves(self, server, tmp_path):
+    def test_the_final_model_goes_on_with_the_curves_and_a_test_has_its_own(self, server, tmp_path):
         server.trained("north", NORTH)
         server.fire(AppEventType.BEFORE_AGGREGATION)
         server.fire(EventType.START_WORKFLOW)
         server.evaluated("south", {"bce": 0.125})
         final = {FLContextKey.WORKFLOW: "validate_final", MODEL_ROUND: 8}
         server.fire(EventType.END_WORKFLOW, **final)
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "south") == {"bce": [(8, 0.125)]}
-        assert curves(tmp_path, "server")["bce"] == [(4, 0.5), (8, 0.125)]
-
-    def test_a_test_is_a_curve_of_its_own_and_has_no_mean(self, server, tmp_path):
         server.evaluated("south", {"bce/Edema": 0.125}, task="test", round_=3)
         server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
         server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "south") == {"test/bce/Edema": [(3, 0.125)]}
-        assert not (tmp_path / "server/job/tb_events/server").exists()
+        assert curves(tmp_path, "south") == {"bce": [(8, 0.125)], "test/bce/Edema": [(3, 0.125)]}
+        means = {"bce": [(4, 0.5), (8, 0.125)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
+        assert curves(tmp_path, "server") == means
 
     def test_what_cannot_be_kept_does_not_stop_the_run(self, server, monkeypatch, caplog):
         def full(*args):
@@ -139,17 +125,16 @@ class TestCurves:
         assert "the metrics of north are not kept: the disk is full" in caplog.text
 
 
-class TestTensorboard:
-    def test_they_are_written_without_tensorflow(self, tmp_path):
-        """TensorBoard's writer imports it where it is installed: 5 seconds and 600 MB."""
-        code = (
-            f"import sys; sys.path[:0] = {[*sys.path, str(Path(__file__).parent)]}\n"
-            "from pathlib import Path; import test_tracking as t\n"
-            "t.track(t.Tracking(), Path(sys.argv[1]))\n"
-            "sys.exit('tensorflow' in sys.modules)"
-        )
-        assert subprocess.run([sys.executable, "-c", code, tmp_path]).returncode == 0
-        assert list((tmp_path / "server/job/tb_events/north").iterdir())
+def test_tensorboards_files_are_written_without_tensorflow(tmp_path):
+    """TensorBoard's writer imports it where it is installed: 5 seconds and 600 MB."""
+    code = (
+        f"import sys; sys.path[:0] = {[*sys.path, str(Path(__file__).parent)]}\n"
+        "from pathlib import Path; import test_tracking as t\n"
+        "t.track(t.Tracking(), Path(sys.argv[1]))\n"
+        "sys.exit('tensorflow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path]).returncode == 0
+    assert list((tmp_path / "server/job/tb_events/north").iterdir())
 
 
 @pytest.mark.filterwarnings("ignore")  # its own packages' deprecations
@@ -177,27 +162,18 @@ class TestMlflow:
         assert Tracking()._tag("bce/Épaule (2+)") == "bce/Épaule (2+)"
 
 
-class TestNone:
-    def test_nothing_is_kept_nor_needed(self, tmp_path, panics, monkeypatch):
-        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
-        assert not track(Tracking("none"), tmp_path).exists()
-        assert panics == []
-
-
-class TestRefusals:
-    def test_a_package_that_is_not_there_ends_the_run_and_says_what_to_do(
-        self, tmp_path, panics, monkeypatch
-    ):
-        monkeypatch.setattr(tracking, "find_spec", lambda package: None)
-        track(Tracking("mlflow"), tmp_path)
-        assert "'mlflow' needs the package mlflow at the server, which is not there" in panics[0]
-        assert "pip install mlflow" in panics[0]
-
-    def test_an_unknown_tracker_ends_the_run(self, tmp_path, panics):
-        track(Tracking("wandb"), tmp_path)
-        assert panics == ["tracking must be one of tensorboard, mlflow, none; got 'wandb'."]
-
-    def test_a_receiver_that_cannot_start_ends_the_run(self, tmp_path, panics):
-        (tmp_path / "server").write_text("in the way of its folder")
-        track(Tracking(), tmp_path)
-        assert "tracking = 'tensorboard' cannot start: " in panics[0]
+@pytest.mark.parametrize(
+    ("tracker", "reason"),
+    [
+        ("mlflow", "'mlflow' needs the package mlflow at the server, which is not there"),
+        ("wandb", "tracking must be one of tensorboard, mlflow, none; got 'wandb'."),
+        ("tensorboard", "tracking = 'tensorboard' cannot start: "),
+        ("none", None),
+    ],
+)
+def test_a_tracker_that_cannot_start_ends_the_run(tmp_path, panics, monkeypatch, tracker, reason):
+    found = {"tensorboard": "there"}
+    monkeypatch.setattr(tracking, "find_spec", found.get)
+    (tmp_path / "server").write_text("in the way of its folder")
+    track(Tracking(tracker), tmp_path)
+    assert panics == [] if reason is None else reason in panics[0]

@@ -5,12 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nvflare.apis.client import Client
-from nvflare.apis.dxo import from_shareable
+from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.fl_constant import FLMetaKey
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
-from nvflare.app_common.utils.fl_model_utils import FLModelUtils
-from nvflare.app_common.widgets.metrics_artifact_writer import MetricsArtifactWriter
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 
 from flare import Engine, context, global_model, result
@@ -100,17 +98,17 @@ class TestStart:
         return training._start_round, known, training._num_rounds, saved
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])
-    def test_is_at_the_checkpoints_round(self, monkeypatch, panics, round_, planned):
+    def test_is_at_the_checkpoints_round_or_without_a_model_left_to_flare(
+        self, monkeypatch, panics, round_, planned
+    ):
         manifest = {"head_features": 2, **round_}
         first = round_.get("round", 0)
         assert self.start(monkeypatch, panics, manifest) == (first, first, 3, [])
         assert manifest["planned_rounds"] == planned
-
-    def test_without_a_model_is_left_to_flare(self, monkeypatch, panics):
         assert self.start(monkeypatch, panics, None) == (0, None, 3, [])
 
     @pytest.mark.parametrize("made", [4, 9])
-    def test_without_a_number_makes_up_for_what_the_run_lacks(self, monkeypatch, panics, made):
+    def test_without_a_number_makes_the_missing_rounds_of_the_run(self, monkeypatch, panics, made):
         manifest = {"head_features": 2, "round": made, "planned_rounds": 9}
         saved = [manifest] if made == 9 else []
         started = self.start(monkeypatch, panics, manifest, num_rounds=0)
@@ -118,7 +116,7 @@ class TestStart:
         assert manifest["planned_rounds"] == 9
 
     @pytest.mark.parametrize("history", [[], [{"job": "a", "rounds": [0, 4]}]])
-    def test_without_a_number_and_a_run_that_says_what_it_lacks_is_refused(
+    def test_without_a_number_and_a_run_with_planned_rounds_is_refused(
         self, monkeypatch, panics, history
     ):
         manifest = {"head_features": 2, "round": 4, "history": history}
@@ -137,11 +135,10 @@ class TestResults:
     )
     def test_the_metrics_that_come_with_a_model_are_checked(self, metrics, reason):
         sent = result({}, {}, metrics=metrics)
-        fl_ctx = context("north", classes=["Edema"])
+        fl_ctx = context("north", classes=["Edema"], current_round=7)
         assert FederatedTraining().fault(sent, fl_ctx) == reason
-
-    def test_a_result_without_metrics_passes(self):
-        assert FederatedTraining().fault(result({}, {}), context("north")) is None
+        assert FederatedTraining().fault(result({}, {}), fl_ctx) is None
+        assert FederatedTraining().current_round(fl_ctx) == 7
 
     def test_whose_it_is_and_of_which_round_is_not_the_results_to_say(self):
         """FLARE's MetricsArtifactWriter believes both."""
@@ -152,11 +149,8 @@ class TestResults:
         sent.set_header(AppConstants.CURRENT_ROUND, 7)
         task = SimpleNamespace(result=sent, client=Client("west", "token"))
         FederatedTraining().prepare(task, context("west", current_round=2))
-        model = FLModelUtils.from_shareable(sent)
-        writer = MetricsArtifactWriter()
-        assert writer._get_site_name(model, context("west")) == "west"
-        assert writer._get_current_round(model, context("west", current_round=2)) == 2
-        assert model.metrics == {"bce": 0.5} and type(model.metrics["bce"]) is float
-
-    def test_what_is_refused_belongs_to_the_running_round(self):
-        assert FederatedTraining().current_round(context(current_round=7)) == 7
+        dxo = from_shareable(sent)
+        assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
+        assert sent.get_header(AppConstants.CURRENT_ROUND) == 2
+        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
+        assert measured == {"bce": 0.5} and type(measured["bce"]) is float

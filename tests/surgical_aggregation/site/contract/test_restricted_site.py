@@ -47,52 +47,39 @@ class TestPermitted:
         assert withheld() == {}
         assert withheld(share=CLASSES, min_images=5, min_positives=1) == {}
 
-    def test_what_is_not_shared_is_withheld(self):
-        assert withheld(share=("Mass", "Hernia", "Fracture")) == {
-            "Edema": "not in 'share'",
-            "Nodule/Mass": "not in 'share'",
-        }
-
-    def test_what_has_too_few_positives_is_withheld_smoothed_ones_not_counted(self):
-        few = "1 positives, 'min_positives' is 2"
-        assert withheld(min_positives=2) == {"Mass": few, "Hernia": few}
-
-    def test_a_class_is_withheld_for_the_first_reason(self):
+    def test_what_is_not_shared_or_has_too_few_positives_is_withheld(self):
+        few, unshared = "1 positives, 'min_positives' is 2", "not in 'share'"
+        shared = ("Mass", "Hernia", "Fracture")
+        assert withheld(share=shared) == {"Edema": unshared, "Nodule/Mass": unshared}
+        assert withheld(min_positives=2) == {"Mass": few, "Hernia": few}  # without smoothed ones
         said = withheld(share=("Edema", "Mass"), min_positives=2)
-        assert said["Hernia"] == "not in 'share'"
-        assert said["Mass"].startswith("1 positives")
+        assert said == {"Nodule/Mass": unshared, "Hernia": unshared, "Mass": few}
 
-    def test_a_site_with_too_few_images_takes_no_part(self):
-        assert withheld(min_images=5) == {}
-        with pytest.raises(SiteError, match="needs 'min_images' 6 training images; there are 5"):
-            permitted(Labelled(min_images=6))
-
-    def test_a_site_that_lets_out_no_class_takes_no_part_and_says_why(self):
-        with pytest.raises(SiteError, match=r"none of its classes .*Edema \(not in 'share'\); Nod"):
-            permitted(Labelled(share=()))
-
-
-def test_classes_are_the_rest_in_their_order(cut):
-    assert cut.classes == ("Nodule/Mass", "Hernia")
+    @pytest.mark.parametrize(
+        ("policy", "reason"),
+        [
+            ({"min_images": 6}, "needs 'min_images' 6 training images; there are 5"),
+            ({"share": ()}, r"none of its classes .*Edema \(not in 'share'\); Nod"),
+        ],
+    )
+    def test_a_site_with_too_little_takes_no_part(self, policy, reason):
+        with pytest.raises(SiteError, match=reason):
+            permitted(Labelled(**policy))
 
 
 class TestPermittedSite:
-    def test_training_labels_are_those_classes(self, cut, whole):
+    def test_classes_and_training_labels_are_the_rest_in_their_order(self, cut, whole):
+        assert cut.classes == ("Nodule/Mass", "Hernia")
         np.testing.assert_array_equal(cut.training_labels, whole.training_labels[:, [1, 3]])
 
-    @pytest.mark.parametrize("training", [False, True])
-    def test_batches_have_the_same_images_and_those_labels(self, cut, whole, training):
-        data = [site.data("train", training=training, first_pass=2) for site in (cut, whole)]
+    @pytest.mark.parametrize(("split", "training"), [("train", True), ("test", False)])
+    def test_batches_have_the_same_images_and_those_labels(self, cut, whole, split, training):
+        data = [site.data(split, training=training, first_pass=2) for site in (cut, whole)]
         batches = list(zip(*(d.as_numpy_iterator() for d in data), strict=True))
         assert len(batches) == 3 == int(data[0].cardinality())
         for (images, labels), (all_images, all_labels) in batches:
             np.testing.assert_array_equal(images, all_images)
             np.testing.assert_array_equal(labels, all_labels[:, [1, 3]])
-
-    def test_the_split_is_the_one_asked_for(self, cut, whole):
-        (images, _), *_ = cut.data("test").as_numpy_iterator()
-        (expected, _), *_ = whole.data("test").as_numpy_iterator()
-        np.testing.assert_array_equal(images, expected)
 
     def test_the_network_has_the_same_body_and_a_smaller_head(self, cut, whole):
         ours, theirs = ({v.path: v for v in site.model().weights} for site in (cut, whole))
@@ -102,18 +89,6 @@ class TestPermittedSite:
                 assert variable.shape[-1] == 2
             else:
                 assert variable.shape == theirs[path].shape
-
-    def test_it_trains_like_any_site_and_counts_its_classes(self, cut):
-        from surgical_aggregation.site.training.trainer import LocalTraining
-        from surgical_aggregation.site.training.training_options import TrainingOptions
-
-        training = LocalTraining(cut, TrainingOptions(warmup_epochs=1))
-        training.warm_up(training.classes)
-        assert training.train() > 0
-        assert set(training.positives) == {"Nodule/Mass", "Hernia"}
-        names = training.evaluate("test", training.classes)
-        assert {"bce/Nodule/Mass", "bce/Hernia"} <= set(names)
-        assert not {"bce/Edema", "bce/Mass"} & set(names)
 
     def test_a_model_without_the_head_is_refused(self, cut, whole, monkeypatch):
         from tiny_site import tiny_model
@@ -128,29 +103,28 @@ def found(site, policy=None, **options):
 
 
 class TestFindSite:
-    def test_is_the_component_where_nothing_is_withheld(self, north):
+    def test_is_the_component_or_what_the_policy_shares_of_it(self, north):
+        assert north.policy.report_counts
         for policy in (None, {}, {"share": ["Mass", "Edema", "Hernia"]}):
             assert found(north, policy) is north
-
-    def test_is_cut_down_where_the_policy_withholds_a_class(self, north):
-        assert found(north, {"share": ["Mass"]}).classes == ("Mass",)
-
-    def test_a_head_that_stays_may_have_all_classes(self, north):
+        cut = found(north, {"share": ["Mass"], "site_files": "/data"})
+        assert cut.classes == ("Mass",)
+        assert cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
         assert found(north, {"share": ["Mass"]}, head_stays=True) is north
-
-    def test_a_policy_that_keeps_the_site_away_does_so_where_the_head_stays_too(self, north):
-        with pytest.raises(SiteError, match="none of its classes"):
-            found(north, {"share": []}, head_stays=True)
-
-    def test_the_site_knows_the_policy(self, north):
-        assert north.policy.report_counts
-        assert found(north, {"site_files": "/data"}).policy.site_files == "/data"
-        assert found(north, {"share": ["Mass"]}).policy.share == ("Mass",)
         assert not isinstance(found(north), PermittedSite)  # a policy holds for its job only
 
-    def test_a_malformed_policy_is_refused_and_not_ignored(self, north):
-        with pytest.raises(PolicyError, match="'share' needs a list"):
-            found(north, {"share": "Mass"})
+    @pytest.mark.parametrize(
+        ("policy", "error", "reason"),
+        [
+            ({"share": []}, SiteError, "none of its classes"),
+            ({"share": "Mass"}, PolicyError, "'share' needs a list"),
+        ],
+    )
+    def test_an_unusable_policy_is_not_ignored_also_where_the_head_stays(
+        self, north, policy, error, reason
+    ):
+        with pytest.raises(error, match=reason):
+            found(north, policy, head_stays=True)
 
     def test_a_job_without_the_component_is_told_so(self):
         with pytest.raises(SiteError, match="Site component with id 'site'; got NoneType"):

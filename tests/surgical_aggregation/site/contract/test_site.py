@@ -26,17 +26,11 @@ def find(site, policy):
     find_site("site", context(engine=Engine(site=site), policy=policy))
 
 
-class TestTrainingLabels:
-    def test_are_those_of_the_training_split(self):
-        np.testing.assert_array_equal(Counting().training_labels, [[1], [np.nan], [0]])
-
-    def test_images_are_gone_through_once_however_often_the_policy_is_asked(self):
-        site = Counting()
-        for _ in range(3):
-            find(site, {"min_positives": 1})
-        assert site.asked == 1
-
-    def test_nothing_is_gone_through_where_no_number_is_asked_for(self):
-        site = Counting()
-        find(site, {"share": ["Edema"]})
-        assert site.asked == 0
+def test_training_labels_are_read_once_and_only_where_a_policy_counts():
+    site = Counting()
+    find(site, {"share": ["Edema"]})
+    assert site.asked == 0
+    for _ in range(3):
+        find(site, {"min_positives": 1})
+    assert site.asked == 1
+    np.testing.assert_array_equal(site.training_labels, [[1], [np.nan], [0]])

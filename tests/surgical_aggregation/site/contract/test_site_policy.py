@@ -10,14 +10,9 @@ def policy(**properties):
 
 
 class TestSitePolicy:
-    def test_without_a_policy_everything_is_as_the_job_asks(self):
-        assert site_policy(context()) == NO_POLICY
-        assert NO_POLICY.share is None and NO_POLICY.report_counts
-        assert NO_POLICY.min_images == NO_POLICY.min_positives == 0
-
-    def test_any_policy_keeps_counts_at_the_site_unless_it_says_otherwise(self):
+    def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay(self):
+        assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True)
         assert policy() == SitePolicy(report_counts=False)
-        assert policy(report_counts=True).report_counts
 
     def test_says_what_was_written(self):
         written = {
@@ -48,25 +43,16 @@ class TestSitePolicy:
             policy(**{key: value})
         assert str(refusal.value) == f"local/privacy.json: {key!r} needs {needed}; got {value!r}."
 
-    def test_a_misspelt_key_is_refused_with_those_there_are(self):
-        with pytest.raises(PolicyError, match=r"keys share, min_images, .*; got \['shares'\]"):
-            policy(shares=["Edema"])
-
-    def test_a_servers_key_is_no_sites(self):
-        with pytest.raises(PolicyError, match="permitted"):
-            policy(permitted={})
+    @pytest.mark.parametrize("key", ["shares", "permitted"])
+    def test_another_key_is_refused_with_those_there_are(self, key):
+        with pytest.raises(PolicyError, match=rf"keys share, min_images, .*; got \['{key}'\]"):
+            policy(**{key: ["Edema"]})
 
 
-class TestScopeProperties:
-    def test_are_none_where_the_place_has_no_policy(self):
-        assert scope_properties(context(), ["share"]) is None
-        assert scope_properties(context(policy={}), ["share"]) == {}
-
-    def test_that_are_no_properties_are_refused(self):
-        with pytest.raises(PolicyError, match=r"got \['share'\]"):
-            scope_properties(context(policy=["share"]), ["share"])
-
-    def test_are_a_copy(self):
-        own = {"share": []}
-        scope_properties(context(policy=own), ["share"]).clear()
-        assert own == {"share": []}
+def test_properties_of_a_scope_are_a_mapping_of_which_one_gets_a_copy():
+    assert scope_properties(context(), ["share"]) is None
+    own = {"share": []}
+    scope_properties(context(policy=own), ["share"]).clear()
+    assert own == {"share": []}
+    with pytest.raises(PolicyError, match=r"got \['share'\]"):
+        scope_properties(context(policy=["share"]), ["share"])

@@ -56,30 +56,24 @@ class TestTrain:
         model.train(data, stop=never)
         assert model.evaluate(data, CLASSES)["bce"] < 0.8 * before["bce"]
 
-    def test_frozen_batch_norm_keeps_every_bit(self, data):
-        model = local_model(strategy="fedbn+", epochs=2)
+    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn", "fedbn+"])
+    def test_batch_norm_trains_or_keeps_every_bit(self, data, strategy):
+        model = local_model(strategy=strategy)
         given = {**body(model), "bn/moving_mean": np.float32([1, 2, 3, 4])}
         model.set_body(given)
         model.train(data, stop=never)
         after = model.variables()
         for name in BATCH_NORM:
-            assert after[name].tobytes() == given[name].tobytes()
+            assert (after[name].tobytes() == given[name].tobytes()) == (strategy == "fedbn+")
         assert not np.array_equal(after["dense/kernel"], given["dense/kernel"])
 
-    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn"])
-    def test_batch_norm_that_is_not_frozen_trains(self, data, strategy):
-        model = local_model(strategy=strategy)
-        before = model.variables()
-        model.train(data, stop=never)
-        for name in BATCH_NORM:
-            assert not np.array_equal(model.variables()[name], before[name])
-
-    def test_stops_after_the_running_batch(self, data):
+    def test_stops_after_the_running_batch_as_evaluation_does(self, data):
         model = local_model(epochs=3)
-        stop = AtTheSecond()
-        with pytest.raises(Stopped):
-            model.train(data, stop)
-        assert stop.asked == 2
+        for work in (model.train, lambda data, stop: model.evaluate(data, CLASSES, stop=stop)):
+            stop = AtTheSecond()
+            with pytest.raises(Stopped):
+                work(data, stop)
+            assert stop.asked == 2
         assert np.isfinite(model.train(data, never))  # another round can follow
 
     def test_nothing_is_traced_again_in_later_rounds(self, data):
@@ -93,9 +87,18 @@ class TestTrain:
 
 
 class TestPredict:
-    def test_is_keras_prediction_in_the_order_of_the_images(self, data):
+    def test_is_keras_prediction_in_the_order_of_the_images_each_made_once(self, data):
+        made = []
+
+        def batches():
+            for images, labels in data:
+                made.append(len(labels))
+                yield images, labels
+
+        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
         model = local_model()
-        features, probabilities, labels = model.predict(data)
+        features, probabilities, labels = model.predict(counted)
+        assert sum(made) == 128
         np.testing.assert_array_equal(probabilities, model.model.predict(data, verbose=0))
         assert features.shape == (128, FEATURES)
         np.testing.assert_array_equal(labels, np.concatenate([batch for _, batch in data]))
@@ -106,24 +109,6 @@ class TestPredict:
         for images in (128, 17, 3):
             model.evaluate(data.unbatch().take(images).batch(16), CLASSES)
         assert model._forward.experimental_get_tracing_count() == 1
-
-    def test_makes_each_batch_once(self, data):
-        made = []
-
-        def batches():
-            for images, labels in data:
-                made.append(len(labels))
-                yield images, labels
-
-        counted = tf.data.Dataset.from_generator(batches, output_signature=data.element_spec)
-        local_model().evaluate(counted, CLASSES)
-        assert sum(made) == 128
-
-    def test_stops_after_the_running_batch(self, data):
-        stop = AtTheSecond()
-        with pytest.raises(Stopped):
-            local_model().evaluate(data, CLASSES, stop=stop)
-        assert stop.asked == 2
 
 
 class TestWarmUp:
@@ -169,18 +154,12 @@ class TestSetColumns:
         assert after["head/bias"][1] == 8
         np.testing.assert_array_equal(after["head/kernel"][:, 0], before["head/kernel"][:, 0])
 
-    def test_refuses_a_foreign_class(self):
-        with pytest.raises(SiteError, match="'Hernia'"):
-            local_model().set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
-
-    def test_refuses_another_number_of_features(self):
-        with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
-            local_model().set_columns({"Edema": (np.zeros(9), np.zeros(1))})
-
-
-class TestSetBody:
-    def test_names_the_variables_that_differ(self):
+    def test_refuses_unlabelled_classes_and_other_shapes(self):
         model = local_model()
+        with pytest.raises(SiteError, match="'Hernia'"):
+            model.set_columns({"Hernia": (np.zeros(FEATURES), np.zeros(1))})
+        with pytest.raises(SiteError, match=r"\(9,\) features.*\(4,\).*same backbone"):
+            model.set_columns({"Edema": (np.zeros(9), np.zeros(1))})
         with pytest.raises(SiteError, match="bn/gamma"):
             model.set_body({name: v for name, v in body(model).items() if name != "bn/gamma"})
 
@@ -198,21 +177,15 @@ class TestOptions:
             moved[clip] = distance(before, model.variables())
         assert moved[0.0] != moved[0.1]  # Adam's steps follow ratios of gradients
 
-    def test_fedprox_keeps_the_model_near_what_was_received(self, data):
+    def test_fedprox_keeps_the_model_near_what_was_received_in_the_round(self, data):
         moved = []
         for proximal in (0.0, 10.0):
             model = local_model(proximal=proximal, epochs=3)
-            before = body(model)
+            far = {name: value + 5 for name, value in body(model).items()}
+            model.set_body(far)  # not near the first model
             model.train(data, stop=never)
-            moved.append(distance(before, body(model)))
+            moved.append(distance(far, body(model)))
         assert 0 < moved[1] < 0.5 * moved[0]
-
-    def test_fedprox_holds_on_to_the_round_and_not_to_the_first_model(self, data):
-        model = local_model(proximal=1e4)
-        far = {name: value + 5 for name, value in body(model).items()}
-        model.set_body(far)
-        model.train(data, stop=never)
-        assert distance(far, body(model)) < 1
 
     def test_loss_weights_shift_the_probabilities_of_their_class(self, data):
         means = []
@@ -236,15 +209,13 @@ class TestTrainingState:
         for name, value in straight.variables().items():
             assert value.tobytes() == continued.variables()[name].tobytes()
 
-    def test_the_learning_rate_is_that_of_the_options(self, data):
+    def test_of_another_rate_it_keeps_its_own_and_of_another_model_it_is_refused(self):
         other = local_model(learning_rate=0.5)
         other.set_training_state(local_model(learning_rate=0.1).training_state())
         assert float(other.model.optimizer.learning_rate) == pytest.approx(0.5)
-
-    def test_that_of_another_model_is_refused(self):
         state = LocalModel(tiny_model(1), ("Edema",)).training_state()
         with pytest.raises(SiteError, match="another model, or of other classes"):
-            local_model().set_training_state(state)
+            other.set_training_state(state)
 
 
 class TestMixedPrecision:

@@ -32,21 +32,17 @@ class TestLabelledBce:
 
 
 class TestWeights:
-    def test_each_entry_counts_as_its_label_says(self):
+    def test_each_entry_counts_as_its_label_says_a_smoothed_one_in_between(self):
         labels, half = np.float32([[1, 0]]), np.float32([[0.5, 0.5]])
         weights = np.float32([[1, 3], [5, 1]])  # of a negative, of a positive
         loss = training_loss(weights, 0.0)(labels, half)
         np.testing.assert_allclose(loss, [np.log(2) * (5 + 3) / 2], rtol=1e-5)
-
-    def test_a_smoothed_label_weighs_in_between(self):
         loss = training_loss(np.float32([[1], [3]]), 0.0)(np.float32([[0.5]]), np.float32([[0.5]]))
         np.testing.assert_allclose(loss, [np.log(2) * 2], rtol=1e-5)
 
-    def test_balanced_ones_give_both_kinds_the_same_total(self):
+    def test_balanced_ones_give_both_kinds_the_same_total_if_there_are_both(self):
         labels = np.array([[1], [0], [0], [0], [np.nan]])
         np.testing.assert_allclose(balanced_weights(labels), [[4 / 6], [2]], rtol=1e-6)
-
-    def test_a_class_without_a_positive_keeps_the_weight_one(self):
         np.testing.assert_array_equal(balanced_weights(np.zeros((3, 1))), [[1], [1]])
 
 

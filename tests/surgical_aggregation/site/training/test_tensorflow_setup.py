@@ -11,33 +11,23 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.site.training import tensorflow_setup
 
 
-class TestThreads:
-    def fl_ctx(self, job, **deploy_map):
-        fl_ctx = FLContext()
-        fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
-        meta = {"deploy_map": deploy_map}
-        fl_ctx.set_prop(ReservedKey.JOB_META, meta, private=True, sticky=False)
-        return fl_ctx
-
-    def test_simulated_sites_share_the_cores(self, monkeypatch):
-        monkeypatch.setattr(tensorflow_setup, "cores", lambda: 8)
-        fl_ctx = self.fl_ctx("simulate_job", app_server=["server"], app_client=["a", "b", "c"])
-        assert tensorflow_setup.threads_per_site(fl_ctx) == 2
-
-    def test_a_site_has_at_least_one(self, monkeypatch):
-        monkeypatch.setattr(tensorflow_setup, "cores", lambda: 2)
-        fl_ctx = self.fl_ctx("simulate_job", app=[f"site-{i}" for i in range(10)])
-        assert tensorflow_setup.threads_per_site(fl_ctx) == 1
-
-    def test_a_real_site_has_its_machine_to_itself(self, monkeypatch):
-        monkeypatch.setattr(tensorflow_setup, "cores", lambda: 8)
-        fl_ctx = self.fl_ctx("5f0c", app_server=["server"], app_client=["a", "b", "c"])
-        assert tensorflow_setup.threads_per_site(fl_ctx) == 8
+@pytest.mark.parametrize(
+    ("job", "sites", "threads"),
+    [("simulate_job", 3, 2), ("simulate_job", 10, 1), ("5f0c", 3, 8)],
+    ids=["simulated sites share the cores", "at least one", "a real site has its machine"],
+)
+def test_threads_of_a_site_on_eight_cores(monkeypatch, job, sites, threads):
+    monkeypatch.setattr(tensorflow_setup, "cores", lambda: 8)
+    fl_ctx = FLContext()
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
+    clients = [f"site-{number}" for number in range(sites)]
+    meta = {"deploy_map": {"app_server": ["server"], "app_client": clients}}
+    fl_ctx.set_prop(ReservedKey.JOB_META, meta, private=True, sticky=False)
+    assert tensorflow_setup.threads_per_site(fl_ctx) == threads
 
 
-@pytest.fixture(scope="module")
-def imported():
-    """What a process says that has imported TensorFlow: objects frozen, and packages it has."""
+def test_tensorflow_is_imported_without_garbage_and_what_no_site_needs():
+    """A process that has imported it prints its frozen objects, and packages that it has."""
     program = """
 import gc, sys
 from surgical_aggregation.site.training import tensorflow_setup
@@ -50,15 +40,8 @@ import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    return found.stdout.splitlines()
-
-
-def test_what_tensorflow_is_made_of_is_not_looked_through_for_garbage(imported):
-    assert int(imported[0]) > 100_000
-
-
-def test_what_no_site_needs_is_not_imported_with_tensorflow_and_can_be_afterwards(imported):
-    assert imported[1] == ""
+    frozen, packages = found.stdout.splitlines()
+    assert int(frozen) > 100_000 and packages == ""
 
 
 @pytest.mark.parametrize("enable", [gc.enable, gc.disable])

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
-from tiny_site import FEATURES, TinySite
+from tiny_site import FEATURES
 
 COLUMN = (np.ones(FEATURES, np.float32), np.ones(1, np.float32))
 
@@ -44,53 +43,7 @@ class TestPasses:
         assert any(v.tobytes() != middle[name].tobytes() for name, v in again.variables().items())
 
 
-class TestUnreadable:
-    def test_an_image_in_the_middle_of_a_pass_ends_it_with_the_reason(self, training, monkeypatch):
-        whole = TinySite.data
-
-        def fragile(site, split, *, training=False, first_pass=0):
-            data = whole(site, split, training=training, first_pass=first_pass)
-
-            def batches():
-                yield from data.take(1).as_numpy_iterator()
-                raise OSError("image 00000013_004.png is truncated")
-
-            signature = data.element_spec
-            made = tf.data.Dataset.from_generator(batches, output_signature=signature)
-            return made if training else data
-
-        monkeypatch.setattr(TinySite, "data", fragile)
-        with pytest.raises(Exception, match=r"OSError: image 00000013_004\.png is truncated"):
-            training().train()
-
-
-class TestUnknown:
-    def test_are_the_classes_that_came_without_a_column(self, training):
-        assert training().unknown({"Mass": COLUMN}) == ("Edema",)
-
-    def test_a_personal_head_is_unknown_until_it_is_warmed_up(self, training):
-        site = training(personal_head=True, warmup_epochs=1)
-        assert site.unknown({}) == ("Edema", "Mass")
-        site.warm_up(("Edema", "Mass"))
-        assert site.unknown({}) == ()
-
-
 class TestPersonal:
-    def test_is_nothing_under_fedavg_and_fedbn_plus(self, training):
-        for strategy in ("fedavg", "fedbn+"):
-            assert training(strategy=strategy).personal_variables() is None
-
-    def test_what_is_received_does_not_replace_it_after_training(self, training):
-        site = training(strategy="fedbn")
-        body, labelled = model(site)
-        given = {**body, "bn/beta": np.full(FEATURES, 5, np.float32)}
-        site.receive(given, labelled)
-        np.testing.assert_array_equal(site.variables()["bn/beta"], given["bn/beta"])
-        site.train()
-        own = site.variables()["bn/beta"]
-        site.receive(given, labelled)
-        np.testing.assert_array_equal(site.variables()["bn/beta"], own)
-
     def test_that_of_another_round_can_be_looked_at_without_losing_the_present_one(self, training):
         site = training(strategy="fedbn")
         body, labelled = model(site)
@@ -101,29 +54,19 @@ class TestPersonal:
         site.receive(body, labelled)
         np.testing.assert_array_equal(site.variables()["bn/beta"], present)
 
-    def test_survives_the_process(self, training):
-        site = training(strategy="fedbn")
-        body, labelled = model(site)
-        site.train()
-        later = training(strategy="fedbn")
-        later.restore(site.state())
-        later.receive(body, labelled)
-        np.testing.assert_array_equal(later.variables()["bn/beta"], site.variables()["bn/beta"])
 
-
-class TestRestore:
-    def test_refuses_personal_variables_that_are_not_those_of_its_strategy(self, training):
-        site, body = training(strategy="fedbn"), "personal/dense/kernel"
-        with pytest.raises(SiteError, match="those of another model or strategy"):
-            site.restore({**site.state(), body: np.zeros(1)})
-        assert site.personal is None
-
-    def test_refuses_the_state_of_another_model_and_stays_as_it_is(self, training):
-        site = training(strategy="fedbn")
-        with pytest.raises(SiteError):
-            site.restore({"passes": np.array(3), "optimizer/0": np.zeros(())})
-        assert site.passes == 0
-        assert site.personal is None
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ({"personal/dense/kernel": np.zeros(1)}, "those of another model or strategy"),
+        ({"optimizer/0": np.zeros(9)}, "that of another model, or of other classes"),
+    ],
+)
+def test_the_state_of_another_model_or_strategy_is_refused(training, state, reason):
+    site = training(strategy="fedbn")
+    with pytest.raises(SiteError, match=reason):
+        site.restore({**site.state(), **state, "passes": np.array(3)})
+    assert site.passes == 0 and site.personal is None
 
 
 class TestClassWeighting:
