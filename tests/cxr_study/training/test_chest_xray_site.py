@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.phantom import demo_data
 from cxr_study.training.chest_xray_site import ChestXraySite
 from flare import Engine, context
 from surgical_aggregation.site.contract.restricted_site import find_site, permitted
@@ -153,10 +152,10 @@ class TestSiteFile:
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes
 
-    def test_without_a_folder_the_site_must_be_the_embedded_studys(self, phantom, monkeypatch):
+    def test_without_a_folder_the_site_must_be_the_demo_studys(self, phantom, monkeypatch):
         monkeypatch.setattr(
-            "cxr_study.training.chest_xray_site.embedded_study",
-            lambda: demo_data.EmbeddedStudy(phantom),
+            "cxr_study.training.chest_xray_site.demo_study",
+            lambda: phantom / "sites",
         )
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
@@ -169,7 +168,7 @@ class TestSiteFile:
     def test_the_policys_folder_is_used_where_the_job_names_none(
         self, phantom, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("cxr_study.training.chest_xray_site.embedded_study", None)
+        monkeypatch.setattr("cxr_study.training.chest_xray_site.demo_study", None)
 
         def found(sites):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}

@@ -75,23 +75,17 @@ def test_a_damaged_gzip_is_refused(write, content):
         read_columns(write(content, "table.csv.gz"), ["a"])
 
 
-def test_a_file_that_does_not_exist_is_named(tmp_path):
+def test_a_missing_file_and_two_spellings_of_one_column_are_refused(write, tmp_path):
     with pytest.raises(TableError, match=r"none\.csv cannot be read"):
         read_columns(tmp_path / "none.csv", ["a"])
-
-
-def test_two_spellings_of_one_column_are_refused(write):
     with pytest.raises(TableError, match="one column 'Gender' or 'Sex'; 2 have that name"):
         read_columns(write("Sex,Gender\nF,M\n"), [("Gender", "Sex")])
 
 
-def test_decode_names_the_first_cell_without_meaning(write):
+def test_decode_keeps_the_rows_in_order_and_names_the_first_cell_without_meaning(write):
     columns = read_columns(write("a\n1\nx\n2\nx\n"), ["a"])
     with pytest.raises(TableError, match=r"table\.csv, line 3, column 'a': .*'x'"):
         columns.decode("a", float)
-
-
-def test_decode_keeps_the_rows_in_order(write):
     columns = read_columns(write("a\n2\n1\n2\n"), ["a"])
     assert columns.decode("a", float).tolist() == [2, 1, 2]
     assert columns.decode("a", lambda text: (float(text), 0.0)).tolist() == [[2, 0], [1, 0], [2, 0]]

@@ -79,10 +79,7 @@ class TestReadSiteFile:
             ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
             ({"merges": ["Mass"]}, "key 'merges' needs lines"),
             ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
-            (
-                {"uncertain": {"Mass": 1}},
-                "key 'uncertain', key 'Mass' needs zeros, .*; got 1",
-            ),
+            ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
             ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
             ({"bad_images": -1}, "key 'bad_images' needs a number of images, or a share"),
             ({"bad_images": "101%"}, "key 'bad_images' needs a number of images, or a share"),
