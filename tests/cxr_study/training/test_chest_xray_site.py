@@ -94,13 +94,11 @@ class TestData:
         )
         assert not np.array_equal(np.unique(one, axis=0), np.unique(kept, axis=0))
         assert not np.array_equal(one, other)
+        assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     def test_an_unknown_augmentation_is_refused_before_training(self, site):
         with pytest.raises(ValueError, match=r"augmentation must be one of .* got 'flips'"):
             site(augmentation="flips").data("validation")
-
-    def test_batches_have_the_size_asked_for(self, site):
-        assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     def test_a_split_without_images_is_refused_by_site_file_and_split(self, site, monkeypatch):
         nih = site()

@@ -51,8 +51,7 @@ class Axes:
     Attributes:
         middle: Shape (SIDE * SIDE,).
         directions: Orthonormal columns, shape (SIDE * SIDE, 2).
-        spread: Standard deviation along each, shape (2,).
-        explained: Share of the variance along each, shape (2,).
+        spread: Standard deviation along each; `explained` is their share of the variance.
     """
 
     middle: np.ndarray

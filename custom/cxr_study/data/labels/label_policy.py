@@ -57,12 +57,9 @@ class LabelPolicy:
 
 
 def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
-    """Turn a label table as read into labels to train with.
+    """Turn a label table as read into labels to train with, in [0, 1] or NaN.
 
     A smoothed label depends on the names of image and class only, not on rows or computer.
-
-    Returns:
-        A new table, every label in [0, 1] or NaN.
 
     Raises:
         LabelPolicyError: There are blank labels and `policy.blank` is None.

@@ -56,11 +56,7 @@ def view(position: str) -> str:
 
 
 def official_split(csv: Path) -> pd.DataFrame:
-    """Read the official split, `mimic-cxr-2.0.0-split.csv`, by patient.
-
-    Returns:
-        Columns `patient` and `split` (train, validation or test), in the order of the file.
-    """
+    """Read `mimic-cxr-2.0.0-split.csv` as columns `patient` and `split`, each patient once."""
     columns = read_columns(csv, ["subject_id", "split"])
     columns.decode("subject_id", cell_values.number)
     splits = columns.decode("split", cell_values.one_of("train, validate or test", _SPLITS))

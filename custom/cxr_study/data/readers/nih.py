@@ -45,11 +45,7 @@ def read(csv: Path) -> pd.DataFrame:
 
 
 def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
-    """Read NIH's official lists, `train_val_list.txt` and `test_list.txt`: an image name per line.
-
-    Returns:
-        Columns `image` and `part` ("train_val" or "test"), in the files' order.
-    """
+    """Read `train_val_list.txt` and `test_list.txt`, an image per line, as `image` and `part`."""
     seen: dict[str, str] = {}  # image -> where it stands
     parts = []
     for part, path in (("train_val", train_val), ("test", test)):

@@ -19,11 +19,9 @@ _READERS = 3  # of a training image
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the image labels of VinDr-CXR.
+    """Read the image labels of VinDr-CXR: 27 classes, a row per image in the order of the file.
 
-    Returns:
-        The label table of the 27 classes, one row per image in the order of the file, every label
-        positive or negative. `image` and `patient` are the image's id; all views are PA.
+    `image` and `patient` are the image's id; all views are PA.
     """
     header = read_header(csv)
     if "class_name" in header:

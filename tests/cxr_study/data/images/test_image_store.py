@@ -22,14 +22,17 @@ def folder(tmp_path):
     return tmp_path / "nih/images"
 
 
+def lit(value):
+    """Pixels that are light below row `value`."""
+    return np.where(np.arange(32)[:, None] < value, 0, 200).repeat(32, axis=1).astype(np.uint8)
+
+
 @pytest.fixture
 def png(folder):
-    """Write an image that is light below row `value`, or something else under its name."""
+    """Write an image that is light below row `value`."""
 
     def write(name, value):
-        pixels = np.zeros((32, 32), np.uint8)
-        pixels[value:] = 200
-        Image.fromarray(pixels).save(folder / name)
+        Image.fromarray(lit(value)).save(folder / name)
         return name
 
     return write
@@ -143,20 +146,26 @@ class TestPrepare:
     def test_dicom_is_decoded_in_silence(self, png, folder, open_store, capfd, first):
         names = ["5", "6"] if first == "a DICOM file" else [png("4.png", 4), "5", "6"]
         for value in (5, 6):
-            pixels = np.zeros((32, 32), np.uint8)
-            pixels[value:] = 200
-            odd = pixels.tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
-            (folder / f"{value}.dicom").write_bytes(written(dataset(pixels, PixelData=odd)))
+            odd = lit(value).tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
+            (folder / f"{value}.dicom").write_bytes(written(dataset(lit(value), PixelData=odd)))
         assert light(open_store(names)) == [int(name[0]) for name in names]
         assert capfd.readouterr() == ("", "")
 
-    def test_a_killed_decoding_process_is_reported(self, png, open_store, monkeypatch):
+    def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
+        self, png, open_store, folder, tmp_path, monkeypatch
+    ):
+        name = png("a.png", 5)
+        (tmp_path / "file").touch()
+        message = r"kept in .*/file/images/.*Not a directory\. Make room"
+        with pytest.raises(ImageError, match=message):
+            prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
+
         def end(*arguments):
             raise BrokenExecutor
 
         monkeypatch.setattr(decoding, "decode_files", end)
         with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
-            open_store([png("a.png", 5)])
+            open_store([name])
 
 
 class TestProblems:
@@ -278,13 +287,6 @@ except ImageError as error:
         resumed = open_store(thirty)
         assert resumed.decoded == (20 if limit > 1024 else 30)
         assert light(resumed) == list(range(1, 31))
-
-
-def test_a_cache_that_cannot_be_written_is_reported(png, folder, tmp_path):
-    (tmp_path / "file").touch()
-    name = png("a.png", 5)
-    with pytest.raises(ImageError, match=r"kept in .*/file/images/.*Not a directory\. Make room"):
-        prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
 
 
 @pytest.mark.data

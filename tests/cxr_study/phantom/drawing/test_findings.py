@@ -15,8 +15,7 @@ N, SIZE = 40, 64
 @lru_cache(maxsize=8)  # the healthy ones are asked for by every test
 def draw(*names, visibility=0.5):
     """The same 40 chests, all with the named findings."""
-    streams = np.random.default_rng(0).spawn(2 + len(UNION_CLASSES))
-    anatomy_rng, texture, *streams = streams
+    anatomy_rng, texture, *streams = np.random.default_rng(0).spawn(2 + len(UNION_CLASSES))
     shown = {}
     for name, rng in zip(UNION_CLASSES, streams, strict=True):
         n = N if name in names else 0
