@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor F
     from surgical_aggregation.site.training.trainer import LocalTraining
 
 
-class SoloTrainingError(ValueError):
+class BaselineError(ValueError):
     """No model of a training has a validation loss."""
 
 
@@ -63,7 +63,7 @@ def train_alone(
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        SoloTrainingError: No model could be measured.
+        BaselineError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
         StrategyError: Nor the strategy; see `strategy.check_start`.
     """
@@ -107,7 +107,7 @@ def train_alone(
             if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
     if not best:
-        raise SoloTrainingError(
+        raise BaselineError(
             f"no model of {last + 1} rounds has a validation loss that can be compared; see "
             f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
         )
@@ -137,13 +137,13 @@ def _manifest(
 ) -> dict[str, Any]:
     """Facts about the model of a round, as of a federated run's."""
     before = initial.manifest.get("classes", {})
-    taught = {
+    trained = {
         name: {"sites": sites, "last_round": round_ - 1} if round_ else before[name]
         for name in classes
         if round_ or name in before
     }
     facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
-    return {**facts, "classes": taught, "round": round_}
+    return {**facts, "classes": trained, "round": round_}
 
 
 def _or_none(value: float) -> float | None:

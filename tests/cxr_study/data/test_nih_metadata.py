@@ -61,7 +61,6 @@ def test_k_sites_share_no_patient_and_are_alike(table, tmp_path, k):
     rows = table.merge(assignment, on="patient", validate="many_to_one")
     assert first["image"].tolist() == rows.loc[rows["site"] == "site-1", "image"].tolist()
     assert sum(splits_of(rows).values()) == 112_120
-    assert (rows.groupby("patient")["site"].nunique() == 1).all()
     patients = rows.groupby("site")["patient"].nunique()
     assert patients.sum() == 30_805
     assert patients.max() - patients.min() <= 1

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from cxr_study.training.baseline import SoloTrainingError, train_alone
+from cxr_study.training.baseline import BaselineError, train_alone
 from numpy_model import ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -144,34 +144,30 @@ class TestBestModel:
         line = train().rounds[1]
         assert (line["mean_validation_bce"], line["sites"]) == (None, {"north": None})
         losses(*[math.nan] * 3)
-        with pytest.raises(SoloTrainingError, match=r"no model of 3 rounds .* 1e\+38 too high"):
+        with pytest.raises(BaselineError, match=r"no model of 3 rounds .* 1e\+38 too high"):
             train(TrainingOptions(learning_rate=1e38, strategy="fedavg"))
 
 
-class TestPatience:
-    def test_training_stops_when_the_best_model_is_that_many_rounds_older(self, train, losses):
-        losses(9, 2, 3, 4, 5, 6, 7)
-        written = train(rounds=6, patience=2)
+@pytest.mark.parametrize(
+    ("values", "settings", "made"),
+    [
         # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
-        assert [line["round"] for line in written.rounds] == [0, 1, 2, 3, 4]
-        assert written.rounds[3]["train_seconds"] is not None
-        assert written.rounds[4]["train_seconds"] is None
-
-    @pytest.mark.parametrize(
-        ("values", "settings", "made"),
-        [
-            ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
-            ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
-            ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
-            ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
-        ],
-    )
-    def test_rounds_without_a_better_model_are_counted(self, train, losses, values, settings, made):
-        losses(*values)
-        written = train(**{"rounds": 6, **settings})
-        assert len(written.rounds) == made
-        defined = [value for value in values[1:made] if not math.isnan(value)]
-        assert written.best.manifest["best"]["value"] == min(defined)
+        ((9, 2, 3, 4, 5, 6, 7), {"patience": 2}, 5),
+        ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
+        ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
+        ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
+        ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
+    ],
+)
+def test_training_stops_when_the_best_model_is_patience_rounds_older(
+    train, losses, values, settings, made
+):
+    losses(*values)
+    written = train(**{"rounds": 6, **settings})
+    assert [line["round"] for line in written.rounds] == list(range(made))
+    assert [line["train_seconds"] is None for line in written.rounds].index(True) == made - 1
+    defined = [value for value in values[1:made] if not math.isnan(value)]
+    assert written.best.manifest["best"]["value"] == min(defined)
 
 
 class TestCheckpoints:

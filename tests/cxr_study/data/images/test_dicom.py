@@ -71,26 +71,31 @@ def test_without_a_window_least_and_greatest_value_but_padding_are_black_and_whi
     assert shown(values, dtype, **elements) == grey
 
 
-class TestTables:
-    def test_the_table_goes_before_the_window(self):
-        steps = {"VOILUTSequence": lut([0, 1000, 250], first=10, bits=10)}
-        assert shown([5, 10, 11, 12, 13], **steps) == [0, 0, 255, 64, 64]
-        assert shown([10, 11], WindowCenter=11, WindowWidth=1, **steps) == [0, 255]
+STEPS = lut([0, 1000, 250], first=10, bits=10)
+OF_4096 = {(bits, step): lut([i // step for i in range(4096)], bits=bits)
+           for bits, step in ((8, 16), (12, 1))}  # fmt: skip
+RESCALED = {"VOILUTSequence": lut([0, 20, 100]), "RescaleSlope": 1}
 
-    @pytest.mark.parametrize("name", ["VOILUTSequence", "ModalityLUTSequence"])
-    @pytest.mark.parametrize(("bits", "step"), [(8, 16), (12, 1)])
-    def test_tables_of_4096_entries_of_any_depth(self, name, bits, step):
-        table = lut([i // step for i in range(4096)], bits=bits)
-        assert shown([0, 1024, 4095], **{name: table}) == [0, 64, 255]
 
-    def test_an_inverting_table_inverts(self):
-        assert shown([0, 1, 2], VOILUTSequence=lut([20, 10, 0])) == [255, 128, 0]
-
-    def test_the_table_is_looked_up_with_rescaled_values(self):
-        elements = {"RescaleSlope": 1, "RescaleIntercept": -10}
-        assert shown([10, 11, 12], VOILUTSequence=lut([0, 20, 100]), **elements) == [0, 51, 255]
-        elements["RescaleIntercept"] = 2**16  # above all entries, so all are the last
-        assert shown([0, 1, 2], VOILUTSequence=lut([0, 20, 100]), **elements) == [255, 255, 255]
+@pytest.mark.parametrize(
+    ("values", "elements", "grey"),
+    [
+        ([5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
+        # The table goes before the window.
+        ([10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
+        ([0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
+        # It is looked up with rescaled values; above all entries, all are the last.
+        ([10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
+        ([0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
+        *(
+            ([0, 1024, 4095], {name: table}, [0, 64, 255])
+            for name in ("VOILUTSequence", "ModalityLUTSequence")
+            for table in OF_4096.values()
+        ),
+    ],
+)
+def test_tables_are_looked_up(values, elements, grey):
+    assert shown(values, **elements) == grey
 
 
 def test_rows_and_columns_stay():

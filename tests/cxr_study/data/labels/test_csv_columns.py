@@ -33,15 +33,12 @@ def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, 
         assert columns.cells.T.to_dict("list") == cells
 
 
-def test_comments_before_the_header_are_passed_over_where_asked(write):
+def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(write):
+    assert read_header(write(" a ,b,\n1,2,3\n")) == ["a", "b", ""]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
     assert read_columns(path, ["a"], comments=True).cells["a"].to_dict() == {4: "#1"}
     with pytest.raises(TableError, match="line 3: needs a column 'b'"):
         read_columns(path, ["b"], comments=True)
-
-
-def test_the_header_is_all_names_stripped(write):
-    assert read_header(write(" a ,b,\n1,2,3\n")) == ["a", "b", ""]
 
 
 @pytest.mark.parametrize(

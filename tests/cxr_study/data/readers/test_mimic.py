@@ -30,7 +30,7 @@ def test_all_images_of_a_study_have_its_labels_in_the_order_of_the_metadata(read
     assert table["image"].str[-5:].tolist() == ["b.jpg", "c.jpg", "a.jpg"]
 
 
-def test_images_of_a_study_without_labels_are_not_labelled(read):
+def test_images_of_an_examination_without_labels_are_not_labelled(read):
     table = read([{"Edema": "1"}], [{"dicom_id": "b", **OTHER}, {}])
     np.testing.assert_equal(table["Edema"].to_numpy(), [np.nan, 1])
     assert table.loc[0, list(CHEXPERT_CLASSES)].isna().all()
@@ -77,9 +77,6 @@ def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_u
 def test_tables_that_do_not_belong_together_are_refused(read, studies, images, message):
     with pytest.raises(TableError, match=message):
         read(studies, images)
-
-
-def test_labels_of_the_labeller_without_patients_are_refused(read):
     with pytest.raises(TableError, match="line 1: needs a column 'subject_id'"):
         read([{}], [{}], header=LABELS[1:])
 

@@ -7,8 +7,7 @@ from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.labels.class_sets import ClassSetError, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.data.sites.partition import write_nih_pool, write_sites
-from cxr_study.data.sites.patient_split import split_patients
-from cxr_study.data.sites.site_data import check_disjoint, load_labels, read_labels
+from cxr_study.data.sites.site_data import check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from site_files import write_site
@@ -50,16 +49,6 @@ def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions
     truth = pd.read_csv(sites[0].site.truth)
     assert list(truth) == ["image", "Mass", "Edema"]
     assert truth["Edema"].tolist() == [p % 2 for p in range(40) for _ in range(2)]
-
-
-def test_the_test_patients_do_not_depend_on_the_number_of_sites(pool, tmp_path):
-    tested = []
-    for number in (1, 2, 4):
-        paths = write_sites(pool, tmp_path / str(number), SETS[-1:] * number, seed=0, share=0.5)
-        tables = [site.table for site in load(paths)]
-        tested.append({p for table in tables for p in table["patient"][table["split"] == "test"]})
-    whole = split_patients(read_labels(pool), seed=0)
-    assert tested == [set(whole["patient"][whole["split"] == "test"])] * 3
 
 
 def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):

@@ -76,26 +76,11 @@ def test_each_picture_is_of_its_device():
     assert not marked[1::2].any()
 
 
-@sites
-def test_a_picture_from_the_side_is_another_picture(site):
-    front, side = (pictures(healthy(20), site, lateral=np.full(20, kind)) for kind in (False, True))
-    for a, b in zip(front, side, strict=True):
-        assert np.corrcoef(a[16:48, 12:52].ravel(), b[16:48, 12:52].ravel())[0, 1] < 0.5
-
-
 def test_pictures_from_front_and_side_may_be_mixed():
     lateral = np.arange(40) % 3 == 0
     front, mixed = pictures(healthy(40)), pictures(healthy(40), lateral=lateral)
     changed = (front != mixed).mean(axis=(1, 2))
     assert (changed[lateral] > 0.5).all()
+    for a, b in zip(front[lateral], mixed[lateral], strict=True):
+        assert np.corrcoef(a[16:48, 12:52].ravel(), b[16:48, 12:52].ravel())[0, 1] < 0.5
     assert mixed[~lateral].std() == pytest.approx(front[~lateral].std(), rel=0.1)
-
-
-def test_a_visible_finding_stands_out_more_than_a_faint_one():
-    labels = healthy(32)
-    labels[:, UNION_CLASSES.index("Mass")] = 1
-    without, faint, plain = (
-        pictures(x, visibility=np.full(x.shape, v)).astype(float)
-        for x, v in ((healthy(32), 0), (labels, 0), (labels, 1))
-    )
-    assert np.abs(plain - without).mean() > 1.4 * np.abs(faint - without).mean() > 0
