@@ -12,7 +12,7 @@ from pathlib import Path
 from measure import sampled, seconds, simulated
 
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import server_folder
 from cxr_study.runs.job_results import read_events
@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE")
     options = parser.parse_args()
     settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in options.set)}
-    embedded_study()
+    demo_study()
     sites = job_folder.sites(options.job)
     with tempfile.TemporaryDirectory() as folder:
         job, workspace = Path(folder, "job"), Path(folder, "workspace")

@@ -26,7 +26,7 @@ from cxr_study.jobs import presets
 from cxr_study.jobs.command_line_settings import JobError, check_sites, parse
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import BaselineRun
-from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
+from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
     from cxr_study.evaluation.summary import Group, MeanAuroc
@@ -74,10 +74,10 @@ def baseline(
     runs = list(_runs(method, names, out, preset, settings or [], known))
     make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
     from cxr_study.common import progress
-    from cxr_study.phantom.demo_data import embedded_study
+    from cxr_study.phantom.demo_data import demo_study
     from cxr_study.runs.simulated_run import prepare
 
-    folder = site_files or embedded_study().sites
+    folder = site_files or demo_study()
     for run in runs:  # what is wrong with a site shows before another one is trained
         prepare(folder, run.sites, run.settings["image_size"])
     for run in runs:

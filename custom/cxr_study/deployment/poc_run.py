@@ -18,7 +18,7 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.network_check import check_network
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
 from cxr_study.runs.run_request import check_site_files
@@ -119,7 +119,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     code_shipping.unmark(job)  # the kits allow the packages' classes
     typed = job_folder.typed(job)
     if poc.site_files is None:
-        embedded_study()
+        demo_study()
     elif "image_size" in typed.model_fields_set:
         simulated_run.prepare(poc.site_files, poc.sites, typed.image_size)
     system = poc.system

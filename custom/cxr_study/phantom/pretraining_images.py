@@ -1,4 +1,4 @@
-"""Pictures of shapes and textures on which a backbone is pre-trained, in the place of ImageNet."""
+"""Pictures of shapes and textures to pre-train a backbone on, instead of ImageNet."""
 
 from collections.abc import Callable
 
@@ -10,19 +10,11 @@ _BATCH = 32
 
 
 def source_images(n: int, seed: int, size: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """Draw pictures of simple things, none of them a chest.
-
-    Place, scale, angle, contrast, brightness, background and noise are random. The categories are
-    as equally frequent as n allows.
-
-    Args:
-        n: Number of pictures.
-        seed: Another seed, other pictures.
-        size: Pixels along an edge.
+    """Draw n simple shapes, none of them a chest, with random place, scale, angle and light.
 
     Returns:
-        Pictures (n, size, size), uint8, and for each the index of its category in
-        `SOURCE_CATEGORIES`, (n,), int64.
+        Pictures (n, size, size), uint8, and the index of each one's category in
+        `SOURCE_CATEGORIES`, (n,), int64; categories are about equally frequent.
     """
     order, *streams = np.random.default_rng(seed).spawn(1 + len(SOURCE_CATEGORIES))
     labels = order.permutation(np.arange(n) % len(SOURCE_CATEGORIES))
@@ -55,7 +47,7 @@ class _Things:
 
 
 def _develop(shape: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Put a shape with values in [0, 1] before a random background and make it an 8-bit picture."""
+    """Draw a shape with values in [0, 1] on a random background as an 8-bit picture."""
     n, size = len(shape), shape.shape[-1]
     ground = uniform(rng, n, 0.25, 0.75) + uniform(rng, n, 0, 0.1) * smooth_noise(rng, n, size, 3)
     ground += uniform(rng, n, 0, 0.06) * smooth_noise(rng, n, size, 16)

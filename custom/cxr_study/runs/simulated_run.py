@@ -14,7 +14,7 @@ from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import RunFolderError, write_facts
 from cxr_study.runs.run_request import StudyRun, check
 from cxr_study.runs.simulator_process import SimulationError, simulate
@@ -45,7 +45,7 @@ def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
     )
     write_facts(study.folder, study.site_files)
     if study.site_files is None:
-        embedded_study()
+        demo_study()
     alone = _alone(study) if local_models else []
     federated: _Job = (job, study.workspace, study.sites, "federated run")
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.

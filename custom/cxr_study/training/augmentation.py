@@ -1,7 +1,4 @@
-"""Random changes to training images, each image on its own.
-
-Whoever needs their names and amplitudes alone imports this module without TensorFlow.
-"""
+"""Random changes to training images; names and ranges can be imported without TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class AugmentationRanges:
     Attributes:
         rotation: Degrees, about the centre.
         shift: Of the side, to the right and down.
-        zoom: 0.5: from one and a half times as much of the chest in the picture to half as much.
+        zoom: 0.5: from half to one and a half times as much of the chest in the picture.
         brightness: Of the range from black to white.
         contrast: Of the distance of each pixel from the image's mean.
         flip: Share of the images that are mirrored.
@@ -45,19 +42,17 @@ AUGMENTATIONS = {
     ),
     "paper": AugmentationRanges(rotation=72, zoom=0.5, contrast=0.75, flip=0.5),
 }
-"""Name -> amplitudes.
+"""Name -> ranges.
 
-`radiology` is what a change of positioning and exposure does. It never mirrors: a flip puts the
-heart on the right, which in a chest radiograph is a finding (dextrocardia, or a collapsed lung
-pulling it over) and not a variant. `paper` is what the code released with the papers does (Kulkarni
-et al., ML4H 2024; their text gives no amplitudes): it mirrors, turns patients on their side and
-cuts the lungs off, far beyond what a radiology department makes. It is there to repeat their
-studies.
+`radiology` is what a change of positioning and exposure does. It never mirrors: a heart on the
+right is a finding (dextrocardia, or a collapsed lung pulling it over). `paper` repeats the released
+code of Kulkarni et al., ML4H 2024, whose text gives no ranges: it mirrors, turns patients on their
+side and cuts the lungs off, far beyond what a radiology department makes.
 """
 
 
 def augmentation_ranges(augmentation: str) -> AugmentationRanges:
-    """Amplitudes of an augmentation.
+    """Ranges of an augmentation.
 
     Raises:
         AugmentationError: It is none of `AUGMENTATIONS`.
@@ -70,15 +65,9 @@ def augmentation_ranges(augmentation: str) -> AugmentationRanges:
 
 
 def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf.Tensor:
-    """Turn, move, mirror and relight each image at random; what comes from outside is black.
+    """Turn, move, mirror and relight uint8 (b, side, side) at random; the outside is black.
 
-    Args:
-        pixels: uint8 (b, side, side).
-        noise: Seed, two integers; the result follows from it.
-        most: By how much at most.
-
-    Returns:
-        uint8 (b, side, side).
+    The result depends on `noise`, two integers, alone; `most` limits the changes.
     """
     import tensorflow as tf
 

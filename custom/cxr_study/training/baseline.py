@@ -1,4 +1,4 @@
-"""Training without a federation, as its rounds would be: measured, selected and stopped alike."""
+"""Training without a federation: measured, selected and stopped like its rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor F
     from surgical_aggregation.site.training.trainer import LocalTraining
 
 
-class SoloTrainingError(ValueError):
-    """A training led to nothing."""
+class BaselineError(ValueError):
+    """No model of a training has a validation loss."""
 
 
 def train_alone(
@@ -41,10 +41,10 @@ def train_alone(
 ) -> None:
     """Train a site's model by itself, round by round as in a federation of one.
 
-    The model of round r is the one that round r starts from. It is measured on validation splits;
-    the best is the one with the smallest mean over sites of the validation loss, the final one
-    included. The model of round 0 counts only where no column had to be warmed up, for a federation
-    has no such model. When the best model is `patience` rounds older, round r is the last.
+    The model of round r is the one that round r starts from. The best has the smallest mean over
+    sites of the validation loss, the final one included; that of round 0 counts only where no
+    column had to be warmed up, for a federation has no such model. When the best model is
+    `patience` rounds older (0: never), round r is the last.
 
     Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
     line of rounds.jsonl: {"round", "mean_validation_bce", "sites": {name: loss},
@@ -57,13 +57,13 @@ def train_alone(
         measured_at: Name -> site on whose validation split models are measured; each has the
             classes of `site`.
         rounds: How many at most.
-        patience: Rounds without a better model after which to stop. Default 0: never.
+        patience: Rounds without a better model after which to stop.
         out: Folder; made where it is not there.
         facts: For the manifests, beside what those of a federated run hold.
         progress: Called as progress(rounds made, rounds).
 
     Raises:
-        SoloTrainingError: No model could be measured.
+        BaselineError: No model could be measured.
         SiteError: The initial checkpoint does not fit the site's network.
         StrategyError: Nor the strategy; see `strategy.check_start`.
     """
@@ -74,9 +74,9 @@ def train_alone(
     splits = {name: measured_at[name].data("validation") for name in sorted(measured_at)}
     out.mkdir(parents=True, exist_ok=True)
     best: dict[str, Any] = {}
-    round_, last = 0, rounds
+    last = rounds
     with (out / ROUNDS_FILE).open("w", encoding="utf-8") as record:
-        while round_ <= last:
+        for round_ in range(rounds + 1):
             began = time.monotonic()
             losses = _losses(training, splits)
             loss = fmean(losses.values())
@@ -101,20 +101,20 @@ def train_alone(
             }
             record.write(json.dumps(line) + "\n")
             record.flush()
-            if round_ < last:
-                progress(round_ + 1, rounds)
+            if round_ == last:
+                break
+            progress(round_ + 1, rounds)
             if patience and best and round_ - best["round"] >= patience:
                 last = min(last, round_ + 1)
-            round_ += 1
     if not best:
-        raise SoloTrainingError(
-            f"no model of {round_} rounds has a validation loss that can be compared; see "
+        raise BaselineError(
+            f"no model of {last + 1} rounds has a validation loss that can be compared; see "
             f"{out / ROUNDS_FILE}. Is the learning rate {options.learning_rate:g} too high?"
         )
 
 
 def _start(training: LocalTraining, initial: Checkpoint) -> bool:
-    """Take over the initial model; whether columns had to be warmed up."""
+    """Load the initial model; whether columns had to be warmed up."""
     body, columns = wire.split(initial.variables)
     check_start(training.options.strategy, training.model.kinds, body)
     training.receive(body, {name: columns[name] for name in training.classes if name in columns})
@@ -135,15 +135,15 @@ def _losses(training: LocalTraining, splits: Mapping[str, tf.data.Dataset]) -> d
 def _manifest(
     initial: Checkpoint, classes: tuple[str, ...], sites: list[str], round_: int
 ) -> dict[str, Any]:
-    """What is known of the model of a round, as of a federated run's."""
+    """Facts about the model of a round, as of a federated run's."""
     before = initial.manifest.get("classes", {})
-    taught = {
+    trained = {
         name: {"sites": sites, "last_round": round_ - 1} if round_ else before[name]
         for name in classes
         if round_ or name in before
     }
     facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
-    return {**facts, "classes": taught, "round": round_}
+    return {**facts, "classes": trained, "round": round_}
 
 
 def _or_none(value: float) -> float | None:

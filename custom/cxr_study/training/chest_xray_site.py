@@ -1,7 +1,4 @@
-"""A hospital of the chest X-ray study, as a `Site`: what its site file says.
-
-And several hospitals' images in one place: the site that centralised training pretends there is.
-"""
+"""A hospital of the chest X-ray study as a `Site`, and several pooled for centralised training."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from cxr_study.training.augmentation import augmentation_ranges
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
@@ -40,24 +37,25 @@ OTHER_CLASSES = {"absent": 0.0, "unknown": np.nan}
 class ChestXraySite(Site):
     """Classes, model and data of one hospital.
 
+    Network settings (`backbone`, `image_size`, `hidden`) must be the same at every site.
+
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
         sites: Folder of site files, at the site. Default None: the one that the site's policy names
-            with 'site_files'; without a policy the embedded phantom study, made on first use, whose
-            sites are "nih" and "chexpert".
-        backbone: See `network.build`; the same at every site. Default "small_densenet".
-        image_size: Side of the input, pixels; the same at every site. Default 64.
-        hidden: See `network.build`; the same at every site. Default 0.
-        batch_size: Default 64 (the papers).
-        augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`. Default
-            "radiology".
-        other_classes: What becomes of the union's classes that the site does not label. "omit"
-            (default): the head has the site's own classes only (surgical aggregation, personalised
-            heads). Else it has a unit for each class of the union, and those that the site does
-            not label count as negative, "absent" (vanilla), or are left out of loss and metrics,
-            "unknown" (partial loss).
+            with 'site_files'; without a policy the demo study, made on first use, whose sites are
+            "nih" and "chexpert".
+        backbone: See `network.build`.
+        image_size: Side of the input, pixels.
+        hidden: See `network.build`.
+        batch_size: Default as in the papers.
+        augmentation: Of the training images; one of `augmentation.AUGMENTATIONS`.
+        other_classes: What becomes of the union's classes that the site does not label. "omit":
+            the head has the site's own classes only (surgical aggregation, personalised heads).
+            Else it has a unit for each class of the union, and those that the site does not label
+            count as negative, "absent" (vanilla), or are left out of loss and metrics, "unknown"
+            (partial loss).
         union: Classes of the union, by comma. Default "": those of NIH and CheXpert.
-        seed: Of shuffling and augmentation, 0 or more. Default 0.
+        seed: Of shuffling and augmentation, 0 or more.
     """
 
     def __init__(
@@ -116,7 +114,7 @@ class ChestXraySite(Site):
         )
 
     def labelled_images(self, split: Split) -> LabelledImages:
-        """Images of a split, decoded once and kept, with the labels of `classes`.
+        """Images of a split, decoded once and cached, with the labels of `classes`.
 
         Raises:
             SiteError: The split is empty.
@@ -137,7 +135,7 @@ class ChestXraySite(Site):
 
     @cached_property
     def training_labels(self) -> NDArray[np.float32]:
-        """Labels of the training split, of which no batch has to be made; see `Site`."""
+        """Labels of the training split; see `Site`."""
         return self.labelled_images("train").labels
 
     def data(self, split: Split, *, training: bool = False, first_pass: int = 0) -> tf.data.Dataset:
@@ -150,9 +148,7 @@ class ChestXraySite(Site):
         """Batches of any images, shuffled and augmented as the site's; see `Site.data`."""
         from cxr_study.training.input_pipeline import dataset
 
-        augmentation_ranges(
-            self.augmentation
-        )  # also where nothing is augmented: refuse before training
+        augmentation_ranges(self.augmentation)  # refused before training, whatever the split
         return dataset(
             images.pixels,
             images.labels,
@@ -168,7 +164,7 @@ class ChestXraySite(Site):
     def _file(self) -> Path:
         """Path of the site file, which exists."""
         given = self.sites or self.policy.site_files
-        folder = Path(given) if given else embedded_study().sites
+        folder = Path(given) if given else demo_study()
         file = folder / f"{self.site}.yaml"
         if not file.is_file():
             names = sorted(path.stem for path in folder.glob("*.yaml"))
@@ -182,7 +178,7 @@ class ChestXraySite(Site):
 
     @cached_property
     def labels(self) -> SiteLabels:
-        """What the site file and the files it names say about the site's images."""
+        """The site's labels, as its site file says."""
         return load_labels(read_site_file(self._file))
 
     @cached_property
@@ -192,7 +188,7 @@ class ChestXraySite(Site):
 
 
 class PooledSite(Site):
-    """All images of several sites, shuffled together; they stay where they are decoded.
+    """All images of several sites, shuffled together, without copying them.
 
     Args:
         members: One or more, with the same classes: set their `other_classes` to "absent" or

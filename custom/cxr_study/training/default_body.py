@@ -7,13 +7,13 @@ from surgical_aggregation.server.models.model_files import InitialBody
 
 
 class ChestXrayInitialBody(InitialBody):
-    """The configured checkpoint, or the embedded study's pre-trained body where none is.
+    """The configured checkpoint, or the demo study's pre-trained body where none is.
 
     Runs on the server.
 
     Args:
         file: Checkpoint to start from, made by `surgagg model init` or by an earlier run. Default
-            None: the embedded study's.
+            None: the demo study's.
     """
 
     def path(self) -> Path:

@@ -1,4 +1,4 @@
-"""Feed grey images and labels to Keras: shuffled, augmented, normalised, batch by batch."""
+"""Feed grey images and labels to Keras: shuffled, augmented, normalised, in batches."""
 
 from __future__ import annotations
 
@@ -25,33 +25,28 @@ def dataset(
     seed: int = 0,
     first_pass: int = 0,
 ) -> tf.data.Dataset:
-    """Build the dataset of one split.
+    """Build the dataset of one split: float32 batches (b, side, side, 3) and (b, classes).
 
     Pixels are scaled to [0, 1], repeated over three channels and normalised with the mean and
-    standard deviation of ImageNet, as in the papers. Pixels stay uint8 until their batch is made.
+    standard deviation of ImageNet, as in the papers. They stay uint8 until their batch is made.
 
-    The order and the augmentation of a pass follow from the seeds and the number of the pass alone,
-    bit for bit. The first iteration over the dataset is pass `first_pass`, the second the next, and
-    so on, also where one was broken off; so training goes on where another process stopped.
+    Order and augmentation of a pass depend on the seeds and the number of the pass only, bit for
+    bit. The first iteration is pass `first_pass`, each further one the next, also after one that
+    was broken off; so training can continue where another process stopped.
 
     Args:
         images: uint8, shape (n, side, side), or (m, side, side) with `rows`; may be memory-mapped.
-        labels: float32, shape (n, classes); NaN goes through unchanged.
+        labels: float32, shape (n, classes); NaN passes through.
         batch_size: Images per batch; the last batch may be smaller.
         rows: Row of `images` for each row of `labels`, shape (n,), so that a few of many images
-            need not be copied; omitted, image i belongs to row i of the labels.
-        shuffle_seed: Every pass in a new order that follows from this seed, 0 or more; None keeps
-            the order.
-        augmentation: One of `augmentation.AUGMENTATIONS`, anew in every pass. Default "none".
+            need not be copied. Default: row i for row i.
+        shuffle_seed: Seed of a new order in every pass, 0 or more; None keeps the order.
+        augmentation: One of `augmentation.AUGMENTATIONS`, anew in every pass.
         seed: Seed of the augmentation, 0 or more.
         first_pass: Number of the first iteration's pass.
 
-    Returns:
-        Batches of (float32 (b, side, side, 3), float32 (b, classes)).
-
     Raises:
-        ValueError: Images and labels differ in number, the images are not uint8 squares, `rows`
-            points outside of them, or the augmentation is unknown.
+        ValueError: An argument has another shape or dtype, or the augmentation is unknown.
     """
     labels = np.asarray(labels, dtype=np.float32)
     rows = np.arange(len(images)) if rows is None else np.asarray(rows)
@@ -76,7 +71,7 @@ def dataset(
 def _passes(
     images: int, batch_size: int, shuffle_seed: int | None, seed: int, first_pass: int
 ) -> tf.data.Dataset:
-    """Which images make up each batch of a pass, and the two integers that seed its noise."""
+    """Images of each batch of a pass, and the two integers that seed its noise."""
     passes = count(first_pass)
     batches = -(-images // batch_size)
 

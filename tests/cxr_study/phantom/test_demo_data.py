@@ -12,7 +12,7 @@ from surgical_aggregation.checkpoints.checkpoint import digest, load
 ASK = """
 from cxr_study.phantom import demo_data
 demo_data.IMAGES_PER_SITE, demo_data.IMAGE_SIZE = 60, 16
-print(demo_data.embedded_study().sites)
+print(demo_data.demo_study())
 """
 
 
@@ -24,28 +24,20 @@ def small(tmp_path, monkeypatch):
 
 
 class TestStudy:
-    def test_both_sites_can_be_read(self):
-        study = demo_data.embedded_study()
-        tables = [
-            load_labels(read_site_file(study.sites / f"{site}.yaml")).table
-            for site in ("nih", "chexpert")
-        ]
-        assert [len(table) for table in tables] == [60, 60]
-
-    def test_it_is_written_once_and_says_where(self, capsys, tmp_path):
-        study = demo_data.embedded_study()
-        assert study.root.parent == tmp_path / "cache"
-        assert f"writing the phantom study to {study.root}" in capsys.readouterr().err
-        written = (study.sites / "nih.yaml").stat().st_mtime_ns
-        assert demo_data.embedded_study() == study
+    def test_both_sites_can_be_read_and_are_written_once(self, capsys, tmp_path):
+        study = demo_data.demo_study()
+        assert study.parents[1] == tmp_path / "cache"
+        assert f"writing the phantom study to {study.parent}" in capsys.readouterr().err
+        for site in ("nih", "chexpert"):
+            assert len(load_labels(read_site_file(study / f"{site}.yaml")).table) == 60
+        written = (study / "nih.yaml").stat().st_mtime_ns
+        other = demo_data.demo_study(seed=1)  # draws other patients and leaves the first alone
+        capsys.readouterr()
+        assert demo_data.demo_study(seed=demo_data.SEED) == study
         assert capsys.readouterr().err == ""
-        assert (study.sites / "nih.yaml").stat().st_mtime_ns == written
-
-    def test_another_seed_draws_other_patients_and_leaves_the_first_study_alone(self):
-        studies = [demo_data.embedded_study(), demo_data.embedded_study(seed=1)]
-        texts = [(study.root / "truth/nih.csv").read_text() for study in studies]
+        assert (study / "nih.yaml").stat().st_mtime_ns == written
+        texts = [(folder.parent / "truth/nih.csv").read_text() for folder in (study, other)]
         assert texts[0] != texts[1]
-        assert studies[0] == demo_data.embedded_study(seed=demo_data.SEED)
 
     def test_two_processes_that_ask_at_once_get_one_study(self, tmp_path):
         asking = [

@@ -4,31 +4,23 @@ import pytest
 from cxr_study.phantom.pretraining_images import SOURCE_CATEGORIES, source_images
 
 
-def test_there_are_at_least_twelve_categories():
+def test_categories_are_many_balanced_and_shuffled():
     assert len(set(SOURCE_CATEGORIES)) == len(SOURCE_CATEGORIES) >= 12
-
-
-def test_categories_are_balanced_and_shuffled():
     _, labels = source_images(10 * len(SOURCE_CATEGORIES) + 3, seed=0, size=16)
     counts = np.bincount(labels, minlength=len(SOURCE_CATEGORIES))
     assert counts.max() - counts.min() <= 1
     assert (np.diff(labels) == 1).mean() < 0.3
 
 
-def test_same_seed_same_pictures_and_another_seed_others():
-    pictures, labels = source_images(60, seed=0)
-    again, labels_again = source_images(60, seed=0)
+@pytest.mark.parametrize("size", [32, 64])
+def test_same_seed_same_8_bit_pictures_and_another_seed_others(size):
+    pictures, labels = source_images(60, seed=0, size=size)
+    again, labels_again = source_images(60, seed=0, size=size)
     np.testing.assert_array_equal(pictures, again)
     np.testing.assert_array_equal(labels, labels_again)
-    assert (source_images(60, seed=1)[0] != pictures).any(axis=(1, 2)).all()
-
-
-@pytest.mark.parametrize("size", [32, 64])
-def test_pictures_are_8_bit_and_of_the_size_asked_for(size):
-    pictures, labels = source_images(28, seed=0, size=size)
-    assert pictures.shape == (28, size, size)
-    assert pictures.dtype == np.uint8
-    assert labels.shape == (28,)
+    assert (source_images(60, seed=1, size=size)[0] != pictures).any(axis=(1, 2)).all()
+    assert pictures.shape == (60, size, size) and pictures.dtype == np.uint8
+    assert labels.shape == (60,)
 
 
 def test_brightness_and_contrast_vary_within_each_category():

@@ -55,7 +55,7 @@ def embedded(monkeypatch):
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
-    monkeypatch.setattr(simulated_run, "embedded_study", lambda: asked.append("phantom"))
+    monkeypatch.setattr(simulated_run, "demo_study", lambda: asked.append("phantom"))
     return asked
 
 

@@ -37,7 +37,7 @@ def spread(values, least, most, slack):
     assert most - slack - 0.1 * (most - least) <= values.max() <= most + slack
 
 
-class TestEachAmplitude:
+class TestEachRange:
     def test_none_changes_nothing(self):
         image = np.arange(SIDE * SIDE).reshape(SIDE, SIDE) % 256
         np.testing.assert_array_equal(changed(AugmentationRanges(), image, 3), [image] * 3)
@@ -48,19 +48,21 @@ class TestEachAmplitude:
         np.testing.assert_allclose(np.hypot(x, y), 10, atol=0.3)
 
     def test_shift_is_a_share_of_the_side_in_both_directions(self):
-        for place in places(changed(AugmentationRanges(shift=0.2), dot(0, 0))):
+        x, y = places(changed(AugmentationRanges(shift=0.2), dot(0, 0)))
+        for place in (x, y):
             spread(place, -0.2 * SIDE, 0.2 * SIDE, 0.3)
+        assert len(np.unique(x)) > 0.9 * IMAGES  # every image on its own
+        outside = changed(AugmentationRanges(shift=0.5), np.full((SIDE, SIDE), 255))
+        assert {0, 255} <= set(np.unique(outside)) and np.mean(outside == 0) > 0.2
 
     def test_zoom_shows_more_or_less_of_the_picture(self):
         x, y = places(changed(AugmentationRanges(zoom=0.5), dot(6, 0, radius=1)))
         spread(6 / x, 0.5, 1.5, 0.1)
         np.testing.assert_allclose(y, 0, atol=0.1)
 
-    def test_brightness_is_a_share_of_the_range(self):
-        spread(changed(AugmentationRanges(brightness=0.1), np.full((SIDE, SIDE), 128))[:, 5, 5],
-               128 - 25.5, 128 + 25.5, 1)  # fmt: skip
-
-    def test_contrast_is_about_the_images_mean(self):
+    def test_brightness_is_a_share_of_the_range_and_contrast_about_the_images_mean(self):
+        pixels = changed(AugmentationRanges(brightness=0.1), np.full((SIDE, SIDE), 128))
+        spread(pixels[:, 5, 5], 128 - 25.5, 128 + 25.5, 1)
         half = np.repeat([[100, 150]], SIDE * 4, axis=0)
         pixels = changed(AugmentationRanges(contrast=0.75), np.resize(half, (8, 8)))
         spread(pixels[:, 0, 1] - pixels[:, 0, 0], 50 * 0.25, 50 * 1.75, 2)
@@ -83,23 +85,13 @@ class TestEachAmplitude:
             assert np.mean(ours) == pytest.approx(np.mean(others), abs=0.6)
 
 
-def test_every_image_of_a_batch_is_changed_on_its_own():
-    x, _ = places(changed(AugmentationRanges(shift=0.1), dot(0, 0)))
-    assert len(np.unique(x)) > 0.9 * IMAGES
-
-
-def test_what_comes_from_outside_is_black():
-    pixels = changed(AugmentationRanges(shift=0.5), np.full((SIDE, SIDE), 255))
-    assert {0, 255} <= set(np.unique(pixels)) and np.mean(pixels == 0) > 0.2
-
-
 def test_radiology_keeps_the_heart_on_its_side_and_is_slight():
     x, y = places(changed(AUGMENTATIONS["radiology"], dot(8, 0)) > 100)
     # Shift 1.65, zoom 0.4 and rotation 1.0 cannot move the disc further.
     assert np.all(abs(x - 8) < 2.2) and np.all(abs(y) < 2.8)
 
 
-def test_paper_has_the_amplitudes_of_the_papers_code():
+def test_paper_has_the_ranges_of_the_papers_code():
     factor = 0.2  # of a whole turn
     assert AUGMENTATIONS["paper"] == AugmentationRanges(
         rotation=factor * 360, zoom=0.5, contrast=0.75, flip=0.5

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from cxr_study.training.baseline import SoloTrainingError, train_alone
+from cxr_study.training.baseline import BaselineError, train_alone
 from numpy_model import ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
@@ -80,7 +80,9 @@ def same(one, other):
 
 class TestRounds:
     def test_every_model_is_measured_before_it_is_trained_and_the_final_one_too(self, train):
-        rounds = train(rounds=3).rounds
+        told = []
+        rounds = train(rounds=3, progress=lambda *so_far: told.append(so_far)).rounds
+        assert told == [(1, 3), (2, 3), (3, 3)]
         assert [line["round"] for line in rounds] == [0, 1, 2, 3]
         assert all(line["mean_validation_bce"] == line["sites"]["north"] > 0 for line in rounds)
         assert [line["train_seconds"] is None for line in rounds] == [False, False, False, True]
@@ -97,11 +99,6 @@ class TestRounds:
         other = train(TrainingOptions(learning_rate=0.01, epochs=1), rounds=4, out="other")
         assert same(one.last.variables, other.last.variables)
         assert one.rounds[1]["sites"] == other.rounds[2]["sites"]
-
-    def test_progress_counts_the_rounds_made(self, train):
-        told = []
-        train(rounds=2, progress=lambda done, total: told.append((done, total)))
-        assert told == [(1, 2), (2, 2)]
 
 
 class TestBestModel:
@@ -134,50 +131,47 @@ class TestBestModel:
 
     def test_a_model_of_round_0_that_needed_no_warm_up_may_be_it(self, train, losses):
         losses(1, 3, 2)
-        taught = {"Edema": {"sites": ["east"], "last_round": 4}, "Hernia": {"sites": ["east"]}}
-        best = train(labelled=CLASSES, manifest={"classes": taught}).best
+        before = {"Edema": {"sites": ["east"], "last_round": 4}, "Hernia": {"sites": ["east"]}}
+        best = train(labelled=CLASSES, manifest={"classes": before}).best
         assert best.manifest["best"]["round"] == 0
         np.testing.assert_array_equal(best.variables["head/Mass/kernel"], COLUMN[0])
-        assert best.manifest["classes"] == {"Edema": taught["Edema"]}
+        assert best.manifest["classes"] == {"Edema": before["Edema"]}
 
-    def test_a_loss_that_is_not_defined_is_written_as_none(self, train, losses):
+    def test_a_loss_that_is_not_defined_is_written_as_none_and_no_loss_is_an_error(
+        self, train, losses
+    ):
         losses(9, math.nan, 5)
         line = train().rounds[1]
         assert (line["mean_validation_bce"], line["sites"]) == (None, {"north": None})
-
-    def test_that_there_is_none_is_told(self, train):
-        with pytest.raises(SoloTrainingError, match=r"no model of 3 rounds .* 1e\+38 too high"):
+        losses(*[math.nan] * 3)
+        with pytest.raises(BaselineError, match=r"no model of 3 rounds .* 1e\+38 too high"):
             train(TrainingOptions(learning_rate=1e38, strategy="fedavg"))
 
 
-class TestPatience:
-    def test_training_stops_when_the_best_model_is_that_many_rounds_older(self, train, losses):
-        losses(9, 2, 3, 4, 5, 6, 7)
-        written = train(rounds=6, patience=2)
+@pytest.mark.parametrize(
+    ("values", "settings", "made"),
+    [
         # Round 3 finds that the best is two rounds older, is finished, and its model is measured.
-        assert [line["round"] for line in written.rounds] == [0, 1, 2, 3, 4]
-        assert written.rounds[3]["train_seconds"] is not None
-        assert written.rounds[4]["train_seconds"] is None
-
-    @pytest.mark.parametrize(
-        ("values", "settings", "made"),
-        [
-            ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
-            ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
-            ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
-            ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
-        ],
-    )
-    def test_rounds_without_a_better_model_are_counted(self, train, losses, values, settings, made):
-        losses(*values)
-        written = train(**{"rounds": 6, **settings})
-        assert len(written.rounds) == made
-        defined = [value for value in values[1:made] if not math.isnan(value)]
-        assert written.best.manifest["best"]["value"] == min(defined)
+        ((9, 2, 3, 4, 5, 6, 7), {"patience": 2}, 5),
+        ((9, 2, 3, 1, 5), {"patience": 1}, 4),  # the last model may still be the best
+        ((9, 5, 6, 4, 6, 6, 6), {"patience": 2}, 7),  # a better one begins the count anew
+        ((1, math.nan, math.nan, 5), {"patience": 1, "rounds": 3}, 4),  # no best one yet
+        ((9, 1, 2, 3, 4), {"patience": 0, "rounds": 4}, 5),  # 0: never
+    ],
+)
+def test_training_stops_when_the_best_model_is_patience_rounds_older(
+    train, losses, values, settings, made
+):
+    losses(*values)
+    written = train(**{"rounds": 6, **settings})
+    assert [line["round"] for line in written.rounds] == list(range(made))
+    assert [line["train_seconds"] is None for line in written.rounds].index(True) == made - 1
+    defined = [value for value in values[1:made] if not math.isnan(value)]
+    assert written.best.manifest["best"]["value"] == min(defined)
 
 
 class TestCheckpoints:
-    def test_they_hold_body_and_columns_under_their_names_on_the_wire(self, train, body):
+    def test_they_contain_body_and_columns_under_their_names_on_the_wire(self, train, body):
         variables, columns = wire.split(train().best.variables)
         assert variables.keys() == body.keys()
         assert tuple(columns) == CLASSES
@@ -188,29 +182,27 @@ class TestCheckpoints:
         manifest = dict(written.last.manifest)
         best = manifest.pop("best")
         assert best == written.best.manifest["best"]
-        taught = {"sites": ["north", "south"], "last_round": 1}
+        trained = {"sites": ["north", "south"], "last_round": 1}
         assert manifest == {
             "format": 1,
             "head_features": FEATURES,
             "seed": 5,
             "method": "individual",
             "round": 2,
-            "classes": dict.fromkeys(CLASSES, taught),
+            "classes": dict.fromkeys(CLASSES, trained),
         }
 
 
-class TestStrategy:
-    @pytest.mark.parametrize(("strategy", "kept"), [("fedbn+", True), ("fedavg", False)])
-    def test_batch_normalisation_is_frozen_or_trained(self, train, body, strategy, kept):
-        last = train(TrainingOptions(strategy=strategy, learning_rate=0.01)).last.variables
-        for name in BATCH_NORM:
-            assert np.array_equal(last[name], body[name]) == kept
-        assert not np.array_equal(last["dense/kernel"], body["dense/kernel"])
-
-
-def test_two_trainings_agree_bit_for_bit(train):
-    one, other = train(), train(out="other")
-    assert same(one.last.variables, other.last.variables)
+@pytest.mark.parametrize(("strategy", "kept"), [("fedbn+", True), ("fedavg", False)])
+def test_batch_normalisation_is_frozen_or_trained_and_two_trainings_agree(
+    train, body, strategy, kept
+):
+    options = TrainingOptions(strategy=strategy, learning_rate=0.01)
+    last = train(options).last.variables
+    for name in BATCH_NORM:
+        assert np.array_equal(last[name], body[name]) == kept
+    assert not np.array_equal(last["dense/kernel"], body["dense/kernel"])
+    assert same(last, train(options, out="other").last.variables)
 
 
 def test_random_weights_whose_batch_normalisation_would_be_frozen_are_refused(train, body):

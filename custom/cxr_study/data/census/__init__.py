@@ -1,1 +1,1 @@
-"""The census of sites: counted, compared, and what of it may be shared."""
+"""The census of sites: counts, comparisons, and the part that may be shared."""

@@ -1,4 +1,4 @@
-"""Sites compared with each other, from nothing but what they share."""
+"""Sites compared with each other by what they share alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,13 +20,13 @@ from cxr_study.data.census.shareable_census import CensusError, SharedCensus
 
 @dataclass(frozen=True, eq=False)
 class Across:
-    """What the shared parts of sites say together.
+    """The shared censuses of sites, compared.
 
     Attributes:
         sites: At least one.
         plane: In which the thumbnails of those that share their moments differ most; None where
             nobody does.
-        rectangles: Site -> where its images lie in the plane; only sites that could count them.
+        rectangles: Site -> counts of its images in the plane, of sites at hand.
         distances: Jensen-Shannon distances of the histograms of grey values of the sites that
             share one, shape (n, n): 0 the same, 1 no grey value in common.
     """
@@ -48,16 +48,9 @@ class Across:
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as plain JSON values, without the sites themselves."""
-        plane = self.plane
+        axes = self.plane and {name: value.tolist() for name, value in vars(self.plane).items()}
         return {
-            "axes": None
-            if plane is None
-            else {
-                "middle": plane.middle.tolist(),
-                "directions": plane.directions.tolist(),
-                "spread": plane.spread.tolist(),
-                "explained": plane.explained.tolist(),
-            },
+            "axes": axes,
             "rectangles": {
                 site: [asdict(part) for part in parts] for site, parts in self.rectangles.items()
             },
@@ -69,18 +62,14 @@ class Across:
 
 
 def compare(sites: Sequence[SharedCensus], thumbnails: Mapping[str, Thumbnails]) -> Across:
-    """Compare sites.
+    """Compare sites by Jensen-Shannon distance (Endres and Schindelin, IEEE Trans IT 49, 2003).
 
     Args:
         sites: At least one, with different names.
-        thumbnails: Of the sites whose images are at hand: with the common axes known, they count
-            where these lie. Of the others there are the moments alone.
+        thumbnails: Of the sites whose images are at hand: they count them in the common plane.
 
     Raises:
         CensusError: Two sites have the same name.
-
-    Source:
-        The distance: Endres and Schindelin, IEEE Transactions on Information Theory 49, 2003.
     """
     names = [site.site for site in sites]
     twice = [name for i, name in enumerate(names) if name in names[:i]]

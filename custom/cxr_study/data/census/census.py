@@ -1,4 +1,4 @@
-"""The census of one site: everything that can be counted; complete, so it stays at the site."""
+"""The census of one site: complete, so it stays at the site."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ STATES = {
     "blank": BLANK,
     "not labelled": np.nan,
 }
-"""What a label is as read."""
+"""Labels as read."""
 OUTCOMES = ("positive", "negative", "soft", "not labelled")
-"""What a label is after the policy; soft: between 0 and 1."""
+"""Labels after the policy; soft: between 0 and 1."""
 
 UNKNOWN = "unknown"
 AGES = (*(f"{start}-{start + 9}" for start in range(0, 90, 10)), "90+", UNKNOWN)
@@ -59,7 +59,7 @@ class ClassCensus:
 
 @dataclass(frozen=True)
 class BadImage:
-    """An image that cannot be used, and why."""
+    """An unusable image, and why."""
 
     image: str
     status: str
@@ -68,27 +68,19 @@ class BadImage:
 
 @dataclass(frozen=True)
 class Census:
-    """What a site's data are. An image is used when it is in a split and can be decoded.
+    """A site's data. An image is used when it is in a split and can be decoded.
 
     Attributes:
-        site: Name of the site.
-        dataset: Key of `readers.DATASETS`.
-        patients_known: Whether images of one patient can be told to be of one.
+        patients_known: Whether the data set tells patients apart.
         blank: What blank labels count as.
-        rows: Rows of the csv files.
-        dropped: Reason -> rows that it takes away; what is left is used.
-        total: Images used.
+        rows: Rows of the csv files; `views_read` counts them by view.
+        dropped: Reason -> rows left out; the others are used.
+        total: Images used; `views`, `sex`, `age` (decades) and `splits` count them by cell.
         per_patient: Images per patient -> patients.
-        views_read: View -> rows of the csv files.
-        views: View -> images.
-        sex: "F", "M" or "unknown" -> images.
-        age: Ten years, or "unknown" -> images.
         age_quantiles: Minimum, quartiles and maximum of the known ages; empty when none is known.
-        splits: Split -> images.
-        classes: Class -> its labels.
         cooccurrence: Images positive for both classes, in the order of `classes`.
-        bad_images: Those in a split that cannot be used.
-        duplicates_across: Duplicates that stand in another split than the picture they repeat.
+        bad_images: Unusable images of the splits.
+        duplicates_across: Duplicates of an image in another split.
     """
 
     site: str
@@ -117,7 +109,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
     Args:
         labels: What `site_data.load_labels` returns.
         in_split: The rows of its table that are in a split.
-        index: What became of their images, row by row; see `image_store.Prepared`.
+        index: The state of their images, row by row; see `image_store.Prepared`.
     """
     site, read = labels.site, labels.read
     used = in_split[(index["status"] == "ok").to_numpy()]
@@ -178,16 +170,13 @@ def _tally(rows: pd.DataFrame) -> CellCount:
 def _tallies(
     rows: pd.DataFrame, cell: pd.Series | np.ndarray, names: Sequence[str]
 ) -> dict[str, CellCount]:
-    """Count rows by the name of the cell each belongs to."""
+    """Count rows by the name of their cell."""
     cells = np.asarray(cell, dtype=object)
     return {name: _tally(rows[cells == name]) for name in names}
 
 
 def _state(labels: pd.Series) -> np.ndarray:
-    names = np.full(len(labels), "not labelled", dtype=object)
-    for name, value in STATES.items():
-        names[(labels == value).to_numpy()] = name
-    return names
+    return np.select([labels == value for value in STATES.values()], list(STATES), "not labelled")
 
 
 def _outcome(labels: pd.Series) -> np.ndarray:

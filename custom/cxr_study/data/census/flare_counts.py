@@ -1,11 +1,9 @@
-"""Shared censuses from what the FLARE job `jobs/census` writes.
+"""Shared censuses as counts of FLARE's statistics, for the job `jobs/census`.
 
-FLARE's statistics know data sets, features and counts. A cell of a census is a feature with a
-count: "sex: F", "label positive: Edema". A withheld cell is not there; an empty one is 0. What is
-no count is a feature with count 1: "uncertain zeros: Edema", "blank: negative". All are of one data
-set, for FLARE gives up a job where a data set has no feature at one of the sites.
-
-The moments of the thumbnails, which are no counts, are not in it.
+A cell of a census is a feature with a count: "sex: F", "label positive: Edema". A withheld cell is
+left out; an empty one is 0. What is no count is a feature with count 1: "uncertain zeros: Edema",
+"blank: negative". All belong to one data set, because FLARE aborts a job where a data set has no
+feature at a site. Moments of thumbnails are left out.
 """
 
 import json
@@ -24,7 +22,7 @@ _GLOBAL = "Global"  # FLARE's name for the sum over the sites
 
 
 def to_counts(census: SharedCensus) -> dict[str, int]:
-    """Write a shared census as counts by feature; see the module."""
+    """A shared census as counts by feature."""
     counts: dict[str, int | None] = {
         "total: images": census.images,
         "total: patients": census.patients,
@@ -42,7 +40,7 @@ def to_counts(census: SharedCensus) -> dict[str, int]:
 
 
 def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
-    """Read counts by feature; the reverse of `to_counts`, without the moments.
+    """The reverse of `to_counts`, without the moments.
 
     Raises:
         CensusError: They are not those of a census.
@@ -86,10 +84,7 @@ def from_counts(site: str, counts: Mapping[str, int]) -> SharedCensus:
 
 
 def from_flare_job(path: Path) -> list[SharedCensus]:
-    """Read the statistics that the job wrote, `statistics/census.json` in the server's job folder.
-
-    Returns:
-        One shared census per site, sorted by name.
+    """Shared censuses, sorted by site, from the job's `statistics/census.json` at the server.
 
     Raises:
         CensusError: The file is not JSON or holds something else.

@@ -13,33 +13,31 @@ from cxr_study.data.census.take_census import take
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from surgical_aggregation.site.contract.restricted_site import withheld
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
 from surgical_aggregation.site.local_notes import note_error
 
 LEAST_MIN_COUNT = 5
-"""What a site withholds at least, whatever a job asks for."""
+"""A site's own lower limit of `min_count`, whatever a job asks for."""
 
 
 class CensusStatistics(Statistics):
-    """Counts of a site's data, those withheld that are too small to leave it.
+    """Counts of a site's data without those that are too small to share.
 
-    Runs on the client, behind FLARE's `StatisticsExecutor`; `flare_counts` says which count is
-    which. Only what a site may share ever gets here, so no privacy filter of FLARE has anything to
-    remove (`MinCountCleanser` would keep every count, and look at none but a feature's total). A
-    site with a policy (see `site_policy`) counts nothing unless it says 'report_counts', and then
-    only the classes that it shares. Why it counts nothing is in the site's notes alone (see
+    Runs on the client, behind FLARE's `StatisticsExecutor`. It holds only what a site may share, so
+    no privacy filter of FLARE has anything to remove (`MinCountCleanser` looks at a feature's total
+    alone). A site with a policy (see `site_policy`) counts nothing unless it says 'report_counts',
+    and then only the classes that it shares. Errors are written to the site's notes alone (see
     `local_notes`).
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
         sites: Folder of site files, at the site. Default None: the one that the site's policy names
-            with 'site_files'; without a policy the embedded phantom study.
-        image_size: Side of the images that are looked at, pixels. Default 64.
-        min_count: Smallest number of patients behind a count. Default 10; never less than
-            `LEAST_MIN_COUNT`.
+            with 'site_files'; without a policy the demo study's.
+        image_size: Side of the images that are looked at, pixels.
+        min_count: Smallest number of patients behind a count; at least `LEAST_MIN_COUNT`.
     """
 
     def __init__(
@@ -53,15 +51,11 @@ class CensusStatistics(Statistics):
         self._fl_ctx: FLContext | None = None
 
     def initialize(self, fl_ctx: FLContext) -> None:
-        """Take the context, in which the site's policy is; faults show when a task asks."""
+        """Keep the context, which has the site's policy; errors show when a task asks."""
         self._fl_ctx = fl_ctx
 
     def features(self) -> dict[str, list[Feature]]:
-        """Features of the one data set.
-
-        Raises:
-            ValueError: The site's files are not as they should be, or it has too few patients.
-        """
+        """Features of the one data set."""
         return {DATASET: [Feature(name, DataType.INT) for name in self._counts]}
 
     def count(self, dataset_name: str, feature_name: str) -> int:
@@ -84,7 +78,7 @@ class CensusStatistics(Statistics):
                 "a census needs 'report_counts' true in this site's local/privacy.json; it is not."
             )
         given = self.sites or policy.site_files
-        folder = Path(given) if given else embedded_study().sites
+        folder = Path(given) if given else demo_study()
         labels = load_labels(read_site_file(folder / f"{self.site}.yaml"))
         table = labels.table
         labelled = list(classes(table))

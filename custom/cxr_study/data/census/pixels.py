@@ -1,9 +1,8 @@
-"""What the pixels of a site look like: grey values and coarse thumbnails, as aggregates.
+"""Grey values and coarse thumbnails of a site's images, as aggregates.
 
 A thumbnail is the image reduced to 8 x 8 pixels, less its mean and divided by its standard
-deviation: where it is bright and dark, whatever the exposure. A site shares means and covariances
-of thumbnails; everybody's together give axes, on which each site then counts its images in
-rectangles that hold at least as many patients as any shared count.
+deviation. A site shares means and covariances of thumbnails; those of all sites give a plane, in
+which each site counts its images in rectangles of at least `min_count` patients.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +18,10 @@ BINS = 32
 """Bins of the histogram of grey values, each 8 of 256 wide."""
 
 PER = 10_000
-"""Unit of that histogram: pixels of so many."""
+"""Unit of that histogram: pixels per 10,000."""
 
 REACH = 3.0
-"""The drawn part of each axis, in standard deviations on either side of the middle."""
+"""Half the drawn part of each axis, in standard deviations."""
 
 _GRID = 24  # squares along an edge of the plane
 _MEASURED = 1024  # images between two reports of progress
@@ -30,12 +29,7 @@ _MEASURED = 1024  # images between two reports of progress
 
 @dataclass(frozen=True, eq=False)
 class Thumbnails:
-    """Thumbnails of a site, which stay there.
-
-    Attributes:
-        values: Shape (n, SIDE * SIDE).
-        patients: Patient of each.
-    """
+    """Thumbnails of a site, shape (n, SIDE * SIDE), and the patient of each; they stay there."""
 
     values: np.ndarray
     patients: Sequence[str]
@@ -43,13 +37,7 @@ class Thumbnails:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and covariance of a site's thumbnails.
-
-    Attributes:
-        images: How many.
-        mean: Shape (SIDE * SIDE,).
-        covariance: Shape (SIDE * SIDE, SIDE * SIDE).
-    """
+    """Mean (SIDE * SIDE,) and covariance (SIDE * SIDE, SIDE * SIDE) of a site's thumbnails."""
 
     images: int
     mean: np.ndarray
@@ -63,8 +51,7 @@ class Axes:
     Attributes:
         middle: Shape (SIDE * SIDE,).
         directions: Orthonormal columns, shape (SIDE * SIDE, 2).
-        spread: Standard deviation along each, shape (2,).
-        explained: Share of the variance along each, shape (2,).
+        spread: Standard deviation along each; `explained` is their share of the variance.
     """
 
     middle: np.ndarray
@@ -73,7 +60,7 @@ class Axes:
     explained: np.ndarray
 
     def project(self, thumbnails: np.ndarray) -> np.ndarray:
-        """Places of thumbnails (n, SIDE * SIDE) in the plane, in standard deviations, (n, 2)."""
+        """Project thumbnails (n, SIDE * SIDE) to the plane, in standard deviations, (n, 2)."""
         return (thumbnails - self.middle) @ self.directions / self.spread
 
     def ellipse(self, moments: Moments) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +71,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A part of the plane, with the number of images in it."""
+    """A part of the plane and the number of images in it."""
 
     left: float
     bottom: float
@@ -96,16 +83,11 @@ class Rectangle:
 def measure(
     pixels: np.ndarray, rows: np.ndarray, progress: Callable[[int, int], None] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Look at every image once.
-
-    Args:
-        pixels: uint8 (m, size, size).
-        rows: Which of them, shape (n,).
-        progress: Called as progress(done, total).
+    """Look at every image once: those `rows` of uint8 (m, size, size) pixels.
 
     Returns:
-        Pixels of `PER` in each of `BINS` bins of grey values, the mean over the images, rounded,
-        shape (BINS,); and the thumbnails, shape (n, SIDE * SIDE).
+        Pixels of `PER` in each bin of grey values, mean over the images, rounded, shape (BINS,);
+        and the thumbnails, shape (n, SIDE * SIDE).
     """
     counts = np.zeros(256, np.int64)
     thumbnails = np.empty((len(rows), SIDE * SIDE))
@@ -129,11 +111,7 @@ def moments(thumbnails: np.ndarray) -> Moments:
 
 
 def common_axes(sites: Sequence[Moments]) -> Axes:
-    """Principal axes of all sites' thumbnails together, every site counting the same.
-
-    Args:
-        sites: At least one.
-    """
+    """Principal axes of the thumbnails of one or more sites, every site weighted equally."""
     means = np.array([site.mean for site in sites])
     middle = means.mean(axis=0)
     within = np.mean([site.covariance for site in sites], axis=0)
@@ -150,9 +128,9 @@ def rectangles(places: np.ndarray, patients: Sequence[str], min_count: int) -> l
     """Count images in rectangles of the plane, as fine as the smallest count allows.
 
     The plane, `REACH` standard deviations to either side, is cut along a line of a grid, then every
-    part again, as evenly as can be, while no part holds images of fewer than `min_count` patients.
-    So no small count is shared, and none follows from the others. Images beyond the plane count at
-    its edge.
+    part again, as evenly as possible, while no part has fewer than `min_count` patients. So no
+    small count is shared, and none follows from the others. Images beyond the plane count at its
+    edge. (LeFevre et al., Mondrian Multidimensional K-Anonymity, ICDE 2006.)
 
     Args:
         places: Shape (n, 2), in standard deviations.
@@ -161,9 +139,6 @@ def rectangles(places: np.ndarray, patients: Sequence[str], min_count: int) -> l
 
     Returns:
         Rectangles that cover the plane; none where there are fewer patients than that.
-
-    Source:
-        LeFevre et al., Mondrian Multidimensional K-Anonymity, ICDE 2006.
     """
     step = 2 * REACH / _GRID
     squares = np.clip(np.floor((places + REACH) / step), 0, _GRID - 1).astype(int)

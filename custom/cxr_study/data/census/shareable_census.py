@@ -1,9 +1,8 @@
 """The part of a census that a site may share: no small count, and none that gives one away.
 
-Small are counts of images of fewer than `min_count` patients; see `suppression`. Labels are
-shared as read, together with the policy: what they become follows from both, and a second table of
-the same labels could be compared with the first. Not shared are which classes occur together, the
-splits, names of images, and pictures.
+Counts of fewer than `min_count` patients are small; see `suppression`. Labels are shared as read,
+with the policy that says what they become: a second table could be compared with the first. Not
+shared are co-occurring classes, splits, names of images, and pictures.
 """
 
 import json
@@ -65,12 +64,7 @@ _Counts = dict[str, _Count | None]
 
 @dataclass(frozen=True)
 class SharedClass:
-    """Labels of a class.
-
-    Attributes:
-        uncertain: What uncertain labels count as; see `label_policy`.
-        read: Labels as read, images by `census.STATES`.
-    """
+    """Labels of a class as read, images by `census.STATES`, and what uncertain ones count as."""
 
     uncertain: str
     read: Annotated[_Counts, _cells(*STATES)]
@@ -78,18 +72,13 @@ class SharedClass:
 
 @dataclass(frozen=True, eq=False)
 class SharedCensus:
-    """What a site tells the others about its data; numbers of images unless said otherwise.
+    """What a site tells others about its data, in numbers of images by cell.
 
     Attributes:
-        site: Name of the site.
         min_count: Smallest number of patients behind a count.
         images: Images that are used.
-        patients: Patients; None where images of one patient cannot be told to be of one.
-        blank: What blank labels count as; None where nobody has decided, for there are none.
-        views: By `census.VIEW_NAMES`.
-        sex: By `census.SEXES`.
-        age: By `census.AGES`.
-        classes: Class -> its labels.
+        patients: None where the data set does not tell patients apart.
+        blank: What blank labels count as; None where undecided, because there are none.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
         features: Moments of the thumbnails; None where not shared.
     """
@@ -107,14 +96,11 @@ class SharedCensus:
     features: Annotated[Moments, PlainValidator(_moments)] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The census as plain JSON values; `from_json` reads them."""
+        """The census as plain JSON values; `read_shared` reads them."""
         values = asdict(self) | {"format": FORMAT}
         if self.features is not None:
-            values["features"] = {
-                "images": self.features.images,
-                "mean": self.features.mean.tolist(),
-                "covariance": self.features.covariance.tolist(),
-            }
+            arrays = {name: getattr(self.features, name) for name in ("mean", "covariance")}
+            values["features"] |= {name: array.tolist() for name, array in arrays.items()}
         return values
 
 
@@ -123,8 +109,8 @@ def share(
 ) -> SharedCensus:
     """Make the part of a census that may leave the site.
 
-    Moments are shared of at least as many images as a thumbnail has pixels: of fewer, they would
-    say much about each.
+    Moments need at least as many images as a thumbnail has pixels: of fewer, they would reveal
+    much about each.
 
     Args:
         census: The site's own.
@@ -162,7 +148,7 @@ def share(
 
 
 def read_shared(path: Path) -> SharedCensus:
-    """Read what a site shared: a file that `write_audit` puts into its folder `shared`.
+    """Read a shared census from a file of `write_audit`'s folder `shared`.
 
     Raises:
         CensusError: The file does not hold a shared census; names file and place.
@@ -171,30 +157,18 @@ def read_shared(path: Path) -> SharedCensus:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise CensusError(f"{path} cannot be read as a shared census: {error}.") from error
-    try:
-        return from_json(values)
-    except CensusError as error:
-        raise CensusError(f"{path}: {error}") from None
-
-
-def from_json(values: Any) -> SharedCensus:
-    """Read plain JSON values; see `SharedCensus.to_json`.
-
-    Raises:
-        CensusError: They do not have the documented form.
-    """
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise CensusError(
-            f"needs a shared census, with 'format': {FORMAT}; this is something else."
+            f"{path}: needs a shared census, with 'format': {FORMAT}; this is something else."
         )
     try:
         return TypeAdapter(SharedCensus).validate_python(values)
     except ValidationError as problem:
-        raise CensusError(said(problem, values)) from None
+        raise CensusError(f"{path}: {said(problem, values)}") from None
 
 
 def outcomes(census: SharedCensus, class_name: str) -> Cells:
-    """Labels of a class after the policy, by `census.OUTCOMES`; None where that is withheld.
+    """Labels of a class after the policy, by `census.OUTCOMES`; None where withheld.
 
     Withheld labels that all become the same are the total less all others.
     """
@@ -220,7 +194,7 @@ def outcome(state: str, uncertain: str, blank: str | None) -> str:
 
 
 def prevalence(census: SharedCensus, class_name: str) -> float | None:
-    """Share of the labelled images that are positive; None where that is withheld or undefined."""
+    """Share of the labelled images that are positive; None where withheld or undefined."""
     after = outcomes(census, class_name)
     positive, unlabelled = after["positive"], after["not labelled"]
     if positive is None or unlabelled is None or census.images == unlabelled:

@@ -1,45 +1,48 @@
-"""Takes the census of a site whose data are at hand, and the part of it that others may see."""
+"""Take the census of a site whose data are at hand, and the part of it to share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from cxr_study.common.progress import Report
 from cxr_study.data.census import census, pixels
-from cxr_study.data.census import sample_pictures as samples
 from cxr_study.data.census.shareable_census import SharedCensus, share
+from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import SiteLabels, prepare
 
 
 @dataclass(frozen=True, eq=False)
+class Sample:
+    """A picture, uint8 (size, size), and the classes it is positive for."""
+
+    pixels: np.ndarray
+    present: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
 class SiteCensus:
-    """What is known of a site that is at hand.
+    """The complete census of a site at hand, what it would share, and its pictures.
 
     Attributes:
-        census: Complete.
-        shared: What others would see of it.
         intensity: Mean histogram of grey values; see `pixels.measure`.
-        samples: Pictures.
         thumbnails: Of all images.
     """
 
     census: census.Census
     shared: SharedCensus
     intensity: np.ndarray
-    samples: list[samples.Sample]
+    samples: list[Sample]
     thumbnails: pixels.Thumbnails
 
 
 def take(
     labels: SiteLabels, size: int, min_count: int, progress: Report | None = None
 ) -> SiteCensus:
-    """Look at all images of a site, and count.
+    """Look at all images of a site, at `size` x `size` pixels, and count.
 
-    Args:
-        labels: What `site_data.load_labels` returns.
-        size: Side of the images that are looked at, pixels.
-        min_count: Smallest number of patients behind a count that is shared, at least 2.
-        progress: Called as progress(done, total), first with images decoded, then looked at.
+    `progress` is called as progress(done, total), first while decoding, then while measuring.
 
     Raises:
         CensusError: The site has too few patients to share anything.
@@ -54,6 +57,30 @@ def take(
         counted,
         share(counted, min_count, intensity, features),
         intensity,
-        samples.choose(table, prepared.pixels, rows),
+        choose_samples(table, prepared.pixels, rows),
         pixels.Thumbnails(values, table["patient"].tolist()),
     )
+
+
+def choose_samples(
+    table: pd.DataFrame, pixels: np.ndarray, rows: np.ndarray, number: int = 8
+) -> list[Sample]:
+    """Choose a picture for each of the rarest classes, and one without any; at most `number`.
+
+    For a class not yet shown it is the first picture in the table of those with the fewest classes.
+    """
+    labelled = classes(table)
+    positive = (table[labelled] == 1).to_numpy()
+    present = positive.sum(axis=1)
+    chosen: list[int] = []
+    for column in np.argsort(positive.sum(axis=0), kind="stable"):
+        with_class = np.flatnonzero(positive[:, column])
+        if len(chosen) < number - 1 and len(with_class) and not positive[chosen, column].any():
+            chosen.append(int(with_class[present[with_class].argmin()]))
+    chosen += np.flatnonzero(present == 0)[:1].tolist()
+    return [
+        Sample(
+            np.asarray(pixels[rows[place]]), [labelled[c] for c in np.flatnonzero(positive[place])]
+        )
+        for place in chosen
+    ]

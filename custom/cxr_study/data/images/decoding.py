@@ -24,7 +24,7 @@ def decode_files(
     journal: ImageJournal,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, str]:
-    """Decode files into a journal, chunk by chunk; only for who may write to it.
+    """Decode files into a journal, chunk by chunk; the caller holds the store's lock.
 
     Args:
         sources: Images with a file.
@@ -32,10 +32,7 @@ def decode_files(
         progress: Called as progress(done, total) after each file.
 
     Returns:
-        The files that the system would not let be read, and why; the journal does not have them.
-
-    Raises:
-        OSError: The journal cannot be written.
+        The files that could not be read, and why; the journal does not have them.
     """
     failures: dict[str, str] = {}
     done = 0
@@ -59,17 +56,11 @@ def decode_files(
 
 
 def decode_bytes(data: bytes, size: int) -> np.ndarray:
-    """Decode the bytes of one image file to a grey square.
+    """Decode a PNG, JPEG or DICOM file, told by its first bytes, to a grey square.
 
-    What the file is, its first bytes say and not its name. Colour is turned to grey by luma
-    (ITU-R 601), transparency is ignored, 16-bit grey PNGs are scaled by their full range (65535
-    becomes 255), and DICOM is shown as `dicom.grey` says. An image of another size is
-    resized to the square with antialiasing and without regard to its aspect ratio, as in the
-    papers.
-
-    Args:
-        data: A PNG, JPEG or DICOM file.
-        size: Side of the square, pixels.
+    Colour is turned to grey by luma (ITU-R 601), transparency is ignored, 16-bit grey PNGs are
+    scaled by their full range, DICOM is shown as `dicom.grey` says. Images are resized to the
+    square with antialiasing, whatever their aspect ratio, as in the papers.
 
     Returns:
         uint8 array of shape (size, size).
@@ -91,7 +82,7 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what Pillow and pydicom remark about files; enter it outside of all threads."""
+    """Silence Pillow's and pydicom's warnings; enter it outside of all threads."""
     log = logging.getLogger("pydicom")
     level = log.level
     with warnings.catch_warnings():
@@ -126,7 +117,7 @@ def _is_dicom(path: str) -> bool:
 
 
 def _entry(source: Source, size: int) -> DecodedFile | str:
-    """Decode one file; a text says why that was not possible now, and may be later."""
+    """Decode one file; a text says why that was not possible now."""
     try:
         stamp = file_stamp(source.path)
         data = Path(source.path).read_bytes()

@@ -10,31 +10,28 @@ _FAR = 1e12  # beyond every value that a window could end at
 
 
 class DicomError(ValueError):
-    """A DICOM file holds no single grey image, or one that nothing here can decompress."""
+    """A DICOM file holds no single grey image, or one that cannot be decompressed here."""
 
 
 def is_dicom(data: bytes) -> bool:
-    """Tell whether these are the bytes of a DICOM file (DICOM PS3.10, section 7.1)."""
+    """Whether these are the bytes of a DICOM file (DICOM PS3.10, section 7.1)."""
     return data[128:132] == b"DICM"
 
 
 def grey(data: bytes) -> np.ndarray:
-    """Decode a DICOM radiograph.
+    """Decode a DICOM radiograph with one grey frame of at most 16 bits.
 
-    Stored values go through the file's modality LUT or rescale, and then through its first VOI LUT
-    or, where it has none, its first window: the ends of the window become black and white. A file
-    with neither is stretched from its own least to its own greatest value. MONOCHROME1 is
-    inverted, so that air is dark in all images. Padding is black and counts for no range.
-
-    Args:
-        data: A DICOM file with one grey frame of at most 16 bits.
+    Stored values go through the modality LUT or rescale, then through the first VOI LUT or, without
+    one, the first window: its ends become black and white. A file with neither is stretched from
+    its least to its greatest value. MONOCHROME1 is inverted, so that air is dark. Padding is black
+    and does not count for the range.
 
     Returns:
         uint8 array of shape (rows, columns).
 
     Raises:
         DicomError: The image is in colour, has several frames or more than 16 bits, or nothing here
-            decodes its transfer syntax. What pydicom raises for a corrupt file goes through.
+            decodes its transfer syntax. What pydicom raises for a corrupt file passes through.
     """
     file = pydicom.dcmread(BytesIO(data))
     _check(file)
@@ -72,7 +69,7 @@ def _check(file: pydicom.FileDataset) -> None:
 
 
 def _padding(file: pydicom.FileDataset, values: np.ndarray) -> np.ndarray:
-    """Tell which stored values stand for no image at all."""
+    """Which stored values stand for no image at all."""
     one = file.get("PixelPaddingValue")
     if one is None:
         return np.zeros(values.shape, bool)
@@ -81,7 +78,7 @@ def _padding(file: pydicom.FileDataset, values: np.ndarray) -> np.ndarray:
 
 
 def _light(file: pydicom.FileDataset, values: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Say how bright each stored value is, from 0 to 1, before any inversion."""
+    """Brightness of each stored value, 0 to 1, before any inversion."""
     for item in [*(file.get("ModalityLUTSequence") or []), *(file.get("VOILUTSequence") or [])]:
         item.LUTDescriptor = [*item.LUTDescriptor[:2], 16]  # pydicom has other depths wrong
     shown = apply_modality_lut(values, file).astype(float)

@@ -1,4 +1,4 @@
-"""Files of images: found below a folder, however the data set was unpacked, and as they are now."""
+"""Image files: found below a folder, however the data set was unpacked, and their current state."""
 # ruff: noqa: PTH100, PTH113, PTH116, PTH118, PTH121, PTH206
 # pathlib takes several times as long over 400,000 files.
 
@@ -18,21 +18,17 @@ class ImageError(ValueError):
 def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Path | None]:
     """Find the files of images.
 
-    An image lies where its relative path says, or else wherever below the folder a file has the
-    same last `identifying` path components, suffix aside. So a table that says
-    `CheXpert-v1.0/train/patient00001/study1/view1_frontal.jpg` finds its images in the small
-    version and in the unpacked batches, and one that says `00000001_000.png` in
-    `images_001/images/` and among copies resized to `.jpg`.
+    An image lies where its path says, or else wherever below the folder a file has the same last
+    `identifying` path components, suffix aside: `CheXpert-v1.0/train/patient00001/study1/view1.jpg`
+    is found in the small version, `00000001_000.png` in `images_001/images/` or resized to `.jpg`.
 
     The tree is walked at most once. Links are followed; hidden folders, folders that may not be
-    listed and files with a suffix that no image has are passed over. A file that is reached in two
-    ways, such as directly and through a link, is one file.
+    listed and other suffixes are skipped. A file that is reached in two ways is one file.
 
     Args:
         folder: The images folder.
         images: Paths relative to it, with forward slashes; the suffix may be missing.
-        identifying: How many trailing path components identify an image; 0: only the whole path
-            does, and nothing is looked for elsewhere.
+        identifying: How many trailing components identify an image; 0: only the whole path does.
 
     Returns:
         One path per image; None where there is no file.
@@ -59,10 +55,9 @@ class Source:
     """An image and its file.
 
     Attributes:
-        image: Name of the image.
         path: Absolute path of the file, "" where there is none.
         file: The path relative to the images folder.
-        stamp: Length and time of change (ns); None where there is no file to look at.
+        stamp: Length and time of change (ns); None where there is no file.
     """
 
     image: str
@@ -72,11 +67,7 @@ class Source:
 
 
 def file_stamp(path: str) -> tuple[int, int]:
-    """Return length and time of change (ns) of a file.
-
-    Raises:
-        OSError: There is no file, or it cannot be looked at.
-    """
+    """Length and time of change (ns) of a file."""
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
@@ -84,12 +75,7 @@ def file_stamp(path: str) -> tuple[int, int]:
 def look_at(
     folder: Path, images: Iterable[str], files: Iterable[str]
 ) -> tuple[list[Source], dict[str, str]]:
-    """Find out how the files of images are now.
-
-    Args:
-        folder: The images folder, absolute.
-        images: Names of the images.
-        files: Path of each image's file, "" where there is none.
+    """Look at the current state of image files; `files` has "" for an image without one.
 
     Returns:
         One source per image, and why some files cannot be looked at, by `Source.file`.
@@ -110,14 +96,7 @@ def look_at(
 
 
 def allowed(limit: int | str, total: int) -> int:
-    """Say how many images of a total may be unusable.
-
-    Args:
-        limit: A number of images such as 3, or a share such as "1%".
-        total: Number of images.
-
-    Returns:
-        The number; a share is rounded down.
+    """How many images of a total may be unusable: a number such as 3, or a share such as "1%".
 
     Raises:
         ValueError: The limit is neither.
@@ -131,14 +110,14 @@ def allowed(limit: int | str, total: int) -> int:
 
 
 def _tail(components: list[str], identifying: int) -> str:
-    """Say what identifies an image, such as `patient00001/study1/view1_frontal`."""
+    """What identifies an image, such as `patient00001/study1/view1_frontal`."""
     stem, dot, suffix = components[-1].rpartition(".")
     name = stem if dot and suffix.lower() in _SUFFIXES else components[-1]
     return "/".join([*components[-identifying:-1], name])
 
 
 def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, str]:
-    """Find the files with the given tails below a folder."""
+    """Files with the given tails below a folder."""
     found: dict[str, str] = {}
     for parent, names in _walk(folder):
         components = parent.split(os.sep)[-identifying:]
@@ -159,7 +138,7 @@ def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, s
 
 
 def _walk(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """List each folder of a tree once, hidden ones excepted, with the names of its files."""
+    """List each folder of a tree once, except hidden ones, with the names of its files."""
     seen = set()
     for parent, folders, names in os.walk(folder, followlinks=True):
         status = os.stat(parent)

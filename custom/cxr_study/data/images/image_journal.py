@@ -1,8 +1,7 @@
 """Decoded images on disk: rows of pixels, and lines of JSON that say what is in which row.
 
-Both files only grow. Pixels are on disk before the line that names them is written, so whatever a
-killed process left behind is whole rows nobody names, half a row or half a line; the first is
-harmless, and `repair` cuts off the others.
+Both files only grow, and pixels are on disk before the line that names them. So a killed process
+leaves at most unnamed rows, which do no harm, and half a row or line, which `repair` cuts off.
 """
 
 import json
@@ -18,30 +17,19 @@ OK = "ok"
 UNREADABLE = "unreadable"
 CONSTANT = "constant"
 
-_HEADER: tuple[str | int, ...] = (
-    "image",
-    "file",
-    "bytes",
-    "mtime_ns",
-    "status",
-    "detail",
-    "hash",
-    "row",
-)
+_HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "row")
 
 
 @dataclass(frozen=True, eq=False)
 class DecodedFile:
-    """What became of one image file.
+    """The result of decoding one image file.
 
     Attributes:
-        image: The image's name.
         file: The file, relative to the images folder.
         stamp: Length and time of change (ns) of the file when it was read.
-        status: OK, UNREADABLE or CONSTANT.
+        status: OK, UNREADABLE or CONSTANT; the latter two have no hash and pixels.
         detail: Why it is unreadable.
-        hash: Of the pixels, "" unless OK.
-        pixels: uint8, shape (size, size); None unless OK.
+        pixels: uint8, shape (size, size).
     """
 
     image: str
@@ -65,18 +53,13 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageJournal:
-    """The two files of a store, `pixels.u8` and `index.jsonl`.
-
-    Attributes:
-        folder: Where they lie; exists.
-        size: Side of the images, pixels.
-    """
+    """`pixels.u8` and `index.jsonl` in a store's folder; images of `size` x `size` pixels."""
 
     folder: Path
     size: int
 
     def read(self) -> dict[str, Known]:
-        """Return what is known of each file; lines that are not whole are not believed."""
+        """What is known of each file; skips lines that are not whole."""
         *lines, _ = self._index.read_bytes().split(b"\n") if self._index.exists() else [b""]
         rows = self._whole_rows()
         known = {}
@@ -90,18 +73,14 @@ class ImageJournal:
         return known
 
     def pixels(self) -> np.ndarray:
-        """Open the pixels.
-
-        Returns:
-            uint8 array of shape (rows, size, size), memory-mapped and read-only.
-        """
+        """Open the pixels: uint8 (rows, size, size), memory-mapped and read-only."""
         shape = (self._whole_rows(), self.size, self.size)
         if not shape[0]:
             return np.empty(shape, np.uint8)
         return np.memmap(self._pixels, np.uint8, mode="r", shape=shape)
 
     def repair(self) -> None:
-        """Cut off what a killed process left unfinished; only for who may write."""
+        """Cut off what a killed process left unfinished; the caller holds the store's lock."""
         if self._index.exists():
             data = self._index.read_bytes()
             os.truncate(self._index, data.rfind(b"\n") + 1)
@@ -109,8 +88,8 @@ class ImageJournal:
             os.truncate(self._pixels, self._whole_rows() * self.size**2)
 
     def append(self, entries: Iterable[DecodedFile]) -> None:
-        """Add what became of some files; only for who may write, after `repair`."""
-        lines = [] if self._index.exists() else [_HEADER]
+        """Add decoded files; the caller holds the lock and has called `repair`."""
+        lines: list[tuple[str | int, ...]] = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()
         for entry in entries:
             what = (entry.image, entry.file, *entry.stamp, entry.status, entry.detail, entry.hash)

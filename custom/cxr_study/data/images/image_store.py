@@ -1,8 +1,8 @@
-"""Images decoded once and kept, with what is wrong with each; sites that share a folder share them.
+"""Images decoded once and cached, with what is wrong with each; sites of one folder share them.
 
-A store is a folder `images/<images folder>-<size>-<key>` of the cache. `index.jsonl` and
-`pixels.u8` hold what was decoded, see `image_journal`; `problems.csv` lists the images
-that the last caller could not use, and is absent where there are none. A store can be deleted.
+A store is a folder `images/<images folder>-<size>-<key>` of the cache. It holds the decoded images
+(see `image_journal`) and perhaps `problems.csv`, the images that the last caller could not use. It
+can be deleted.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class Prepared:
 
     @property
     def problems(self) -> Path:
-        """The csv that lists the images that cannot be used."""
+        """The csv that lists the unusable images."""
         return self.folder / "problems.csv"
 
 
@@ -60,25 +60,22 @@ def prepare(
     cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
-    """Decode the images that never were, or whose file has changed since, and open all.
+    """Decode the images that are new or whose file has changed, and open all.
 
     Safe to kill, and to call from several processes: one at a time decodes, and what it decoded
-    stays. No image is too bad to be told about; see `check_limit`. One that could not be decoded is
-    not tried again until its file changes; one that the system would not let be read is.
+    stays. Unusable images are reported, not raised; see `check_limit`. A file that could not be
+    decoded is not tried again until it changes; one that could not be read is.
 
     Args:
         folder: The images folder; with the size, it decides which store is used.
         images: Names of the images.
         files: Path of each image's file, "" where there is none.
         size: Side of the square images become, pixels.
-        cache_dir: Folder of the cache; default `cxr_study.common.cache.cache_dir()`.
+        cache_dir: Default `cxr_study.common.cache.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
-    Returns:
-        The images and what is wrong with them.
-
     Raises:
-        ImageError: The store cannot be written or read, or the system ended a process that decoded.
+        ImageError: The store cannot be written or read, or a decoding process was killed.
     """
     folder = Path(folder).absolute()
     store = _store(folder, size, cache.cache_dir() if cache_dir is None else Path(cache_dir))
@@ -114,15 +111,10 @@ def prepare(
 
 
 def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
-    """Refuse to go on with too many images that cannot be used.
-
-    Args:
-        prepared: What `prepare` returns.
-        limit: How many may be; see `allowed`.
-        where: What sets the limit; the message starts with it.
+    """Refuse more unusable images than a limit, see `allowed`; the message starts with `where`.
 
     Raises:
-        ImageError: There are more; counts them by kind, names the first five and the list of all.
+        ImageError: Counts them by kind, names the first five and the list of all.
     """
     index = prepared.index
     bad = index[index["status"] != OK]
@@ -149,7 +141,7 @@ def _store(folder: Path, size: int, cache_dir: Path) -> Path:
 
 
 def _undecoded(known: Mapping[str, Known], sources: Iterable[Source]) -> list[Source]:
-    """Choose the files that were never decoded as they are now, each once."""
+    """Files that were never decoded as they are now, each once."""
     todo = {
         source.file: source
         for source in sources

@@ -10,17 +10,13 @@ import numpy as np
 
 
 class ImageRows:
-    """Arrays of images end to end: row i of the second stands behind the last of the first.
+    """Arrays of images end to end, indexed like one array.
 
     Args:
         arrays: uint8 (n, side, side), one or more, of one side; may be memory-mapped.
 
     Raises:
         ValueError: The images differ in side.
-
-    Example:
-        >>> ImageRows([np.zeros((2, 4, 4), np.uint8), np.ones((3, 4, 4), np.uint8)])[[1, 4]].shape
-        (2, 4, 4)
     """
 
     def __init__(self, arrays: Sequence[np.ndarray | ImageRows]):
@@ -41,7 +37,7 @@ class ImageRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of all images, as of one array."""
+        """Shape of all images as one array."""
         return (len(self), *self.arrays[0].shape[1:])
 
     def __len__(self) -> int:
@@ -74,11 +70,7 @@ class LabelledImages:
 
 
 def pool(parts: Sequence[LabelledImages]) -> LabelledImages:
-    """Put images of several stores together, without a copy of any store.
-
-    Args:
-        parts: One or more, all of one side and with the same classes.
-    """
+    """Concatenate images of one side and with the same classes, without copying a store."""
     pixels = ImageRows([part.pixels for part in parts])
     rows = [part.rows + start for part, start in zip(parts, pixels.starts, strict=True)]
     return LabelledImages(

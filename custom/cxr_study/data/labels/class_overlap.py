@@ -1,6 +1,6 @@
-"""The classes of a federation before it trains: who holds which, and which names look alike.
+"""The classes of a federation before it trains: who labels which, and which names look alike.
 
-Sites meet in a class by its name alone: "Effusion" at one and "Pleural Effusion" at another would
+Sites share a class by its name alone: "Effusion" at one and "Pleural Effusion" at another would
 become two columns of the head, each trained by half of the sites.
 """
 
@@ -30,11 +30,9 @@ class SiteClasses:
     """What a site file says about classes.
 
     Attributes:
-        site: Name of the site.
-        dataset: Its data set.
         classes: Classes it labels; canonical names where there are any.
-        columns: All class columns of its data, merges made.
-        distinct: Names it declares to be nobody else's.
+        columns: All class columns of its data, after merges.
+        distinct: Names it declares to be different from any that resembles them.
     """
 
     site: str
@@ -50,9 +48,8 @@ class NearDuplicate:
 
     Attributes:
         name: A class of the union that the catalogue does not know.
-        other: What it resembles: a class of the union or one of the 20 of the study.
-        reason: In what it resembles it.
-        sites: Sites that hold `name` and have not declared it distinct.
+        other: A class of the union, or one of the study's 20.
+        sites: Sites that label `name` and have not declared it distinct.
         suggestion: What these sites can put into their site files.
     """
 
@@ -65,14 +62,7 @@ class NearDuplicate:
 
 @dataclass(frozen=True)
 class PossibleMerge:
-    """A merge that the catalogue knows and a site does not make.
-
-    Attributes:
-        site: The site.
-        target: The merged class.
-        sources: Columns of the site it would be made of.
-        relation: What the sources are: narrower than the target, or broader.
-    """
+    """A merge into `target` that the catalogue knows and a site does not make of its columns."""
 
     site: str
     target: str
@@ -85,9 +75,8 @@ class ClassReport:
     """The classes of a federation.
 
     Attributes:
-        sites: Names of the sites, in the order given.
-        holders: Class -> sites that hold it; in the order of the head, which is that of the names.
-        near_duplicates: Pairs somebody has to decide about before training.
+        holders: Class -> sites that label it, sorted by class.
+        near_duplicates: To be decided before training.
         kept_apart: Pairs of the union that the catalogue says must never be merged.
         possible_merges: For information.
     """
@@ -100,25 +89,19 @@ class ClassReport:
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Classes that more than one site holds."""
+        """Classes that more than one site labels."""
         return tuple(name for name, sites in self.holders.items() if len(sites) > 1)
 
     @property
     def unique(self) -> tuple[str, ...]:
-        """Classes that one site holds."""
+        """Classes that one site labels."""
         return tuple(name for name, sites in self.holders.items() if len(sites) == 1)
 
 
 def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
-    """Compare the classes of sites.
+    """Compare the classes of one or more sites.
 
     Classes of the catalogue are never near-duplicates of each other: it says how they differ.
-
-    Args:
-        sites: At least one.
-
-    Returns:
-        The report.
     """
     union = sorted({name for site in sites for name in site.classes})
     related = (relation(one, other) for one, other in combinations(union, 2))
@@ -170,12 +153,7 @@ def _possible_merges(site: SiteClasses, union: Sequence[str]) -> Iterable[Possib
 
 
 def print_report(report: ClassReport, console: Console | None = None) -> None:
-    """Print who holds which class, and below it what there is to decide.
-
-    Args:
-        report: What `class_report` found.
-        console: Where to print; standard output when omitted.
-    """
+    """Print which site labels which class, and what there is to decide."""
     console = console or Console()
     longest = max(map(len, report.holders), default=0)
     if longest + sum(len(site) + 2 for site in report.sites) + len("  sites  ") <= console.width:
@@ -184,7 +162,15 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
         headings = tuple(str(number) for number, _ in enumerate(report.sites, start=1))
         numbers = zip(headings, report.sites, strict=True)
         console.print(Columns([Text(f"{number} = {site}") for number, site in numbers]))
-    console.print(_matrix(report, headings))
+    table = Table(box=None)
+    table.add_column("class")
+    for heading in headings:
+        table.add_column(Text(heading), justify="center")
+    table.add_column("sites", justify="right")
+    for name, holders in report.holders.items():
+        marks = [Text("x" if site in holders else ".") for site in report.sites]
+        table.add_row(Text(name), *marks, str(len(holders)))
+    console.print(table)
     console.print(
         f"Classes: {len(report.holders)}, of which {len(report.shared)} at more than one site and "
         f"{len(report.unique)} at one alone.\n"
@@ -200,12 +186,8 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
             soft_wrap=True,  # so that a suggestion can be copied in one piece
         )
     for entry in report.kept_apart:
-        console.print(
-            Text(
-                f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}.",
-                "dim",
-            )
-        )
+        line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
+        console.print(Text(line, "dim"))
     for merge in report.possible_merges:
         effect = "their positives" if merge.relation == "narrower" else "its negatives alone"
         line = f"Possible at {merge.site}, so that {effect} count as {merge.target}: "
@@ -213,20 +195,6 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
         console.print(Text(line + setting, "dim"), soft_wrap=True)
 
 
-def _matrix(report: ClassReport, headings: Sequence[str]) -> Table:
-    """Classes by sites."""
-    table = Table(box=None)
-    table.add_column("class")
-    for heading in headings:
-        table.add_column(Text(heading), justify="center")
-    table.add_column("sites", justify="right")
-    for name, holders in report.holders.items():
-        marks = [Text("x" if site in holders else ".") for site in report.sites]
-        table.add_row(Text(name), *marks, str(len(holders)))
-    return table
-
-
 def _yaml(setting: Mapping[str, object]) -> str:
-    """A line of a site file."""
     flow = yaml.safe_dump(setting, default_flow_style=True, allow_unicode=True, width=10_000)
     return flow.strip().removeprefix("{").removesuffix("}")

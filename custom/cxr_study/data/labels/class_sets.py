@@ -1,4 +1,4 @@
-"""Which classes each site holds: from a file, as published, or drawn from a seed."""
+"""Which classes each site labels: from a file, as published, or drawn at random."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,7 +15,7 @@ ClassSets = tuple[tuple[str, ...], ...]
 
 
 class ClassSetError(ValueError):
-    """There are no such class sets."""
+    """Class sets cannot be found or made."""
 
 
 def _sorted(labelled: tuple[str, ...]) -> tuple[str, ...]:
@@ -24,72 +24,52 @@ def _sorted(labelled: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(labelled))
 
 
-_Held = Annotated[tuple[str, ...], AfterValidator(_sorted)]
+_Labelled = Annotated[tuple[str, ...], AfterValidator(_sorted)]
 
 
 class _ClassSetFile(FileModel):
     """A file of class sets: number of sites, or of shared classes -> classes of each site."""
 
-    clients: dict[int, tuple[_Held, ...]] = Field(default_factory=dict)
-    shared_classes: dict[int, tuple[_Held, ...]] = Field(default_factory=dict)
+    clients: dict[int, tuple[_Labelled, ...]] = Field(default_factory=dict)
+    shared_classes: dict[int, tuple[_Labelled, ...]] = Field(default_factory=dict)
 
 
 def published(sites: int, shared: int | None = None) -> ClassSets:
-    """Class sets of the published ablations, NIH cut into sites.
+    """Class sets of the published ablations of NIH cut into sites (Kulkarni et al., ML4H 2024).
 
     Args:
         sites: Number of sites: 2, 3, 4, 5, 6, 8 or 10.
-        shared: Number of classes that all sites hold, for four sites only: 0, 1, 2, 4, 8, 12 or
+        shared: Number of classes that all sites label, for four sites only: 0, 1, 2, 4, 8, 12 or
             14. Default: the class sets of the ablation over the number of sites.
 
     Returns:
         Sorted classes of each site; together all 14.
-
-    Raises:
-        ClassSetError: That combination was not published.
-
-    Source:
-        Kulkarni et al., ML4H 2024.
     """
     return _choose(_published(), "the published class sets", sites, shared)
 
 
 def published_sites() -> tuple[int, ...]:
-    """Numbers of sites with published class sets of the ablation over that number."""
+    """Numbers of sites of the published ablation."""
     return tuple(_published().clients)
 
 
 def read_class_sets(path: Path, sites: int, shared: int | None = None) -> ClassSets:
-    """Read class sets from a file of the form of `ml4h2024_class_sets.yaml`.
-
-    Args:
-        path: YAML with `clients`, `shared_classes` or both.
-        sites: Number of sites.
-        shared: As for `published`.
+    """Read class sets from a file like `ml4h2024_class_sets.yaml`; arguments as for `published`.
 
     Raises:
         ClassSetError: The file cannot be read, lacks them, or has a site without classes or with
-            one twice; names the file and the place.
+            one twice.
     """
     kind = "file of class sets (published and drawn ones need none)"
     return _choose(read_model(_ClassSetFile, path, kind, ClassSetError), str(path), sites, shared)
 
 
 def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> ClassSets:
-    """Draw class sets at random: some classes at every site, each of the others at one.
-
-    Args:
-        classes: All classes.
-        sites: Number of sites.
-        shared: Number of classes that every site holds.
-        seed: Another seed, other sets.
+    """Draw class sets: `shared` random classes at every site, each of the others at one.
 
     Returns:
-        Sorted classes of each site; every class is somewhere, and the sites' numbers of classes
-        differ by one at most.
-
-    Raises:
-        ClassSetError: There are fewer classes than shared ones, or a site would have none.
+        Sorted classes of each site; all classes occur, and the sites' numbers of classes differ
+        by one at most.
     """
     rest = len(classes) - shared
     if not 0 <= shared <= len(classes) or (shared == 0 and rest < sites):
@@ -107,14 +87,13 @@ def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> Class
 def class_sets_of(
     classes: Sequence[str], sites: int, *, shared: int | None, seed: int
 ) -> ClassSets:
-    """Class sets of a study's setting: as published where they are, else drawn.
+    """Class sets of a study's scenario: the published ones where there are any, else drawn.
 
     Args:
         classes: All classes of the data set that is cut.
         sites: Number of sites.
-        shared: Number of classes that every site holds, perhaps all of them. None: the published
-            sets for so many sites.
-        seed: Another seed, other sets, where they are drawn.
+        shared: Number of classes that every site labels. None: as published for so many sites.
+        seed: Of the draw.
 
     Raises:
         ClassSetError: They are neither published nor can be drawn.
@@ -128,7 +107,7 @@ def class_sets_of(
     if shared is None:
         raise ClassSetError(
             "class sets are published for the 14 classes of NIH; these are "
-            f"{', '.join(sorted(classes))}. Say how many of them every site holds."
+            f"{', '.join(sorted(classes))}. Say how many of them every site labels."
         )
     return draw(classes, sites, shared=shared, seed=seed)
 
@@ -154,16 +133,12 @@ def _choose(file: _ClassSetFile, source: str, sites: int, shared: int | None) ->
 
 
 def check_known(sets: ClassSets, classes: Sequence[str]) -> None:
-    """Refuse class sets with a class that the labels do not have.
-
-    Raises:
-        ClassSetError: Names the class and the nearest ones.
-    """
+    """Refuse class sets with a class that is not among the labels' `classes`; name the nearest."""
     for place, labelled in enumerate(sets, start=1):
         for name in labelled:
             if name not in classes:
                 raise ClassSetError(
-                    f"site {place} is to hold '{name}', which these labels do not have; "
+                    f"site {place} is to label '{name}', which these labels do not have; "
                     f"{nearest(name, tuple(classes))}. The published sets are of NIH's classes; "
                     "others can be drawn, or read from a file."
                 )

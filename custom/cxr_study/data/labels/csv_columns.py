@@ -1,8 +1,8 @@
 r"""Read named columns of a csv as text and decode them, so that every error names its cell.
 
-Nothing is guessed: a line with more or fewer cells than the header has shifted ones, a name that
-stands twice in the header is two columns, and text is text, so that no number of a patient is
-rounded. Commas between the cells, UTF-8, with or without a byte order mark, `\n` or `\r\n`.
+Nothing is guessed: every line must have as many cells as the header, a name stands once in it, and
+cells stay text, so that no patient number is rounded. Commas, UTF-8 with or without a byte order
+mark, `\n` or `\r\n`.
 """
 
 import csv
@@ -37,15 +37,14 @@ class CsvColumns:
 
     Attributes:
         path: The csv.
-        cells: Text of the cells without surrounding blanks; the index is the line in the file
-            (the header is line 1).
+        cells: Text of the cells, stripped; the index is the line in the file (header: 1).
     """
 
     path: Path
     cells: pd.DataFrame
 
     def error(self, line: int, column: str, message: str) -> TableError:
-        """Return the error that says what is wrong with one cell."""
+        """Error about one cell."""
         return TableError(f"{self.path}, line {line}, column '{column}': {message}")
 
     def refuse(
@@ -55,16 +54,13 @@ class CsvColumns:
         message: str,
         *values: Sequence[object] | np.ndarray,
     ) -> None:
-        """Refuse the first of the rows that are wrong.
+        """Refuse the first row that is wrong.
 
         Args:
             wrong: bool, shape (rows,).
             column: The column to name.
-            message: What is wrong with a row and what to do, with a {} for each of `values`.
+            message: What is wrong and what to do, with a {} for each of `values`.
             values: Shape (rows,) each.
-
-        Raises:
-            TableError: A row is wrong.
         """
         if np.any(wrong):
             row = int(np.argmax(wrong))
@@ -72,18 +68,12 @@ class CsvColumns:
             raise self.error(self.cells.index[row], column, text)
 
     def decode(self, column: str, meaning: Callable[[str], object]) -> np.ndarray:
-        """Turn the text of a column into values.
+        """Turn the text of a column into values, shape (rows,), or (rows, values) for tuples.
 
         Args:
             column: Name of the column.
-            meaning: Value of one text, a number, a text or a tuple of numbers; called once for
-                each distinct text. Raises ValueError for a text without meaning.
-
-        Returns:
-            Array of shape (rows,), or (rows, values) where `meaning` returns tuples.
-
-        Raises:
-            TableError: With file, line and column in front of what `meaning` said.
+            meaning: Text -> number, text or tuple of numbers; called once per distinct text. Its
+                ValueError becomes a TableError with file, line and column.
         """
         codes, texts = pd.factorize(self.cells[column])
         values = []
@@ -98,15 +88,7 @@ class CsvColumns:
         return np.array(values, dtype=kind)[codes]
 
     def require_unique(self, column: str, named: Callable[[str], object] = str) -> None:
-        """Refuse a column in which a text stands twice.
-
-        Args:
-            column: Name of the column.
-            named: What a text names; two texts that name the same count as one. Default: itself.
-
-        Raises:
-            TableError: At the second of the two lines.
-        """
+        """Refuse a column in which a text stands twice, or two that `named` maps to the same."""
         names, lines = self.decode(column, named), self.cells.index
         again = pd.Series(names).duplicated()
         if again.any():
@@ -118,29 +100,26 @@ class CsvColumns:
 
 
 def read_header(path: Path) -> list[str]:
-    """Read the names of all columns of a csv, without surrounding blanks.
+    """Names of all columns of a csv, stripped.
 
     Raises:
         TableError: The file cannot be read or is empty.
     """
-    return _header(path, _lines(path), comments=False)[1]
+    return _header(path, _lines(path))[1]
 
 
 def read_columns(
     path: Path, wanted: Sequence[str | tuple[str, ...]], *, comments: bool = False
 ) -> CsvColumns:
-    """Read the named columns of a csv; other columns, and blank lines, are ignored.
+    """Read the named columns of a csv (or .csv.gz); other columns and blank lines are ignored.
 
     Args:
-        path: `.csv` or `.csv.gz` in UTF-8 with a header line.
-        wanted: Column names; a tuple holds the spellings in use, and its first names the result.
-        comments: Pass over the lines before the header that begin with "#".
-
-    Returns:
-        The columns in the order of `wanted`, at least one row.
+        path: The csv.
+        wanted: Column names; a tuple holds alternative spellings, the first names the result.
+        comments: Whether lines before the header that begin with "#" are skipped.
 
     Raises:
-        TableError: The file cannot be read or is empty, a column is missing or stands there
+        TableError: The file cannot be read or has no rows, a column is missing or stands there
             twice, or a line has not as many cells as the header.
     """
     spellings = [(name,) if isinstance(name, str) else name for name in wanted]
@@ -173,7 +152,7 @@ def read_columns(
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and cells of every line that holds anything; the number is where the line begins."""
+    """Line number (where it begins) and cells of every line that is not blank."""
     number = 0
     try:
         with open_csv(path) as file:
@@ -193,7 +172,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _header(
-    path: Path, lines: Iterator[tuple[int, list[str]]], comments: bool
+    path: Path, lines: Iterator[tuple[int, list[str]]], comments: bool = False
 ) -> tuple[int, list[str]]:
     for number, row in lines:
         if not (comments and row[0].startswith("#")):

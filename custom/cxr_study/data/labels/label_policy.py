@@ -34,7 +34,7 @@ _FIXED = {"zeros": 0.0, "ones": 1.0, "ignore": math.nan}
 
 
 class LabelPolicyError(ValueError):
-    """A table has labels that nobody has decided about."""
+    """A table has blank labels, and the site file does not say what they mean."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,9 @@ class LabelPolicy:
     """What a site makes of the labels that are neither positive nor negative.
 
     Attributes:
-        uncertain: For every class without one of its own.
-        by_class: Class -> policy.
-        blank: What the report does not mention: negative, as the authors of CheXpert take it, or
-            not labelled. None: nobody has decided, so a blank label is refused.
+        uncertain: For every class that is not in `by_class`.
+        blank: What a finding that the report does not mention counts as. None: undecided, so a
+            blank label is refused.
     """
 
     uncertain: Uncertain = "zeros"
@@ -58,20 +57,12 @@ class LabelPolicy:
 
 
 def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
-    """Turn labels as read into labels to train with.
+    """Turn a label table as read into labels to train with, in [0, 1] or NaN.
 
-    A smoothed label follows from the names of the image and the class alone: another order of the
-    rows, another selection of them or another computer give the same number.
-
-    Args:
-        table: Label table as read.
-        policy: What uncertain and blank become.
-
-    Returns:
-        A new table, every label in [0, 1] or NaN.
+    A smoothed label depends on the names of image and class only, not on rows or computer.
 
     Raises:
-        LabelPolicyError: There are blank labels and nobody has decided what they count as.
+        LabelPolicyError: There are blank labels and `policy.blank` is None.
     """
     blank = 0.0 if policy.blank == "negative" else math.nan
     resolved = {}
@@ -91,11 +82,7 @@ def apply(table: pd.DataFrame, policy: LabelPolicy) -> pd.DataFrame:
 
 
 def certain(labels: pd.DataFrame) -> pd.DataFrame:
-    """Labels to test with: those that a policy made neither 0 nor 1 become NaN.
-
-    Args:
-        labels: Class columns, policy applied.
-    """
+    """Labels to test with: those that a policy made neither 0 nor 1 become NaN."""
     return labels.where((labels == 0) | (labels == 1))
 
 

@@ -1,6 +1,6 @@
-"""The label table: what every reader returns and everything after it reads.
+"""The label table that every reader returns.
 
-One row per image and these columns, in this order:
+One row per image, columns in this order:
 
     image     str, path relative to the site's images folder, forward slashes
     patient   str
@@ -9,7 +9,7 @@ One row per image and these columns, in this order:
     age       float, years; NaN when unknown
     <class>   float, one column per class
 
-A reader interprets nothing: in the table *as read* a label is one of
+A reader interprets nothing; in the table *as read* a label is one of
 
     POSITIVE    1   present
     NEGATIVE    0   said to be absent
@@ -17,7 +17,7 @@ A reader interprets nothing: in the table *as read* a label is one of
     BLANK      -2   not mentioned by the report, or an empty cell of a hospital's own table
     NaN             not labelled: nobody looked
 
-After `label_policy.apply` it is a number in [0, 1], or NaN for not labelled.
+After `label_policy.apply` it is in [0, 1], or NaN for not labelled.
 """
 
 from __future__ import annotations
@@ -47,19 +47,7 @@ def assemble(
     sex: np.ndarray | str = "",
     age: np.ndarray | float = math.nan,
 ) -> pd.DataFrame:
-    """Build a label table from its columns.
-
-    Args:
-        labels: One array of shape (n,) per class; its key is the name of the class.
-        image: Shape (n,), like the others; or one value for all images.
-        patient: Of each image.
-        view: Of each image.
-        sex: Of each image; unknown when omitted.
-        age: Of each image; unknown when omitted.
-
-    Returns:
-        The label table, with a RangeIndex.
-    """
+    """Build a label table, with a RangeIndex, from arrays of shape (n,) or one value for all."""
     import pandas as pd  # those who only need the names of the columns need none
 
     descriptors = {"image": image, "patient": patient, "view": view, "sex": sex, "age": age}
@@ -67,5 +55,5 @@ def assemble(
 
 
 def classes(table: pd.DataFrame) -> list[str]:
-    """Return the names of the class columns of a label table, in the table's order."""
+    """Names of the class columns, in the table's order."""
     return [name for name in table.columns if name not in DESCRIPTORS + LOADED]

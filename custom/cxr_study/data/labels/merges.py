@@ -1,12 +1,11 @@
-"""Merges: columns of a label table that a site puts together, key `merges` of its site file.
+"""Merges: columns of a label table that a site merges, key `merges` of its site file.
 
     merges:
       Fracture: [Clavicle fracture, Rib fracture]   # parts: positive where one of them is
       Nodule: [Nodule/Mass]                         # more than the class: only its negatives count
       Pleural Effusion: [Effusion]                  # another name
 
-The merged class takes the place of its sources; a column that has its name already is one of them.
-Nothing is merged that a site file does not ask for.
+The merged class replaces its sources; an existing column of its name is one of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +32,7 @@ class MergeError(ValueError):
 
 
 def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str) -> pd.DataFrame:
-    """Put columns of a label table together.
+    """Merge columns of a label table as read.
 
     Image by image, the merged label is the first of these that one of its sources is:
 
@@ -44,15 +43,12 @@ def apply(table: pd.DataFrame, merges: Mapping[str, Sequence[str]], dataset: str
     Where a source is broader than the class, its positive and uncertain labels do not tell whether
     it is this class, and become not labelled: such a merge has no positive label.
 
+    A merged class stands where the column of its name did, else where the first of its sources did.
+
     Args:
         table: Label table as read.
-        merges: Class -> columns it is made of, in any spelling that the data set or the catalogue
-            knows.
+        merges: Class -> its sources, in any spelling that the data set or the catalogue knows.
         dataset: Data set of the table.
-
-    Returns:
-        A new table. A merged class stands where the column of its name did, else where the first
-        of its sources did.
 
     Raises:
         MergeError: A source is not a column, the catalogue says that two of the names must never
@@ -94,7 +90,7 @@ def _any(labels: np.ndarray) -> np.ndarray:
 def _plan(
     columns: Sequence[str], merges: Mapping[str, Sequence[str]], dataset: str
 ) -> dict[str, list[str]]:
-    """Every merge in the spelling of the columns, itself left out of its sources."""
+    """Every merge in the spelling of the columns; a target is not among its own sources."""
     spelt = {key(column): column for column in columns}
     targets = {key(class_name(given, dataset)) for given in merges}
     plan: dict[str, list[str]] = {}

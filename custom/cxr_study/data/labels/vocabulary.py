@@ -1,7 +1,7 @@
-"""The names of the classes: one canonical spelling each, and what every data set calls them.
+"""Class names: one canonical spelling each, and what every data set calls them.
 
-Spellings of the 20 classes of the study follow Kulkarni et al., ML4H 2024. All that is known beyond
-them stands in `vocabulary.csv`, one row per spelling and relation:
+Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest stands in
+`vocabulary.csv`, one row per spelling and relation (SKOS: exactMatch, narrowMatch, broadMatch):
 
     dataset     nih, chexpert, mimic, cxr-lt, vindr or padchest: whose spelling it is; * for any
     name        the spelling
@@ -13,8 +13,7 @@ them stands in `vocabulary.csv`, one row per spelling and relation:
                 never     resembles the class and must not be merged with it
     provenance  where that was seen; for `never`, the reason
 
-A name that is narrower or broader than a class is a class of its own, spelt as it stands there.
-The relations are those of SKOS (exactMatch, narrowMatch, broadMatch).
+A narrower or broader name is a class of its own, spelt as it stands there.
 """
 
 import csv
@@ -26,39 +25,25 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from cxr_study.common.spelling import key, near, nearest
+from cxr_study.common.spelling import key
 
 SHARED = (
-    "Atelectasis",
-    "Cardiomegaly",
-    "Consolidation",
-    "Edema",
-    "Pleural Effusion",
-    "Pneumonia",
-    "Pneumothorax",
+    *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema"),
+    *("Pleural Effusion", "Pneumonia", "Pneumothorax"),
 )
 _NIH_ONLY = (
-    "Emphysema",
-    "Fibrosis",
-    "Hernia",
-    "Infiltration",
-    "Mass",
-    "Nodule",
+    *("Emphysema", "Fibrosis", "Hernia", "Infiltration", "Mass", "Nodule"),
     "Pleural Thickening",
 )
 _CHEXPERT_ONLY = (
-    "Enlarged Cardiomediastinum",
-    "Fracture",
-    "Lung Lesion",
-    "Lung Opacity",
-    "Pleural Other",
-    "Support Devices",
+    *("Enlarged Cardiomediastinum", "Fracture", "Lung Lesion", "Lung Opacity"),
+    *("Pleural Other", "Support Devices"),
 )
 NIH_CLASSES = tuple(sorted(SHARED + _NIH_ONLY))
 CHEXPERT_CLASSES = tuple(sorted(SHARED + _CHEXPERT_ONLY))
 UNION_CLASSES = tuple(sorted(SHARED + _NIH_ONLY + _CHEXPERT_ONLY))
 PADCHEST_CLASSES = tuple(name for name in NIH_CLASSES if name != "Hernia")
-"""The classes of the study that PadChest names itself; the rest would have to be merged."""
+"""The classes of the study that PadChest names itself."""
 VINDR_NAMES = (
     *("Aortic enlargement", "Atelectasis", "Calcification", "Cardiomegaly", "Clavicle fracture"),
     *("Consolidation", "Edema", "Emphysema", "Enlarged PA", "ILD", "Infiltration", "Lung Opacity"),
@@ -73,13 +58,9 @@ _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
 _LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 
-class VocabularyError(ValueError):
-    """A name is not the name of a class."""
-
-
 @dataclass(frozen=True)
 class Entry:
-    """A row of the catalogue; the head of this module says what its columns mean."""
+    """A row of the catalogue; see the module for its columns."""
 
     dataset: str
     name: str
@@ -90,70 +71,34 @@ class Entry:
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """Return the rows of `vocabulary.csv`, in its order."""
+    """Rows of `vocabulary.csv`, in its order."""
     with _CATALOGUE.open(encoding="utf-8", newline="") as file:
         return tuple(Entry(**row) for row in csv.DictReader(file))  # type: ignore[arg-type]
 
 
-def canonical(name: str, dataset: str | None = None) -> str:
-    """Return the canonical spelling of a class name.
+def class_name(name: str, dataset: str | None = None) -> str:
+    """Canonical spelling of a class name, or the name itself where there is none.
 
     Args:
-        name: Class name in any case, its words separated by any of "_", " ", "/" and "-".
-        dataset: Data set the name comes from; its own names for a class then count too, e.g.
-            "Effusion" for nih. Default None: canonical names alone, because the "Effusion" of
-            another hospital may be a pericardial one.
-
-    Returns:
-        A member of `UNION_CLASSES`, or another class of the catalogue.
-
-    Raises:
-        VocabularyError: No class has this name; the message offers the nearest ones.
+        name: In any case, its words separated by any of "_", " ", "/" and "-".
+        dataset: Data set whose own names count too, e.g. "Effusion" for nih. None: canonical names
+            only, because another hospital's "Effusion" may be a pericardial one.
     """
-    try:
-        return _names(dataset)[key(name)]
-    except KeyError:
-        own = (entry.name for entry in catalogue() if entry.dataset == dataset)
-        close = near(name, (*UNION_CLASSES, *own)) or UNION_CLASSES
-        raise VocabularyError(
-            f"'{name}' is not the name of a class; {nearest(name, close)}"
-        ) from None
-
-
-def class_name(name: str, dataset: str | None = None) -> str:
-    """Return the canonical spelling of a class name, or the name itself where there is none."""
     return _names(dataset).get(key(name), name)
 
 
 def is_class(name: str) -> bool:
-    """Return whether a name is the canonical name of a class of the catalogue."""
+    """Whether a name is the canonical name of a class of the catalogue."""
     return _names(None).get(key(name)) == name
 
 
 def relation(name: str, other: str) -> Entry | None:
-    """Return what the catalogue says about two classes, whatever data sets they are from.
-
-    Args:
-        name: Canonical name of a class.
-        other: Canonical name of the class it might be merged into.
-
-    Returns:
-        The entry that says `name` is narrower or broader than `other`, or that the two must never
-        be merged; None where there is no such entry.
-    """
+    """The entry that says how `name` relates to `other` (narrower, broader or never), or None."""
     return _relations().get((key(name), key(other)))
 
 
 def resemblance(name: str, other: str) -> str | None:
-    """Say in what a name that the catalogue does not know resembles another one.
-
-    Args:
-        name: The name.
-        other: A class.
-
-    Returns:
-        The reason in words; None where they do not resemble each other.
-    """
+    """Why a name unknown to the catalogue resembles a class; None where it does not."""
     for entry in catalogue():
         if entry.relation == "exact" and entry.canonical == other and key(entry.name) == key(name):
             return f"dataset '{entry.dataset}' calls {other} so"
@@ -168,14 +113,14 @@ def resemblance(name: str, other: str) -> str | None:
 
 
 def _words(name: str) -> frozenset[str]:
-    """Folded words of a name, in the singular."""
+    """Folded words in the singular."""
     words = re.findall(r"\w+", key(name))
     return frozenset(re.sub("(?<=ss)es$|(?<=[^s])s$", "", word) for word in words)
 
 
 @cache
 def _names(dataset: str | None) -> Mapping[str, str]:
-    """Folded name -> canonical name: of every class, and of what the data set calls them."""
+    """Folded name -> canonical name: every class, and what the data set calls it."""
     names = {key(name): name for name in UNION_CLASSES}
     for entry in catalogue():
         if entry.relation != "never":

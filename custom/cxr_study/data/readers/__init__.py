@@ -1,12 +1,14 @@
-"""One reader per data set: from its official csv files, found here, to the label table, as read.
+"""One reader per data set: from its official csv files to the label table, as read.
 
 A reader interprets nothing and drops nothing: uncertain labels, blanks and laterals are in the
-table, and the site file says what becomes of them.
+table, and the site file says what becomes of them. Csv files may be gzipped. Whatever does not fit
+the format, such as a missing column, an image that stands twice or an unknown value, is a
+TableError that names file, line and column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,21 +31,17 @@ class Dataset:
     """What is known about a data set without reading it.
 
     Attributes:
-        classes: Names of the classes that its reader gives; None where the file decides.
+        patients: Data sets with the same word share patient numbers; "" where there are none.
+        classes: Classes that its reader gives; None where the file decides.
         default_classes: The classes of a site that lists none; None for all.
-        metadata: Whether a second csv is needed.
-        identifying: How many trailing parts of a path tell an image from all others; 0 for the
-            whole path.
-        patients: Whose patient numbers these are: data sets with the same word share patients;
-            "" where there are none.
-        labels_names: Where the official label csv stands in the download's folder, as patterns.
-        metadata_names: The same of the second csv.
+        identifying: How many trailing parts of a path identify an image; 0 for the whole path.
+        labels_names: Patterns of the official label csv in the download's folder.
+        metadata_names: The same of the second csv; empty where there is none.
     """
 
     patients: str
     classes: tuple[str, ...] | None = None
     default_classes: tuple[str, ...] | None = None
-    metadata: bool = False
     identifying: int = 1
     labels_names: tuple[str, ...] = ()
     metadata_names: tuple[str, ...] = ()
@@ -60,17 +58,14 @@ DATASETS = {
     "mimic": Dataset(
         "mimic",
         classes=CHEXPERT_CLASSES,
-        metadata=True,
         labels_names=("mimic-cxr-2.*-chexpert.csv",),
         metadata_names=("mimic-cxr-2.*-metadata.csv",),
     ),
     "cxr-lt": Dataset(
         "mimic",
         labels_names=(
-            "train.csv",
-            "train_labeled.csv",
-            "cxr-lt-2023/train.csv",
-            "cxr-lt-2024/train_labeled.csv",
+            *("train.csv", "cxr-lt-2023/train.csv"),
+            *("train_labeled.csv", "cxr-lt-2024/train_labeled.csv"),
         ),
     ),
     "vindr": Dataset(
@@ -92,15 +87,11 @@ class DiscoveryError(ValueError):
 
 
 def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]:
-    """Find the label csv, the metadata csv and the images of an official download.
-
-    Args:
-        dataset: A key of `DATASETS`.
-        folder: Of the download, unpacked; csv files may be `.csv` or `.csv.gz`.
+    """Find the label csv, the metadata csv and the images of an unpacked official download.
 
     Returns:
         The label csv, the metadata csv (None where the data set has none) and the images folder:
-        the folder `images` in it where there is one, else the folder itself.
+        `images` where there is one, else the folder itself.
 
     Raises:
         DiscoveryError: There is no such folder, nothing or more than one csv in it fits, or the
@@ -116,7 +107,7 @@ def official_files(dataset: str, folder: Path) -> tuple[Path, Path | None, Path]
     images = folder / "images"
     return (
         _only(folder, known.labels_names, dataset),
-        _only(folder, known.metadata_names, dataset) if known.metadata else None,
+        _only(folder, known.metadata_names, dataset) if known.metadata_names else None,
         images if images.is_dir() else folder,
     )
 
@@ -140,19 +131,15 @@ def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
 
 
 def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> pd.DataFrame:
-    """Read the csv files of a data set as one label table.
+    """Read the csv files of a data set, one after another, as one label table.
 
     Args:
         dataset: A key of `DATASETS`.
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one.
 
-    Returns:
-        The label table as read (see `cxr_study.data.labels.label_table`), file after file.
-
     Raises:
-        TableError: A csv does not hold what the data set promises, the files do not have the same
-            classes, or an image stands in two of them.
+        TableError: See the module; or the files differ in classes, or share an image.
     """
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
@@ -161,8 +148,9 @@ def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> 
     from cxr_study.data.labels.label_table import classes
 
     known = DATASETS[dataset]
-    reader = _reader(dataset)
-    tables = [reader(csv, metadata) if known.metadata else reader(csv) for csv in labels]
+    module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
+    second = [metadata] if known.metadata_names else []
+    tables = [module.read(csv, *second) for csv in labels]
     for csv, part in zip(labels, tables, strict=True):
         differ = sorted(set(classes(part)) ^ set(classes(tables[0])))
         if differ:
@@ -173,21 +161,15 @@ def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> 
             )
     if len(tables) == 1:
         return tables[0]
-    whole = pd.concat(tables, ignore_index=True)
+    whole: pd.DataFrame = pd.concat(tables, ignore_index=True)
     images = whole["image"].str.split("/").str[-known.identifying :].str.join("/")
     again = images.duplicated()
     if again.any():
         file = np.repeat([str(csv) for csv in labels], [len(part) for part in tables])
-        second = int(np.argmax(again))
-        first = int(np.argmax(images == images[second]))
+        row = int(np.argmax(again))
+        first = int(np.argmax(images == images[row]))
         raise TableError(
-            f"{file[second]}: image '{images[second]}' stands in {file[first]} already; leave one "
+            f"{file[row]}: image '{images[row]}' stands in {file[first]} already; leave one "
             "of the files out."
         )
     return whole
-
-
-def _reader(dataset: str) -> Callable[..., pd.DataFrame]:
-    """read(labels) of a data set's module, or read(labels, metadata) -> label table."""
-    module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
-    return module.read

@@ -1,7 +1,7 @@
 """What the columns of a csv and their cells mean, as far as data sets agree.
 
-The meaning of a cell takes its text, without surrounding blanks, and raises a ValueError that says
-what it needs; `CsvColumns.decode` adds file, line and column.
+A meaning takes a cell's stripped text and raises a ValueError that says what it needs;
+`CsvColumns.decode` adds file, line and column.
 """
 
 import re
@@ -27,12 +27,7 @@ _LABEL = _CERTAIN | {"-1": UNCERTAIN, "-1.0": UNCERTAIN, "": BLANK}
 
 
 def one_of(what: str, values: Mapping[str, Value]) -> Callable[[str], Value]:
-    """Return the meaning of a cell that holds one of a few texts.
-
-    Args:
-        what: The texts, for the error.
-        values: Text -> its meaning.
-    """
+    """Meaning of a cell that holds one of a few texts; `what` lists them in the error."""
 
     def meaning(text: str) -> Value:
         if text not in values:
@@ -47,14 +42,14 @@ certain_label = one_of("1 or 0", _CERTAIN)
 
 
 def filled(text: str) -> str:
-    """A text that may be anything but blank."""
+    """Any text but a blank one."""
     if not text:
         raise ValueError("the cell is blank; every row needs a value here.")
     return text
 
 
 def matching(pattern: str, text: str, need: str) -> re.Match[str]:
-    """A text that a regular expression matches as a whole; `need` says what it is then."""
+    """Match the whole text, or say that it needs `need`."""
     found = re.fullmatch(pattern, text)
     if found is None:
         raise ValueError(f"needs {need}; got '{text}'.")
@@ -62,7 +57,7 @@ def matching(pattern: str, text: str, need: str) -> re.Match[str]:
 
 
 def number(text: str) -> str:
-    """The number of a patient, a study or a folder, which stays text: digits and nothing else."""
+    """Number of a patient, study or folder, as text: digits only."""
     need = "a number, digits only (did a spreadsheet change the file?)"
     return matching("[0-9]+", text, need)[0]
 
@@ -87,7 +82,7 @@ def sex(text: str) -> str:
 def class_columns(
     csv: Path, header: Sequence[str], descriptors: Collection[str], dataset: str
 ) -> dict[str, str]:
-    """Tell the classes of a csv from its other columns.
+    """Class columns of a csv -> class names; "No Finding" and "Normal" are no class.
 
     Args:
         csv: For the errors.
@@ -95,13 +90,9 @@ def class_columns(
         descriptors: Names that are no classes.
         dataset: Whose names count, see `vocabulary.class_name`.
 
-    Returns:
-        Name of the column -> name of the class: canonical where the catalogue knows it, else as it
-        stands. "No Finding" and "Normal" are no class.
-
     Raises:
         TableError: A column has no name, is named like a descriptor in another case, or two are
-            the same class; names them.
+            the same class.
     """
     reserved = {key(name): name for name in descriptors}
     column_of: dict[str, str] = {}  # folded name of the class -> column

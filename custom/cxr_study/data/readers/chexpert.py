@@ -1,7 +1,7 @@
 """CheXpert: train.csv, valid.csv, test.csv and the files of other labellers with these columns.
 
-Columns are found by name, because train_cheXbert.csv has the labels in another order. The 14th
-observation, "No Finding", follows from the others and is left out.
+Columns are found by name, because their order differs (train_cheXbert.csv). "No Finding" follows
+from the other observations and is left out.
 """
 
 import re
@@ -23,21 +23,11 @@ _SEX = {"Female": "F", "Male": "M", "Unknown": "", "": ""}
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read a CheXpert label csv.
-
-    Args:
-        csv: `train.csv` or another csv with its columns, in any order; or the test set's, which
-            has `Path` and the labels only; also with `.gz`.
+    """Read `train.csv` or a csv with its columns, or the test set's with `Path` and labels only.
 
     Returns:
-        The label table of the 13 classes; 1, 0, -1 and blank are positive, negative, uncertain and
-        blank. `image` is the `Path` cell as it stands, `patient` the patient folder in it. The view
-        of a frontal is PA or AP where the file says so, else "frontal".
-
-    Raises:
-        TableError: A column is missing, a path names no patient, an image stands twice (under
-            whatever folder), or a cell holds a value the format does not know; names file, line
-            and column.
+        The label table of the 13 classes; `image` is the `Path` cell, `patient` the patient folder
+        in it. A frontal's view is PA or AP where the file says so, else "frontal".
     """
     header = read_header(csv)
     if "Path" not in header and "Study" in header:

@@ -1,8 +1,7 @@
 """CXR-LT 2023 and 2024: radiographs of MIMIC-CXR-JPG with 26 to 45 labels per image.
 
-The files of the two years, and of the tasks of a year, differ in their labels and in the order of
-these; the column with the path is `path` in 2023 and `fpath` in 2024. So whatever column does not
-describe the image is a label. "No Finding", since 2024 "Normal", is left out.
+The files differ in their labels, their order and the name of the path column, so every column that
+does not describe the image is a label. "No Finding", since 2024 "Normal", is left out.
 """
 
 import re
@@ -16,32 +15,16 @@ from cxr_study.data.readers import cell_values, mimic
 
 _PATH = ("path", "fpath")
 _DESCRIPTORS = (
-    *_PATH,
-    "dicom_id",
-    "subject_id",
-    "study_id",
-    "ViewPosition",
-    "ViewCodeSequence_CodeMeaning",
-    "split",
+    *(*_PATH, "dicom_id", "subject_id", "study_id"),
+    *("ViewPosition", "ViewCodeSequence_CodeMeaning", "split"),
 )
 _IMAGE = r"(?:.*/)?p[0-9]{2}/p([0-9]+)/s[0-9]+/([^/]+)\.\w+"
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read a labelled csv of CXR-LT.
+    """Read a labelled csv of CXR-LT 2023 or 2024: classes in its order, sex and age unknown.
 
-    Args:
-        csv: `train.csv`, `development.csv` or `test.csv` of 2023; `train_labeled.csv`, a labelled
-            csv of a task, or `labels.csv` of 2024; also with `.gz`.
-
-    Returns:
-        The label table of the file's classes, in its order, every label positive or negative.
-        `image` is the path as it stands, files/p10/p10000032/s50414267/<dicom_id>.jpg. Sex and age
-        are not in these files.
-
-    Raises:
-        TableError: A column is missing, no column is a label, an image stands twice, the path is
-            another patient's, or a label is neither 1 nor 0; names file, line and column.
+    `image` is the path, files/p10/p10000032/s50414267/<dicom_id>.jpg.
     """
     names = cell_values.class_columns(csv, read_header(csv), _DESCRIPTORS, "cxr-lt")
     if not names:

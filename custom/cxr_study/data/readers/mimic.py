@@ -1,7 +1,6 @@
-"""MIMIC-CXR-JPG: labels of studies, and the metadata that says which images a study has.
+"""MIMIC-CXR-JPG: labels of examinations ("studies"), and the metadata with the images of each.
 
-Numbers of patients and studies are text throughout. Radiographs of the hospital are also labelled
-by CXR-LT (see `cxr_lt`), with the same patients.
+Patient and examination numbers are text. CXR-LT (see `cxr_lt`) labels the same patients.
 """
 
 from pathlib import Path
@@ -22,23 +21,17 @@ _SPLITS = {"train": "train", "validate": "validation", "test": "test"}
 
 
 def read(labels: Path, metadata: Path) -> pd.DataFrame:
-    """Read labels of MIMIC-CXR-JPG and give every image those of its study.
+    """Read labels of MIMIC-CXR-JPG and give every image those of its examination.
 
     Args:
         labels: `mimic-cxr-2.0.0-chexpert.csv`, or the same of negbio, or the test set labelled by
-            hand, `mimic-cxr-2.1.0-test-set-labeled.csv`; also with `.gz`.
-        metadata: `mimic-cxr-2.0.0-metadata.csv`, also with `.gz`.
+            hand, `mimic-cxr-2.1.0-test-set-labeled.csv`.
+        metadata: `mimic-cxr-2.0.0-metadata.csv`.
 
     Returns:
-        The label table of the 13 classes in the order of the metadata, one row for every image
-        there; images of a study without labels have NaN. With the labels by hand, which are of
-        687 studies, only the images of these. 1, 0, -1 and blank are positive, negative, uncertain
-        and blank. Sex and age are not in these files.
-
-    Raises:
-        TableError: A column is missing, an image or a study stands twice, a labelled study has no
-            image or is another patient's, or a cell holds a value the format does not know; names
-            file, line and column.
+        The label table of the 13 classes, one row for every image of the metadata; NaN without
+        labels. Labels by hand give only the images of their 687 examinations. Sex and age are
+        unknown.
     """
     images = read_columns(metadata, ["dicom_id", "subject_id", "study_id", "ViewPosition"])
     patient_of = _patients(images)
@@ -63,19 +56,7 @@ def view(position: str) -> str:
 
 
 def official_split(csv: Path) -> pd.DataFrame:
-    """Read the official split, `mimic-cxr-2.0.0-split.csv`, by patient.
-
-    Args:
-        csv: One line per image; also with `.gz`.
-
-    Returns:
-        Columns `patient` and `split` (train, validation or test), a row per patient in the order
-        of the file.
-
-    Raises:
-        TableError: A column is missing, a split is none of train, validate and test, a patient is
-            not a number, or a patient stands in two splits; names file, line and column.
-    """
+    """Read `mimic-cxr-2.0.0-split.csv` as columns `patient` and `split`, each patient once."""
     columns = read_columns(csv, ["subject_id", "split"])
     columns.decode("subject_id", cell_values.number)
     splits = columns.decode("split", cell_values.one_of("train, validate or test", _SPLITS))
@@ -116,7 +97,7 @@ def _studies(labels: Path, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
 
 
 def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
-    """Refuse a study that is another patient's than `patient_of` says."""
+    """Refuse an examination that is another patient's than `patient_of` says."""
     study, got = columns.cells["study_id"].to_numpy(), columns.cells["subject_id"].to_numpy()
     patient = columns.cells["study_id"].map(patient_of).to_numpy()
     message = (

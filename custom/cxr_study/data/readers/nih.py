@@ -1,9 +1,8 @@
 """NIH ChestX-ray14: Data_Entry_2017.csv and Data_Entry_2017_v2020.csv.
 
-Columns are found by name, because the two generations differ: the older ends every line with a
-comma and some copies of it say `Patient Sex`; in both, the commas within the brackets of
-`OriginalImage[Width,Height]` make more columns than there seem to be. Some copies write a patient
-as 00000013, others as 13; leading zeros are left out.
+Columns are found by name: the older file ends every line with a comma, some copies say `Patient
+Sex`, and both have commas within the brackets of `OriginalImage[Width,Height]`. Patients are
+written 00000013 or 13; leading zeros are left out.
 """
 
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 from cxr_study.common.spelling import nearest
 from cxr_study.data.labels.csv_columns import TableError, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
-from cxr_study.data.labels.vocabulary import NIH_CLASSES, VocabularyError, canonical
+from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values
 
 _UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
@@ -23,17 +22,9 @@ _UNITS_PER_YEAR = {"": 1.0, "Y": 1.0, "M": 12.0, "W": 52.0, "D": 365.0}
 def read(csv: Path) -> pd.DataFrame:
     """Read the NIH label csv of either generation.
 
-    Args:
-        csv: `Data_Entry_2017*.csv`, or the same with `.gz`.
-
     Returns:
-        The label table of all 14 classes, every label positive or negative ("No Finding": all are
-        negative). All pictures are frontal; one that is said to be neither PA nor AP has the view
-        "frontal". An age may carry a unit (058Y, 011M); one above 120 years is taken as unknown.
-
-    Raises:
-        TableError: A column is missing, a finding is none of the 14, an image stands twice, an
-            image is blank, or a patient or an age is not a number; names file, line and column.
+        The label table of all 14 classes, every label positive or negative. All views are PA, AP
+        or "frontal". An age may carry a unit (058Y, 011M); one above 120 years is unknown.
     """
     names = ["Image Index", "Finding Labels", "Patient ID", "Patient Age", "View Position"]
     columns = read_columns(csv, [*names, ("Patient Gender", "Patient Sex")])
@@ -54,19 +45,7 @@ def read(csv: Path) -> pd.DataFrame:
 
 
 def official_lists(train_val: Path, test: Path) -> pd.DataFrame:
-    """Read NIH's official lists, `train_val_list.txt` and `test_list.txt`.
-
-    Args:
-        train_val: Names of the images for training and validation, one per line, no header.
-        test: Names of the images for testing.
-
-    Returns:
-        Columns `image` and `part` ("train_val" or "test"), in the files' order.
-
-    Raises:
-        TableError: A file cannot be read or is empty, or a name is blank or stands twice, be it in
-            one list or in both; names file and line.
-    """
+    """Read `train_val_list.txt` and `test_list.txt`, an image per line, as `image` and `part`."""
     seen: dict[str, str] = {}  # image -> where it stands
     parts = []
     for part, path in (("train_val", train_val), ("test", test)):
@@ -103,10 +82,7 @@ def _labels(text: str) -> tuple[float, ...]:
 
 
 def _class(finding: str) -> str:
-    try:
-        name = canonical(finding, "nih")
-    except VocabularyError:
-        name = finding
+    name = class_name(finding, "nih")
     if name not in NIH_CLASSES:
         raise ValueError(
             f"'{finding}' is not an NIH finding; {nearest(finding, NIH_CLASSES)}. Findings are "

@@ -1,7 +1,7 @@
 """PadChest: the csv of all images, whose column `Labels` lists findings, Python-like.
 
-A finding counts under its whole name only: "emphysema" is not in "subcutaneous emphysema". Lists
-made by radiologists and by a network (`MethodLabel`) are not told apart.
+A finding counts by its whole name only: "emphysema" is not in "subcutaneous emphysema". Lists by
+radiologists and by a network (`MethodLabel`) are treated alike.
 """
 
 import ast
@@ -20,20 +20,13 @@ _VIEWS = {"PA": "PA", "AP": "AP", "AP_horizontal": "AP", "L": "lateral", "": "",
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the label csv of PadChest.
-
-    Args:
-        csv: `PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv`; also with `.gz`.
+    """Read `PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv`.
 
     Returns:
         The label table with a class, float32, for every finding that occurs, in alphabetical order:
         positive where an image's list names it, else negative; NaN throughout where the list is
         missing, or holds only remarks (unchanged, exclude, suboptimal study). `normal` is no
-        class. `image` is ImageDir/ImageID. Age is the year of the study less that of birth.
-
-    Raises:
-        TableError: A column is missing, an image stands twice or is blank, a list cannot be read,
-            or a folder, a date or a year is none; names file, line and column.
+        class. `image` is ImageDir/ImageID. Age is the year of the examination less that of birth.
     """
     names = ["ImageID", "ImageDir", "StudyDate_DICOM", "PatientID", "PatientBirth"]
     columns = read_columns(csv, [*names, "PatientSex_DICOM", "Projection", "Labels"])

@@ -29,23 +29,15 @@ _OPTIONAL: dict[str, Callable[[str], Any]] = {
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read a csv with one line per image and one column per class.
+    """Read a hospital's own csv: one line per image, one column per class.
 
-    Args:
-        csv: `.csv` or `.csv.gz`. `image` is the path of the file below the images folder, with the
-            slashes of any system; `view` is PA, AP, frontal, lateral, other or blank; `sex` F, M or
-            blank; `age` years or blank; a label 1 (present), 0 (absent), -1 (uncertain) or blank
-            (not mentioned, or nobody looked: the site file says which).
+    `image` is the path below the images folder, with the slashes of any system; `view` is PA, AP,
+    frontal, lateral, other or blank; `sex` F, M or blank; `age` years or blank; a label 1, 0, -1
+    (uncertain) or blank (not mentioned, or nobody looked: the site file says which).
 
     Returns:
-        The label table of the file's classes, in its order. Their names are canonical where the
-        catalogue knows them, else as they stand; "No Finding" is no class. Without a column `view`
-        all pictures are taken to be frontal.
-
-    Raises:
-        TableError: A column is missing, has no name or the name of something else, two columns are
-            one class, no column is a class, an image stands twice, or a cell holds another value;
-            names file, line and column.
+        The label table of the file's classes, in its order; "No Finding" is no class. Without a
+        column `view` all images count as frontal.
     """
     header = read_header(csv)
     for name in header:

@@ -1,8 +1,8 @@
 """VinDr-CXR of PhysioNet: image_labels_train.csv and image_labels_test.csv.
 
-Every training image was read by three radiologists, each in a line of their own: a label is what
-two of them say. The test set has one line per image, the consensus of five. There are no numbers of
-patients, so that every image counts as a patient. "No finding" is left out.
+Three radiologists read every training image, a line each: the majority is its label. The test set
+has one line per image, the consensus of five. Without patient numbers every image counts as a
+patient. "No finding" is left out.
 """
 
 from pathlib import Path
@@ -19,19 +19,9 @@ _READERS = 3  # of a training image
 
 
 def read(csv: Path) -> pd.DataFrame:
-    """Read the image labels of VinDr-CXR.
+    """Read the image labels of VinDr-CXR: 27 classes, a row per image in the order of the file.
 
-    Args:
-        csv: `image_labels_train.csv` or `image_labels_test.csv`; also with `.gz`.
-
-    Returns:
-        The label table of the 27 classes, one row per image in the order of the file, every label
-        positive or negative: by majority in the training set, as it stands in the test set. `image`
-        and `patient` are the id of the image, without the suffix of its file; all views are PA.
-
-    Raises:
-        TableError: A column is missing, a label is neither 1 nor 0, a training image has not three
-            different readers, or a test image stands twice; names file, line and column.
+    `image` and `patient` are the image's id; all views are PA.
     """
     header = read_header(csv)
     if "class_name" in header:
@@ -58,7 +48,7 @@ def read(csv: Path) -> pd.DataFrame:
 
 
 def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row per image: its id, and what most of its readers say."""
+    """Id of each image, and what most of its readers say."""
     columns.decode("rad_id", cell_values.filled)
     names = columns.cells["image_id"].to_numpy()
     readers = columns.cells["rad_id"].to_numpy()

@@ -7,33 +7,26 @@ from typing import Any
 
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels import label_policy
-from cxr_study.data.labels.class_sets import ClassSets, check_known, published
+from cxr_study.data.labels.class_sets import ClassSets, check_known
 from cxr_study.data.labels.csv_columns import open_csv
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
-from cxr_study.data.sites.patient_split import FRACTIONS, split_sites, thin
+from cxr_study.data.sites.patient_split import split_sites, thin
 from cxr_study.data.sites.site_data import read_labels, select_views
-from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
+from cxr_study.data.sites.site_file import SiteFile, write_site_file
 from cxr_study.data.sites.split_file import write_split
 
 
 def write_sites(
-    pool: SiteFile,
-    folder: Path,
-    class_sets: ClassSets,
-    *,
-    seed: int,
-    share: float = 1.0,
-    fractions: Sequence[float] = FRACTIONS,
+    pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
 ) -> list[Path]:
-    """Write K site files over the data of one, and the split file that they have in common.
+    """Write K site files over the data of one, and their common split file.
 
-    Patients are put into train, validation and test, and each of these is cut into K sites alike,
+    Patients are put into train, validation and test, and each of these is cut into K sites,
     stratified by "patient has any positive label": the test patients of all sites together are
-    those of `split_patients` with the same seed, whatever K is. Each site holds its own classes;
-    the labels of all classes go into `truth.csv`, so that classes a site does not hold can be
-    scored there.
+    those of `split_patients` with the same seed, whatever K is. Each site labels its own classes;
+    `truth.csv` has the labels of all classes, so that the others can be scored too.
 
     Args:
         pool: Site file of the whole data set; its split is not used.
@@ -41,10 +34,6 @@ def write_sites(
         class_sets: Classes of each site.
         seed: Of the splits and the cut.
         share: Of each site's training patients, to be used.
-        fractions: Share of the patients in train, validation and test.
-
-    Returns:
-        The site files.
 
     Raises:
         ClassSetError: The labels lack a class.
@@ -54,8 +43,8 @@ def write_sites(
     table = select_views(pool, read_labels(pool))
     check_known(class_sets, class_columns(table))
     names = [f"{pool.site}-{number}" for number in range(1, len(class_sets) + 1)]
-    assignment = split_sites(table, names, seed=seed, fractions=fractions)
-    scheme = f"{len(names)} sites with equally many patients, each {_percent(fractions)}"
+    assignment = split_sites(table, names, seed=seed)
+    scheme = f"{len(names)} sites with equally many patients, each 70/10/20"
     if share < 1:
         assignment = thin(assignment, table, share, seed=seed)
         scheme += f"; {share:.3g} of the training patients used"
@@ -82,7 +71,7 @@ def write_sites(
 
 
 def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
-    """What a site file decided, as far as it concerns some classes, as keys of a site file."""
+    """A site file's decisions about some classes, as keys of a site file."""
     by_class = {name: policy for name, policy in pool.policy.by_class.items() if name in labelled}
     distinct = [name for name in pool.distinct if class_name(name, pool.dataset) in labelled]
     return {
@@ -95,41 +84,13 @@ def decisions(pool: SiteFile, labelled: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def write_nih_study(nih_dir: Path, out_dir: Path, *, seed: int, k: int = 2) -> list[Path]:
-    """Write K site files over the NIH images at hand, with the published class sets.
-
-    Any part of the images will do: of the official csv the rows with an image are used, and copied
-    where they are not all. See `write_sites` for the cut.
+def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
+    """Write a site file of the NIH images at hand, any part of them, without a split.
 
     Args:
         nih_dir: Folder with `Data_Entry_2017*.csv` (or `.csv.gz`) and the images, in `images` or at
             any depth.
-        out_dir: Receives `nih.yaml`, the data at hand, and the sites in `sites/`.
-        seed: Seed of the cut and the splits.
-        k: Number of sites, one of the published ones.
-
-    Returns:
-        The site files.
-
-    Raises:
-        ImageError: None of the images is there.
-        ValueError: There is no csv, or it is not NIH's, no class set is published for K sites, or
-            there are too few patients.
-    """
-    class_sets = published(k)
-    pool = write_nih_pool(nih_dir, out_dir)
-    return write_sites(read_site_file(pool), out_dir / "sites", class_sets, seed=seed)
-
-
-def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
-    """Write a site file of the NIH images at hand, without a split.
-
-    Args:
-        nih_dir: See `write_nih_study`.
-        out_dir: Receives `nih.yaml`, and the csv where it lists images that are not there.
-
-    Returns:
-        The site file.
+        out_dir: Receives `nih.yaml`, and a csv of the images at hand where some are missing.
 
     Raises:
         ImageError: None of the images is there.
@@ -151,10 +112,6 @@ def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
         pool, dataset="nih", labels=labels, images=images, split=out_dir / "sites" / "split.csv"
     )
     return pool
-
-
-def _percent(fractions: Sequence[float]) -> str:
-    return "/".join(f"{100 * fraction:.3g}" for fraction in fractions)
 
 
 def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:

@@ -1,9 +1,9 @@
 """Patients into splits and sites: no patient stands in two splits or at two sites.
 
-Pure functions from a label table to an assignment, a data frame with one row per patient, sorted by
-patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and, where the patients
-are cut into sites, `site`. Stratified by "the patient has any positive label"; the order of the
-table's rows does not matter. `split_file` keeps assignments.
+Functions from a label table to an assignment: a data frame with one row per patient, sorted by
+patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
+Stratified by "the patient has any positive label"; the order of the table's rows does not matter.
+`split_file` keeps assignments.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,65 +15,34 @@ from cxr_study.data.labels.label_table import POSITIVE, classes
 
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to study less data
-FRACTIONS = (0.7, 0.1, 0.2)
+_FRACTIONS = (0.7, 0.1, 0.2)
+_VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
 
 
 class SplitError(ValueError):
-    """A split and the images it is for do not belong together."""
+    """A split does not fit the images it is for, or cannot be made."""
 
 
-def split_patients(
-    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS
-) -> pd.DataFrame:
-    """Put every patient in one split.
-
-    Args:
-        table: Label table, as read.
-        seed: Another seed, another split.
-        fractions: Share of the patients in train, validation and test; they sum to 1.
-
-    Returns:
-        The assignment.
+def split_patients(table: pd.DataFrame, *, seed: int) -> pd.DataFrame:
+    """Put every patient in one split: 70/10/20, stratified, as Kulkarni et al., ML4H 2024.
 
     Raises:
         SplitError: There are too few patients to give each split one.
-        ValueError: The fractions are not three positive numbers that sum to 1.
-
-    Source:
-        70/10/20 and the stratification: Kulkarni et al., ML4H 2024.
     """
-    if len(fractions) != 3 or min(fractions) <= 0 or not np.isclose(sum(fractions), 1):
-        raise ValueError(f"fractions need three positive numbers that sum to 1; got {fractions}.")
-    return _assignment("split", SPLITS, _cut(_queue(table, seed), fractions))
+    return _assignment(_cut(_queue(table, seed), _FRACTIONS))
 
 
-def split_sites(
-    table: pd.DataFrame,
-    sites: Sequence[str],
-    *,
-    seed: int,
-    fractions: Sequence[float] = FRACTIONS,
-) -> pd.DataFrame:
+def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.DataFrame:
     """Put every patient in one split, as `split_patients` does, and cut each split into sites.
 
-    So the test patients of all sites together are the same, however many sites there are. Sites
-    have equally many patients to one, in each split and altogether, and equally many positive ones
-    to one in each split.
-
-    Args:
-        table: Label table, as read.
-        sites: Names of the sites.
-        seed: Another seed, another split and another cut.
-        fractions: As for `split_patients`.
-
-    Returns:
-        The assignment, with the column `site`.
+    So the test patients of all sites together are the same, however many sites there are. In each
+    split and altogether, sites' numbers of patients differ by one at most; in each split also
+    their numbers of positive patients.
 
     Raises:
         SplitError: There are too few patients to give each split of each site one.
-        ValueError: As for `split_patients`.
     """
-    split = split_patients(table, seed=seed, fractions=fractions).set_index("patient")["split"]
+    split = split_patients(table, seed=seed).set_index("patient")["split"]
     positive = positive_patients(table)
     # Each stratum of each split in random order, one after the other, is dealt out to the sites
     # like cards: of whatever stands together they get equally many.
@@ -85,28 +54,17 @@ def split_sites(
         if number < len(sites):
             raise SplitError(
                 f"split '{name}' has {number} of the {len(cut)} patients for {len(sites)} sites; "
-                "needs more patients, a larger fraction or fewer sites."
+                "needs more patients or fewer sites."
             )
     cut["site"] = np.resize(sites, len(cut))
     return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
 
 
-def split_by_lists(
-    table: pd.DataFrame, parts: Mapping[str, str], *, seed: int, validation: float = 1 / 8
-) -> pd.DataFrame:
-    """Follow official lists of images, such as NIH's `train_val_list.txt` and `test_list.txt`.
+def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) -> pd.DataFrame:
+    """Follow official lists of images; NIH's are `train_val_list.txt` and `test_list.txt`.
 
-    NIH has no official validation split; it is cut from train_val, by patient.
-
-    Args:
-        table: Label table, as read.
-        parts: Image -> "train_val" or "test"; may know more images.
-        seed: Of the validation split.
-        validation: Share of train_val's patients that validate. Default 1/8, which makes about
-            70/10/20.
-
-    Returns:
-        The assignment.
+    An eighth of train_val's patients validate, which makes about 70/10/20. `parts` maps images to
+    "train_val" or "test" and may know more images.
 
     Raises:
         SplitError: An image is in no list, or a patient's images are in both.
@@ -126,24 +84,14 @@ def split_by_lists(
             f"both: {_first(patients)}. Training on one list would leak into the other."
         )
     train_val = table[part == "train_val"]
-    kept, held_out = _cut(_queue(train_val, seed), (1 - validation, validation))
-    test = table["patient"][part == "test"].unique()
-    return _assignment("split", SPLITS, [kept, held_out, test])
+    train, validation = _cut(_queue(train_val, seed), (1 - _VALIDATION, _VALIDATION))
+    return _assignment([train, validation, table["patient"][part == "test"].unique()])
 
 
 def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: int) -> pd.DataFrame:
-    """Leave a part of the training patients out, at each site alike.
+    """Leave out all but a share of the training patients, at each site alike, as `UNUSED`.
 
     With the same seed a smaller share is a part of a larger one.
-
-    Args:
-        assignment: Of the patients of `table`.
-        table: Label table, as read.
-        share: Of the training patients, to be kept; above 0, at most 1.
-        seed: Another seed, other patients.
-
-    Returns:
-        The assignment, with the others' split `UNUSED`.
 
     Raises:
         ValueError: The share is not above 0 and at most 1.
@@ -162,17 +110,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
 
 
 def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
-    """Refuse an assignment that leaves a patient of the table out or has one twice.
-
-    Patients that only the assignment knows are fine.
-
-    Args:
-        table: Label table.
-        assignment: Columns `patient` and `split`, and perhaps `site`.
-
-    Raises:
-        SplitError: Names how many patients are affected and the first three.
-    """
+    """Refuse an assignment that lacks a patient of the table or has one twice."""
     twice = assignment["patient"][assignment["patient"].duplicated()].unique().tolist()
     if twice:
         raise SplitError(
@@ -194,10 +132,7 @@ def positive_patients(table: pd.DataFrame) -> pd.Series:
 
 
 def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
-    """All patients in random order, both strata spread evenly.
-
-    Wherever the queue is cut, both strata are cut at the same fraction, to one patient.
-    """
+    """All patients in random order, both strata spread evenly, so that any cut is stratified."""
     positive = positive_patients(table)
     rng = np.random.default_rng(seed)
     patients, places = [], []
@@ -212,16 +147,16 @@ def _cut(queue: np.ndarray, fractions: Sequence[float]) -> list[np.ndarray]:
     return np.split(queue, ends[:-1])
 
 
-def _assignment(column: str, names: Sequence[str], parts: Sequence[np.ndarray]) -> pd.DataFrame:
-    for name, part in zip(names, parts, strict=True):
-        if not len(part):
-            raise SplitError(
-                f"{column} '{name}' got none of the {sum(map(len, parts))} patients; needs more "
-                "patients or a larger fraction."
-            )
-    frame = pd.DataFrame(
-        {"patient": np.concatenate(parts), column: np.repeat(names, [len(part) for part in parts])}
-    )
+def _assignment(parts: Sequence[np.ndarray]) -> pd.DataFrame:
+    """The assignment with these patients in train, validation and test."""
+    sizes = [len(part) for part in parts]
+    if 0 in sizes:
+        raise SplitError(
+            f"split '{SPLITS[sizes.index(0)]}' got none of the {sum(sizes)} patients; needs more "
+            "patients."
+        )
+    splits = np.repeat(SPLITS, sizes)
+    frame = pd.DataFrame({"patient": np.concatenate(parts), "split": splits})
     return frame.sort_values("patient", ignore_index=True)
 
 

@@ -23,10 +23,9 @@ from surgical_aggregation.aggregation.class_names import twins, unfit
 
 @dataclass(frozen=True, eq=False)
 class SiteLabels:
-    """What a site knows about its images.
+    """A site's labels.
 
     Attributes:
-        site: The site file.
         read: Label table as read: all rows and classes of the data set, merges made.
         table: Label table to train with: the site's rows, views and classes, policies applied, with
             `split` (one of `patient_split.SPLITS`, or unused) and `file` (absolute path, "" where
@@ -40,30 +39,25 @@ class SiteLabels:
 
 @dataclass(frozen=True, eq=False)
 class SiteImages:
-    """What a site trains and is tested with: usable images in a split.
+    """A site's usable images that are in a split.
 
     Attributes:
         table: Like `SiteLabels.table`, with a RangeIndex.
         pixels: uint8 (m, size, size), memory-mapped.
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
-        prepared: All images, those that cannot be used included.
     """
 
     table: pd.DataFrame
     pixels: np.ndarray
     rows: np.ndarray
-    prepared: image_store.Prepared
 
 
 def read_labels(site: SiteFile) -> pd.DataFrame:
-    """Read a site's csv files and make the merges.
-
-    Returns:
-        Label table as read, all rows and all classes.
+    """Read a site's csv files as a label table and make the merges.
 
     Raises:
         TableError: A csv does not hold what the dataset promises.
-        MergeError: A merge is not possible, or not allowed.
+        SiteFileError: A merge is not possible, or not allowed.
     """
     table = readers.read(site.dataset, site.labels, site.metadata)
     try:
@@ -73,7 +67,7 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
 
 
 def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of the views the site uses; what is split.
+    """Keep the rows of the views the site uses, which are split.
 
     Raises:
         SiteFileError: None is left.
@@ -91,13 +85,13 @@ def select_views(site: SiteFile, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def load_labels(site: SiteFile) -> SiteLabels:
-    """Read a site's labels, choose its rows and classes, apply its policies and find its images.
+    """Read a site's labels, select its rows and classes, apply its policies and find its images.
 
     Raises:
         TableError: The labels or the split file do not hold what their format promises.
         SplitError: The split does not fit the labels, or has a patient twice.
         SiteFileError: A class, merge or policy does not fit the data set.
-        LabelPolicyError: There are labels that nobody has decided about.
+        LabelPolicyError: There are blank labels and the site file does not say what they mean.
         ImageError: Image files cannot be told apart.
     """
     read = read_labels(site)
@@ -123,12 +117,7 @@ def load_labels(site: SiteFile) -> SiteLabels:
 def prepare(
     labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
 ) -> tuple[pd.DataFrame, image_store.Prepared]:
-    """Decode the images of a site that never were; whatever is wrong with them is told, not raised.
-
-    Args:
-        labels: What `load_labels` returns.
-        size: Side of the images, pixels.
-        progress: Called as progress(done, total) while decoding.
+    """Decode a site's images; what is wrong with them is reported, not raised.
 
     Returns:
         The rows of the table that are in a split, and their images.
@@ -142,12 +131,7 @@ def prepare(
 def load_images(
     labels: SiteLabels, size: int, progress: Callable[[int, int], None] | None = None
 ) -> SiteImages:
-    """Open a site's images, decoding those that never were.
-
-    Args:
-        labels: What `load_labels` returns.
-        size: Side of the images, pixels.
-        progress: Called as progress(done, total) while decoding.
+    """A site's usable images of `size` x `size` pixels, decoded where they were not.
 
     Raises:
         ImageError: More images are missing, unreadable, constant or duplicates than the site's
@@ -161,18 +145,11 @@ def load_images(
         table=table.iloc[usable].reset_index(drop=True),
         pixels=prepared.pixels,
         rows=prepared.index["row"].to_numpy()[usable],
-        prepared=prepared,
     )
 
 
 def check_disjoint(sites: Iterable[SiteLabels]) -> None:
-    """Refuse sites that share a patient, as far as patients can be told apart.
-
-    Sites of data sets with different patient numbers have none in common.
-
-    Raises:
-        SplitError: Names the two sites and some of the patients.
-    """
+    """Refuse sites that share a patient; data sets with different patient numbers cannot."""
     for one, other in combinations(sites, 2):
         whose = DATASETS[one.site.dataset].patients
         if not whose or whose != DATASETS[other.site.dataset].patients:
@@ -189,15 +166,11 @@ def check_disjoint(sites: Iterable[SiteLabels]) -> None:
 
 
 def labelled_classes(site: SiteFile, known: Sequence[str]) -> tuple[str, ...]:
-    """Names of the classes that a site labels.
-
-    Args:
-        site: The site file.
-        known: Class columns of its labels, merges made.
+    """Names of the classes that a site labels, of those that its labels have after merges.
 
     Raises:
         SiteFileError: The site file names a class that the labels do not have, or a class has a
-            name that no server takes.
+            name that no server accepts.
     """
     preset = DATASETS[site.dataset].default_classes or known
     labelled = list(site.classes or [name for name in preset if name in known])

@@ -14,8 +14,8 @@ A YAML file that stays at the site; its name is the site's, and paths are relati
     merges: {Fracture: [Clavicle fracture, Rib fracture]}   # see merges
     distinct: [Effusion]             # names that resemble another class and are none
     uncertain: {default: zeros, Edema: ones}     # or one word; see label_policy
-    blank: negative                  # or: not labelled; to be said where dataset is table
-    bad_images: 1%                   # unusable images to go on without: a number or a share
+    blank: negative                  # or: not labelled; required where dataset is table
+    bad_images: 1%                   # unusable images to tolerate: a number or a share
     truth: ../truth/chexpert.csv     # more labels of the same images, for evaluation only
 """
 
@@ -107,24 +107,7 @@ _Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
 
 
 class SiteFile(FileModel):
-    """What a site file says, with absolute paths.
-
-    Attributes:
-        dataset: A key of `cxr_study.data.readers.DATASETS`.
-        labels: The dataset's csv files.
-        metadata: MIMIC's metadata csv; None for the others.
-        images: Folder the label table's `image` is relative to.
-        split: The split file, which may not exist yet.
-        classes: Names of the classes the site labels, in the file's order; None for all of the
-            dataset's.
-        views: "frontal" or "all".
-        merges: Class -> columns of the dataset that make it up.
-        distinct: Names that resemble another class and are none.
-        uncertain: Class, or "default" -> what uncertain labels count as; see `policy`.
-        blank: What blank labels count as; None where the file does not say; see `policy`.
-        bad_images: Unusable images to go on without: a number, or a share such as "1%".
-        truth: Csv with the column `image` and one column per class, for evaluation only; or None.
-    """
+    """The keys of a site file, see the module; paths are absolute, the split may not exist yet."""
 
     dataset: Annotated[str, PlainValidator(_dataset)]
     labels: Annotated[tuple[ExistingFile, ...], BeforeValidator(_list), Field(min_length=1)]
@@ -142,10 +125,11 @@ class SiteFile(FileModel):
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep the path of the file, and check what two keys say together."""
+        """Keep the path of the file, and check dataset and metadata together."""
         self._path = context
-        if DATASETS[self.dataset].metadata != (self.metadata is not None):
-            need = "needs" if DATASETS[self.dataset].metadata else "has no use for"
+        has_metadata = bool(DATASETS[self.dataset].metadata_names)
+        if has_metadata != (self.metadata is not None):
+            need = "needs" if has_metadata else "has no use for"
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
 
     @property
@@ -189,19 +173,9 @@ def write_site_file(
     truth: Path | None = None,
     **decisions: object,
 ) -> None:
-    """Write a site file; its folder exists already.
+    """Write a site file, with paths relative to it; its folder exists already.
 
-    Args:
-        path: The site file.
-        dataset: A key of `cxr_study.data.readers.DATASETS`.
-        labels: The dataset's csv, or several; this and the other paths relative to the working
-            directory or absolute, and relative to the site file in what is written.
-        images: Folder of the images.
-        split: The split file.
-        metadata: MIMIC's metadata csv.
-        truth: Csv of more labels of the same images, for evaluation only.
-        decisions: The other keys, such as `classes`, as they are to stand in the file; None to
-            leave a key out.
+    `decisions` are the other keys, as they are to stand in the file; None leaves one out.
     """
     folder = Path(path).parent
 

@@ -11,8 +11,8 @@ A csv that people read, diff and may write by hand, behind a header in comments:
     patient,split
     1,train
 
-A file that cuts patients into sites has the column `site` between the two. Header and labels are
-compared whenever the file is used; a file without a header, as made by hand, is not.
+A file that cuts patients into sites has the column `site` between the two. The header, where there
+is one, is compared with the labels on every use.
 """
 
 import hashlib
@@ -36,7 +36,6 @@ class SplitFile:
     """What a split file says.
 
     Attributes:
-        path: The file.
         assignment: See `patient_split`.
         header: Keys scheme, seed, input and counts; empty where the file was made by hand.
     """
@@ -49,17 +48,14 @@ class SplitFile:
 def write_split(
     assignment: pd.DataFrame, table: pd.DataFrame, csv: Path, *, scheme: str, seed: int | None
 ) -> None:
-    """Write a split file.
+    """Write a split file; its folder exists already.
 
     Args:
         assignment: See `patient_split`.
         table: The label table it was made from, as read.
-        csv: The file; its folder exists already.
+        csv: The file.
         scheme: How it was made, for people.
-        seed: It was made with; None where chance played no part.
-
-    Raises:
-        SplitError: A patient of the table has no split, or two.
+        seed: It was made with; None for an official split.
     """
     check(table, assignment)
     header = {
@@ -93,15 +89,11 @@ def read_split(csv: Path) -> SplitFile:
 
 
 def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
-    """Check a split file against the labels and pick a site's rows.
-
-    Args:
-        split_file: What `read_split` returns.
-        table: Label table, as read.
-        site: Name of the site; without a column `site` in the file all rows are its.
+    """Check a split file against the labels as read and select a site's rows.
 
     Returns:
-        The site's rows with the column `split` behind the others, and a RangeIndex.
+        The site's rows (all, where the file has no column `site`) with the column `split` behind
+        the others, and a RangeIndex.
 
     Raises:
         SplitError: A patient has no split or two, the labels are not those the file was made
@@ -126,10 +118,7 @@ def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.Dat
 
 
 def fingerprint(table: pd.DataFrame) -> str:
-    """Hash what a split follows from: image, patient and any positive label of every row.
-
-    The order of the rows does not matter.
-    """
+    """Hash of image, patient and any positive label of every row, in any order."""
     positive = table["patient"].map(positive_patients(table)).map({True: "1", False: "0"})
     lines = sorted(table["image"] + "\t" + table["patient"] + "\t" + positive)
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()

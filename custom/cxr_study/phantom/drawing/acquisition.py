@@ -21,12 +21,12 @@ class Device:
     """The look of one machine's pictures.
 
     Attributes:
-        share: Share of the site's studies that it takes.
+        share: Share of the site's examinations.
         view: Of its frontal pictures, "PA" or "AP".
         attenuation: Brightness gained per unit of density; low values make a soft, grey picture.
         window: Density-independent brightness mapped to black and to white.
         scatter: Veiling glare, as a share of the picture's brightness.
-        blur: Unsharpness, 0 for none to 1 for about a pixel; below 0 it enhances edges.
+        blur: 0 for none to 1 for about a pixel; below 0 it enhances edges.
         noise: Standard deviation of the grain, as a share of the brightness range.
         border: Widest collimation border, in picture units.
         markers: Texts that may stand in the upper corners.
@@ -63,40 +63,17 @@ SITES = {
 }
 
 
-def devices_of(site: str) -> tuple[Device, ...]:
-    """Look up a site's machines.
-
-    Args:
-        site: "nih", "chexpert" or "mimic".
-
-    Raises:
-        ValueError: The phantom has no such site.
-    """
-    if site not in SITES:
-        raise ValueError(
-            f"the phantom needs a site it can imitate; got {site!r}; use one of {sorted(SITES)}."
-        )
-    return SITES[site]
-
-
 def choose_devices(site: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the machines of n studies in the proportion of the site: indices, shape (n,)."""
-    shares = [device.share for device in devices_of(site)]
+    """Draw the machines of n examinations in the site's proportions: indices, shape (n,)."""
+    shares = [device.share for device in SITES[site]]
     return rng.choice(len(shares), size=n, p=shares)
 
 
 def project(anatomy: Anatomy, pa: np.ndarray) -> Anatomy:
-    """What the chests look like in their view.
+    """The chests in their view: PA as they are, AP where `pa`, bool (n,), is false.
 
-    An AP picture is taken close up, mostly of a lying patient: the heart and mediastinum are
-    magnified, the diaphragm stands higher.
-
-    Args:
-        anatomy: Chests in PA view.
-        pa: Whether each picture is PA; the others become AP. Shape (n,), boolean.
-
-    Returns:
-        The chests as projected.
+    An AP picture is taken close up, mostly of a lying patient: heart and mediastinum are magnified,
+    the diaphragm stands higher.
     """
     rows = np.flatnonzero(~pa)
     return anatomy.change(
@@ -111,16 +88,7 @@ def project(anatomy: Anatomy, pa: np.ndarray) -> Anatomy:
 
 
 def expose(density: np.ndarray, device: Device, rng: np.random.Generator) -> np.ndarray:
-    """Turn density into 8-bit pictures as a machine would.
-
-    Args:
-        density: Shape (n, size, size), float32.
-        device: The machine.
-        rng: Source of exposure, noise, border and markers.
-
-    Returns:
-        Shape (n, size, size), uint8; dense is bright.
-    """
+    """Turn density, float32 (n, size, size), into 8-bit pictures as a machine would."""
     n, size = len(density), density.shape[-1]
     film = 1 - np.exp(-device.attenuation * uniform(rng, n, 0.88, 1.12) * np.maximum(density, 0))
     film += device.blur * (blur(film) - film)

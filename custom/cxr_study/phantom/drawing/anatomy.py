@@ -1,4 +1,4 @@
-"""The build of a patient's chest, shape parameters, and the findings that show in it."""
+"""The build of a patient's chest and the findings that show in it."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -9,11 +9,10 @@ from cxr_study.phantom.drawing.canvas import per_picture
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Shape of n chests, in units in which the picture spans 2 x 2.
+    """Shape of n chests, every field of shape (n,), in units in which the picture spans 2 x 2.
 
-    Every field is a float array of shape (n,). Right and left are the patient's: the right lung is
-    drawn on the left of the picture. `collapse` (volume lost by a lung, negative for the right one)
-    and `break_*` (a step in the ribs) are 0 in a healthy chest.
+    Right and left are the patient's: the right lung is drawn on the left. `collapse` (volume lost
+    by a lung, negative for the right one) and `break_*` (a step in the ribs) are 0 in health.
     """
 
     female: np.ndarray
@@ -49,11 +48,11 @@ class Anatomy:
         return len(self.centre)
 
     def take(self, rows: np.ndarray) -> "Anatomy":
-        """The chests at the given indices; an index may occur several times."""
+        """The chests at the given indices, which may repeat."""
         return Anatomy(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def per_picture(self) -> dict[str, np.ndarray]:
-        """Every field, ready to broadcast over pictures; see `canvas.per_picture`."""
+        """Every field as (n, 1, 1); see `canvas.per_picture`."""
         return {field.name: per_picture(getattr(self, field.name)) for field in fields(self)}
 
     def change(self, rows: np.ndarray, **values: np.ndarray) -> "Anatomy":
@@ -67,13 +66,7 @@ class Anatomy:
 
 @dataclass(frozen=True)
 class Shown:
-    """One finding in n chests.
-
-    Attributes:
-        rows: Indices of the chests that have it.
-        visibility: How plainly it shows in these, from 0 to 1.
-        rng: Its source of randomness.
-    """
+    """One finding in some of n chests: its rows, how plainly (0 to 1) it shows, its randomness."""
 
     rows: np.ndarray
     visibility: np.ndarray
@@ -81,15 +74,7 @@ class Shown:
 
 
 def sample_anatomy(n: int, rng: np.random.Generator) -> Anatomy:
-    """Draw the chests of n different patients.
-
-    Args:
-        n: Number of patients.
-        rng: Source of randomness.
-
-    Returns:
-        Anatomy of n chests as they appear in a PA view at full inspiration.
-    """
+    """Draw the chests of n different patients as in a PA view at full inspiration."""
 
     def normal(mean: float, deviation: float) -> np.ndarray:
         return mean + deviation * np.clip(rng.standard_normal(n), -2, 2)

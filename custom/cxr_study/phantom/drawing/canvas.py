@@ -40,11 +40,7 @@ def bump(distance: np.ndarray, width: float | np.ndarray) -> np.ndarray:
 
 
 def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.ndarray:
-    """Random cubic B-spline surfaces with `cells` bumps across, about zero mean and unit variance.
-
-    Returns:
-        Shape (n, size, size), float32.
-    """
+    """Random cubic B-spline surfaces, `cells` bumps across, about zero mean and unit variance."""
     knots = cells + 3
     position = (np.arange(size) + 0.5) / size * cells + 1
     t = np.abs(position[:, None] - np.arange(knots)[None, :])
@@ -56,11 +52,7 @@ def smooth_noise(rng: np.random.Generator, n: int, size: int, cells: int) -> np.
 
 
 def curve(*points: tuple[np.ndarray | float, np.ndarray | float], samples: int) -> np.ndarray:
-    """Bezier curve through its control points, each an (x, y) pair of (n,) arrays or of numbers.
-
-    Returns:
-        Points along the curve, shape (n, samples, 2) as (x, y).
-    """
+    """Bezier curve, (n, samples, 2) as (x, y), through control points of (n,) arrays or numbers."""
     control = np.stack(np.broadcast_arrays(*(v for point in points for v in point)), axis=-1)
     control = control.reshape(len(control), len(points), 1, 2)
     t = np.linspace(0, 1, samples)[None, None, :, None]
@@ -70,15 +62,9 @@ def curve(*points: tuple[np.ndarray | float, np.ndarray | float], samples: int) 
 
 
 def trace(points: np.ndarray, size: int, width: float) -> np.ndarray:
-    """Draw dense point sequences as soft lines.
+    """Draw point sequences, (n, samples, 2) as (x, y), as soft lines: coverage (n, size, size).
 
-    Args:
-        points: Shape (n, samples, 2) as (x, y); neighbours at most about half a pixel apart.
-        size: Picture size in pixels.
-        width: Line width in picture units; thinner than a pixel is drawn one pixel wide.
-
-    Returns:
-        Coverage in [0, 1], shape (n, size, size), float32.
+    Neighbours lie at most about half a pixel apart; `width`, in picture units, is a pixel at least.
     """
     n = len(points)
     thick = max(1, round(width * size / 2))

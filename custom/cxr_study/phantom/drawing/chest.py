@@ -1,4 +1,4 @@
-"""The chest from the front: the X-ray density that a build gives, and where things lie."""
+"""The chest from the front: its X-ray density, and where things lie."""
 
 from dataclasses import dataclass, fields
 
@@ -34,7 +34,7 @@ class Chest:
         density: X-ray density, 0 for air, about 0.4 for lung, 1.5 for the heart.
         thorax: 1 inside the lungs as bounded by ribs and diaphragm, heart not subtracted.
         lung: 1 in the part of the lungs that neither heart nor mediastinum covers.
-        markings: The part of the density that vessels make.
+        markings: Density of the vessels.
         diaphragm: Height y of the diaphragm under each pixel.
     """
 
@@ -86,11 +86,7 @@ class Chest:
     def spot(
         self, top: float, bottom: float, side: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A random place in the open part of a lung, between two fractions of the lung's height.
-
-        Returns:
-            x and y in chest coordinates, each of shape (n, 1, 1).
-        """
+        """A random place in the open lung, between two fractions of its height: x, y, (n, 1, 1)."""
         if side is None:
             side = np.where(self.pick(), 1, -1)
         apex, base = per_picture(self.anatomy.apex), per_picture(self.anatomy.right_base)
@@ -138,12 +134,7 @@ def lung_border(anatomy: Anatomy, y: np.ndarray) -> np.ndarray:
 
 
 def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Posterior ribs, broken where the anatomy says so.
-
-    Args:
-        anatomy: Shape of n chests.
-        x: Chest coordinates, shape (n, size, size).
-        y: Chest coordinates, shape (n, size, 1).
+    """Posterior ribs, broken where the anatomy says so, at chest coordinates x and y.
 
     Returns:
         1 on a rib, 0 between ribs, shape (n, size, size).
@@ -163,16 +154,7 @@ def posterior_ribs(anatomy: Anatomy, x: np.ndarray, y: np.ndarray) -> np.ndarray
 
 
 def draw_chest(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Chest:
-    """Draw chests without findings.
-
-    Args:
-        anatomy: Shape of n chests.
-        size: Pixels along an edge.
-        rng: Source of the soft-tissue texture.
-
-    Returns:
-        The drawn chests, arrays of shape (n, size, size).
-    """
+    """Draw chests of `size` pixels along an edge without findings; `rng` gives their texture."""
     n, pixel = len(anatomy), 2 / size
     p = anatomy.per_picture()
     column, row = axes(size)

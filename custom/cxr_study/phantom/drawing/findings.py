@@ -1,6 +1,6 @@
-"""What findings do to a chest: some change its shape, most are painted on it, by one painter each.
+"""What findings do to a chest: some change its shape, most are painted on it, each by a painter.
 
-Side, place and size are random; weak examples are hard to see, as they are in the clinic.
+Side, place and size are random; weak examples are hard to see, as in the clinic.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,15 +40,7 @@ PAINTERS: Mapping[str, Painter] = {
 
 
 def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
-    """Change the shape of chests: a wide heart, a flat diaphragm, a lost volume.
-
-    Args:
-        anatomy: Chests without findings.
-        shown: Every finding in these chests.
-
-    Returns:
-        The changed anatomy.
-    """
+    """Change the shape of chests: a wide heart, a flat diaphragm, a lost volume."""
 
     def between(name: str, low: float, high: float) -> np.ndarray:
         return low + (high - low) * shown[name].visibility
@@ -82,9 +74,7 @@ def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
     rows = shown["Fibrosis"].rows
     loss = between("Fibrosis", 0.02, 0.1)
     anatomy = anatomy.change(
-        rows,
-        right_base=anatomy.right_base[rows] - loss,
-        left_base=anatomy.left_base[rows] - loss,
+        rows, right_base=anatomy.right_base[rows] - loss, left_base=anatomy.left_base[rows] - loss
     )
     rows = shown["Edema"].rows
     congestion = between("Edema", 1.1, 1.5)
@@ -103,12 +93,7 @@ def deform(anatomy: Anatomy, shown: Mapping[str, Shown]) -> Anatomy:
 
 
 def paint(chest: Chest, shown: Mapping[str, Shown]) -> None:
-    """Add every finding to `chest.density`, in place.
-
-    Args:
-        chest: Drawn chests, already deformed.
-        shown: Every finding in these chests.
-    """
+    """Add every finding to `chest.density`, in place; the chests are already deformed."""
     for name, painter in PAINTERS.items():
         finding = shown[name]
         if len(finding.rows):

@@ -46,16 +46,7 @@ class LateralChest:
 
 
 def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> LateralChest:
-    """Draw chests from the side.
-
-    Args:
-        anatomy: Shape of n chests, findings included.
-        size: Pixels along an edge.
-        rng: Source of the soft-tissue texture.
-
-    Returns:
-        The drawn chests.
-    """
+    """Draw deformed chests from the side, `size` pixels along an edge; `rng` gives texture."""
     n, pixel = len(anatomy), 2 / size
     column, row = axes(size)
     p = anatomy.per_picture()
@@ -109,12 +100,7 @@ def draw_lateral(anatomy: Anatomy, size: int, rng: np.random.Generator) -> Later
 
 
 def paint_lateral(chest: LateralChest, shown: Mapping[str, Shown]) -> None:
-    """Add the findings that show from the side to `chest.density`, in place.
-
-    Args:
-        chest: Drawn chests, already deformed.
-        shown: Every finding in these chests.
-    """
+    """Add the findings that show from the side to `chest.density`, in place."""
     for name, (smallest, largest, density) in _BLOTS.items():
         rows, rng = shown[name].rows, shown[name].rng
         n = len(rows)

@@ -1,7 +1,4 @@
-"""Painters of the findings of pleura, ribs and mediastinum, and of devices.
-
-Each gives the density to add.
-"""
+"""Painters of the findings of pleura, ribs, mediastinum, and devices; each gives density to add."""
 
 import numpy as np
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.phantom.drawing.acquisition import choose_devices, devices_of, expose, project
-from cxr_study.phantom.drawing.anatomy import Anatomy, Shown, sample_anatomy
+from cxr_study.phantom.drawing.acquisition import SITES, expose, project
+from cxr_study.phantom.drawing.anatomy import Anatomy, Shown
 from cxr_study.phantom.drawing.chest import draw_chest
 from cxr_study.phantom.drawing.findings import deform, paint
 from cxr_study.phantom.drawing.lateral import draw_lateral, paint_lateral
@@ -18,12 +18,12 @@ def render(
     rng: np.random.Generator,
     size: int = 64,
     *,
-    anatomy: Anatomy | None = None,
-    devices: np.ndarray | None = None,
-    lateral: np.ndarray | None = None,
-    visibility: np.ndarray | None = None,
+    anatomy: Anatomy,
+    devices: np.ndarray,
+    lateral: np.ndarray,
+    visibility: np.ndarray,
 ) -> np.ndarray:
-    """Draw chest radiographs that show the given findings.
+    """Draw chest radiographs, uint8 (n, size, size), that show the given findings.
 
     Every finding has its own stream of random numbers, so two calls with equal generators and
     different labels draw the same chests with the same noise, apart from the findings.
@@ -33,32 +33,13 @@ def render(
         site: Whose machines to imitate: "nih", "chexpert" or "mimic".
         rng: Source of randomness.
         size: Pixels along an edge.
-        anatomy: The n chests in PA view; n different patients when omitted.
-        devices: Index of each picture's machine among the site's, shape (n,); in the site's
-            proportion when omitted. It decides between PA and AP.
-        lateral: Whether each picture is taken from the side, shape (n,); none when omitted.
-        visibility: How plainly each finding shows, from 0 to 1, shape (n, 20); at random when
-            omitted.
-
-    Returns:
-        Pictures of shape (n, size, size), uint8.
-
-    Raises:
-        ValueError: `labels` lacks a column or has too many, or the site is unknown.
+        anatomy: The n chests in PA view.
+        devices: Index of each picture's machine among the site's, (n,); decides between PA and AP.
+        lateral: Whether each picture is taken from the side, shape (n,).
+        visibility: How plainly each finding shows, from 0 to 1, shape (n, 20).
     """
-    labels = np.asarray(labels)
-    if labels.ndim != 2 or labels.shape[1] != len(UNION_CLASSES):
-        raise ValueError(
-            f"labels need shape (n, {len(UNION_CLASSES)}), a column per class of UNION_CLASSES; "
-            f"got {labels.shape}; fill the classes that are absent with 0."
-        )
-    machines = devices_of(site)
-    n = len(labels)
-    people, poses, strengths, *streams = rng.spawn(3 + -(-n // _BATCH))
-    anatomy = sample_anatomy(n, people) if anatomy is None else anatomy
-    devices = choose_devices(site, n, poses) if devices is None else devices
-    lateral = np.zeros(n, dtype=bool) if lateral is None else lateral
-    visibility = strengths.random(labels.shape) if visibility is None else visibility
+    n, machines = len(labels), SITES[site]
+    streams = rng.spawn(3 + -(-n // _BATCH))[3:]  # 3 spare ones keep pictures as they were
     pa = np.array([machine.view == "PA" for machine in machines])[devices]
     pictures = np.empty((n, size, size), dtype=np.uint8)
     for stream, start in zip(streams, range(0, n, _BATCH), strict=True):
@@ -88,7 +69,7 @@ def _draw(
     size: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Draw the density of pictures of one projection; see `render`."""
+    """Density of pictures of one projection."""
     texture, *streams = rng.spawn(1 + len(UNION_CLASSES))
     shown = {}
     for k, (name, stream) in enumerate(zip(UNION_CLASSES, streams, strict=True)):

@@ -1,4 +1,4 @@
-"""Patients, their studies and pictures, the findings these show, and what is reported of them."""
+"""Patients, their examinations and images, the findings these show, and their reports."""
 
 from dataclasses import dataclass
 
@@ -24,16 +24,16 @@ _WITH_LATERAL = 0.9  # of the PA studies; patients too ill to stand have a later
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """The images of a site; patients in order, studies and images of a patient one after another.
+    """The images of a site; patients in order, examinations of a patient one after another.
 
     Attributes:
-        images: One row per image: `person` (int from 0), `study` (int from 0, over all patients),
-            `visit` (the same within the patient), `number` (of the image in its study, from 0; the
-            frontal ones come first), `lateral` (bool), `device` (index into the site's devices),
-            `view` ("PA", "AP" or "lateral"), `sex` ("F" or "M"), `age` (int, years).
+        images: One row per image: `person` (int from 0), `study` (examination, int from 0, over all
+            patients), `visit` (the same within the patient), `number` (of the image in its
+            examination, from 0, frontals first), `lateral` (bool), `device` (index into the site's
+            devices), `view` ("PA", "AP" or "lateral"), `sex` ("F" or "M"), `age` (int, years).
         present: 1 where an image shows a finding of `UNION_CLASSES`, else 0; (n, 20), int. All
-            images of a study agree.
-        visibility: How plainly a finding that is present shows, from 0 to 1; (n, 20), float32.
+            images of an examination agree.
+        visibility: How plainly a present finding shows, from 0 to 1; (n, 20), float32.
     """
 
     images: pd.DataFrame
@@ -47,16 +47,10 @@ class Cohort:
 def sample_cohort(
     site: str, frontals: int, rng: np.random.Generator, rare_at_least: float = 0.1
 ) -> Cohort:
-    """Draw the images of a site.
+    """Draw the images of a site; laterals come on top of the `frontals`.
 
-    Args:
-        site: "nih", "chexpert" or "mimic".
-        frontals: Number of frontal images; laterals come on top.
-        rng: Source of randomness.
-        rare_at_least: Share of the images that show even the rarest finding; 0 for real shares.
-
-    Returns:
-        The images and their findings.
+    At least the share `rare_at_least` of the images shows even the rarest finding; 0 gives the real
+    shares.
     """
     person = _persons(FRONTALS_PER_PATIENT[site] / (1 + _SECOND_FRONTAL[site]), frontals, rng)
     device = choose_devices(site, frontals, rng)
@@ -95,17 +89,10 @@ def sample_cohort(
 def read_reports(
     cohort: Cohort, site: str, rare_at_least: float, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw what CheXpert's labeller makes of the reports, one label for all images of a study.
+    """Draw CheXpert's labels of the reports, the same for all images of an examination.
 
-    Shares of uncertain and stated labels are CheXpert's. A finding that hardly shows is called
-    uncertain more often than one that is plain to see; what is absent and neither uncertain nor
-    stated is blank.
-
-    Args:
-        cohort: The images.
-        site: The cohort's.
-        rare_at_least: The cohort's.
-        rng: Source of randomness.
+    Shares of uncertain and stated labels are CheXpert's. The less a finding shows, the more often
+    it is called uncertain; an absent one that is neither uncertain nor stated is blank.
 
     Returns:
         For each of CheXpert's 14 observations the labels as read (see `label_table`), shape (n,).
@@ -136,13 +123,13 @@ def read_reports(
 
 
 def _persons(mean: float, studies: int, rng: np.random.Generator) -> np.ndarray:
-    """Person of each study; studies per person are geometric with the given mean."""
+    """Person of each examination; examinations per person are geometric with the given mean."""
     counts = rng.geometric(1 / mean, size=studies)
     return np.repeat(np.arange(studies), counts)[:studies]
 
 
 def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
-    """Probability that a study has a lateral, so that the site's share comes out."""
+    """Probability that an examination has a lateral, so that the site's share comes out."""
     pa = np.average(view == "PA")
     wanted = LATERALS_PER_FRONTAL[site] * (1 + _SECOND_FRONTAL[site])
     of_pa = min(_WITH_LATERAL, wanted / max(pa, 1e-9))
@@ -150,7 +137,7 @@ def _lateral_share(site: str, view: np.ndarray) -> np.ndarray:
 
 
 def _tendency(person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How far each study tends to each finding: a Gaussian copula, uniform on (0, 1)."""
+    """Tendency of each examination to each finding: a Gaussian copula, uniform on (0, 1)."""
     from scipy.special import ndtr  # here, for every command imports this module
 
     mixing = np.linalg.cholesky(correlations())

@@ -1,12 +1,11 @@
-"""What the real data sets count and which findings come together there, as the phantom has it.
+"""How often findings occur in the real data sets, and which occur together.
 
 `label_counts.csv` holds the counts of the official files. Each site shows its findings as often as
-the data set it imitates, and the findings that this one does not label as often as CXR-LT 2023,
-which labels all 20. Of the uncertain labels, half are taken to be findings that are there.
+the data set it imitates, and findings that this one does not label as often as CXR-LT 2023, which
+labels all 20. Half of the uncertain labels count as present.
 
-Findings correlate by latent normals. Between two that NIH labels the correlation is NIH's own
-(`nih_correlations.csv`). Between others it follows from causes that both have, and from how ill a
-patient is.
+Findings correlate by latent normals: as in NIH (`nih_correlations.csv`) where NIH labels both, else
+by common causes and by how ill a patient is.
 """
 
 from functools import cache
@@ -36,12 +35,7 @@ _CAUSES = {
         "Enlarged Cardiomediastinum": 0.3,
         "Lung Opacity": 0.3,
     },
-    "infection": {
-        "Consolidation": 0.6,
-        "Pneumonia": 0.6,
-        "Lung Opacity": 0.5,
-        "Infiltration": 0.3,
-    },
+    "infection": {"Consolidation": 0.6, "Pneumonia": 0.6, "Lung Opacity": 0.5, "Infiltration": 0.3},
     "intensive care": {"Support Devices": 0.5, "Atelectasis": 0.4, "Pneumothorax": 0.3},
     "pleural disease": {"Pleural Other": 0.4, "Pleural Thickening": 0.4},
     "tumour": {"Mass": 0.4, "Nodule": 0.4, "Lung Lesion": 0.3},
@@ -49,17 +43,13 @@ _CAUSES = {
 
 
 def label_shares(site: str, rare_at_least: float) -> pd.DataFrame:
-    """How often a site's images show each finding, and what its reports then say.
-
-    Args:
-        site: "nih", "chexpert" or "mimic".
-        rare_at_least: A rarer finding is made as frequent as this; 0 leaves the real shares.
+    """How often a site's images show each finding, at least `rare_at_least`, and what reports say.
 
     Returns:
         One row per class of `UNION_CLASSES` and the columns `present` (share of the images that
-        show it), and for classes that CheXpert's labeller knows `uncertain_if_present`,
+        show it), and for CheXpert's classes (else NaN) `uncertain_if_present`,
         `uncertain_if_absent` and `stated_if_absent` (share of the images without it whose report
-        calls it uncertain, or says that it is absent); NaN for the others.
+        calls it uncertain, or says that it is absent).
     """
     counts = _counts()
     shares = pd.DataFrame(index=list(UNION_CLASSES))
@@ -93,11 +83,7 @@ def _counts() -> dict[str, pd.DataFrame]:
 
 @cache
 def correlations() -> np.ndarray:
-    """Correlations of the latent normals, a positive definite matrix.
-
-    Returns:
-        Shape (20, 20), in the order of `UNION_CLASSES`, read-only.
-    """
+    """Correlations of the latent normals, (20, 20) by `UNION_CLASSES`, read-only."""
     loadings = np.array(
         [
             [_SEVERITY, *(cause.get(name, 0.0) for cause in _CAUSES.values())]

@@ -27,16 +27,7 @@ def write_pictures(
     rng: np.random.Generator,
     report: Callable[[int], None],
 ) -> None:
-    """Draw and save every image of a site.
-
-    Args:
-        cohort: The images.
-        layout: Where they go; formats follow from their names.
-        site: Whose machines to imitate.
-        size: Pixels along an edge.
-        rng: Source of randomness.
-        report: Called with the number of images written since the last call.
-    """
+    """Draw and save every image of a site; `report` is called with the number of new images."""
     images = cohort.images
     first_visits = images.drop_duplicates("person")
     patients = sample_anatomy(len(first_visits), rng)
@@ -67,18 +58,11 @@ def write_pictures(
 def damage(
     folder: Path, images: Sequence[str], number: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Damage some image files, every kind of damage as often as the others.
-
-    Args:
-        folder: Folder that the images are relative to.
-        images: The images to choose from, more than `number`.
-        number: How many to damage.
-        rng: Source of the choice.
+    """Damage `number` of more image files, the kinds of damage in turn.
 
     Returns:
-        The damaged images in their order: `image`, `damage` (one of `KINDS`: cut off in the middle,
-        no bytes at all, a text in place of an image, black all over, the same bytes as another
-        image, no file), and `duplicate_of` ("" for other kinds).
+        The damaged images in their order: `image`, `damage` (one of `KINDS`), and `duplicate_of`
+        ("" for other kinds).
     """
     chosen = rng.permutation(len(images))
     whole = images[chosen[number]]

@@ -21,11 +21,11 @@ from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.phantom.drawing.acquisition import SITES
 from cxr_study.phantom.patients.cohort import Cohort, read_reports, sample_cohort
-from cxr_study.phantom.writers.mimic_layout import write_mimic
 from cxr_study.phantom.writers.official_layouts import (
     SiteLayout,
     write_chexpert,
     write_csv,
+    write_mimic,
     write_nih,
 )
 from cxr_study.phantom.writers.pictures import damage, write_pictures
@@ -60,8 +60,7 @@ def write_phantom(
         sites: Which to write: "nih", "chexpert" or "mimic".
         rare_at_least: Share of a site's images that show even the rarest finding, 0 for the real
             shares. Default 10%, so that a test split of 400 images has about 40 of each.
-        corrupt: Number of frontal images per site whose files are damaged in the end, the kinds of
-            `pictures.KINDS` in turn.
+        corrupt: Number of frontal images per site whose files are damaged, see `pictures.KINDS`.
         progress: Called with the number of images written so far and their total.
 
     Raises:
@@ -101,7 +100,10 @@ def write_phantom(
                 layout = write_mimic(folder, cohort, reports, size, numbers)
             write_pictures(cohort, layout, site, size, pictures, report)
             if corrupt:
-                _damage(unfinished, site, cohort, layout, corrupt, harm)
+                frontals = np.flatnonzero(~cohort.images["lateral"].to_numpy())
+                names = [layout.names[row] for row in frontals]
+                damaged = damage(layout.images, names, corrupt, harm)
+                write_csv(damaged, unfinished / "truth" / f"{site}_corrupt.csv")
             _write_site(unfinished, site, cohort, layout, seed)
         unfinished.replace(root)
 
@@ -127,19 +129,6 @@ def _check(
             f"corrupt needs a number of images from 0 to less than images_per_site, which is "
             f"{images_per_site}; got {corrupt}."
         )
-
-
-def _damage(
-    root: Path,
-    site: str,
-    cohort: Cohort,
-    layout: SiteLayout,
-    number: int,
-    rng: np.random.Generator,
-) -> None:
-    frontals = np.flatnonzero(~cohort.images["lateral"].to_numpy())
-    damaged = damage(layout.images, [layout.names[row] for row in frontals], number, rng)
-    write_csv(damaged, root / "truth" / f"{site}_corrupt.csv")
 
 
 def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed: int) -> None:

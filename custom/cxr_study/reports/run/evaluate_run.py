@@ -23,7 +23,7 @@ from cxr_study.evaluation.summary import (
     Summary,
 )
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.demo_data import embedded_study
+from cxr_study.phantom.demo_data import demo_study
 from cxr_study.reports.run.example_pictures import choose
 from cxr_study.reports.run.page import write_report
 from cxr_study.runs import job_results
@@ -62,7 +62,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     }
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
-    site_files = run.site_files or embedded_study().sites
+    site_files = run.site_files or demo_study()
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
     pictures = []

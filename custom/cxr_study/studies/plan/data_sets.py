@@ -18,7 +18,7 @@ from cxr_study.data.readers import DATASETS, official_files
 from cxr_study.data.sites.partition import decisions, write_nih_pool
 from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, read_site_file, write_site_file
-from cxr_study.phantom.demo_data import embedded_data, embedded_study
+from cxr_study.phantom.demo_data import demo_data_sets, demo_study
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 
 
@@ -54,7 +54,7 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
         ValueError: One is not where it should be, or not what it should be.
     """
     if data.images is not None:
-        root = embedded_data(data.images) / "sites"
+        root = demo_data_sets(data.images)
         return {name: _read(root / f"{name}.yaml") for name in names}
     return {
         name: _read(_site_file(name, data.sources[name], folder / name))
@@ -75,7 +75,7 @@ def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
     """
     if data.images is None:
         return {name: _read(path) for name, path in data.sources.items()}
-    folder = embedded_study(seed, data.images).sites
+    folder = demo_study(seed, data.images)
     return {name: _read(folder / f"{name}.yaml") for name in data.sites}
 
 

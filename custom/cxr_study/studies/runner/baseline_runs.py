@@ -11,7 +11,7 @@ from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.runs.training_process import Tell
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.runner.training import Trained, Training
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 
 def train(training: Training, tell: Tell) -> Trained:

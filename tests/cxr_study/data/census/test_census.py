@@ -8,68 +8,37 @@ def images(tallies):
 
 def test_every_row_is_used_or_dropped_for_a_reason(census):
     assert census.rows == 11
-    assert {k: v for k, v in census.dropped.items() if v} == {
-        "other views": 1,
-        "other sites": 1,
-        "unused in the split": 1,
-        "missing": 1,
-        "duplicate": 1,
-    }
+    reasons = ("other views", "other sites", "unused in the split", "missing", "duplicate")
+    assert {k: v for k, v in census.dropped.items() if v} == dict.fromkeys(reasons, 1)
     assert census.total == CellCount(6, 5) and census.rows - sum(census.dropped.values()) == 6
+    bad = [(bad.image, bad.status) for bad in census.bad_images]
+    assert bad == [("g", "missing"), ("h", "duplicate")]
+    assert census.duplicates_across == 1
 
 
-def test_views_sex_and_ages_are_counted_over_the_images_used(census):
+def test_patients_views_sex_and_ages_are_counted_over_the_images_used(census):
     assert images(census.views) == {"PA": 3, "AP": 2, "frontal": 1}
     assert images(census.sex) == {"F": 2, "M": 3, "unknown": 1}
     assert images(census.age) == {"30-39": 2, "40-49": 2, "90+": 1, "unknown": 1}
+    assert images(census.splits) == {"train": 3, "validation": 1, "test": 2}
     assert census.views["PA"].patients == 2
-
-
-def test_views_as_read_count_every_row(census):
-    assert census.views_read["lateral"] == 1
+    assert census.views_read["lateral"] == 1  # as read, every row counts
     assert sum(census.views_read.values()) == 11
-
-
-def test_age_quantiles_leave_unknown_ages_out(census):
     assert list(census.age_quantiles) == [34, 35, 40, 41, 90]
-
-
-def test_images_per_patient(census):
     assert census.per_patient == {"1": 4, "2": 1, "3-5": 0, "6-10": 0, "11+": 0}
 
 
-def test_labels_are_counted_as_read(census):
-    assert images(census.classes["Edema"].read) == {
-        "positive": 3, "negative": 1, "uncertain": 1, "blank": 1,
-    }  # fmt: skip
-    assert images(census.classes["Mass"].read) == {
-        "positive": 1, "negative": 1, "uncertain": 3, "not labelled": 1,
-    }  # fmt: skip
-
-
-def test_labels_are_counted_after_the_policy_of_their_class(census):
+def test_labels_are_counted_as_read_and_after_the_policy_of_their_class(census):
     edema, mass = census.classes["Edema"], census.classes["Mass"]
+    assert images(edema.read) == {"positive": 3, "negative": 1, "uncertain": 1, "blank": 1}
+    assert images(mass.read) == {"positive": 1, "negative": 1, "uncertain": 3, "not labelled": 1}
     assert (edema.uncertain, mass.uncertain) == ("zeros", "ignore")
     assert list(edema.labels.values()) == [3, 3, 0, 0]
     assert list(mass.labels.values()) == [1, 1, 0, 4]
-
-
-def test_positives_by_split(census):
-    assert census.classes["Edema"].positives == {"train": 2, "validation": 0, "test": 1}
-    assert images(census.splits) == {"train": 3, "validation": 1, "test": 2}
+    assert edema.positives == {"train": 2, "validation": 0, "test": 1}
 
 
 def test_cooccurrence_counts_images_positive_for_both(site_labels):
     labels, in_split, index = site_labels
     both = in_split.assign(Mass=[1.0, 0, 0, 1, 0, 0, 0, 0])
     assert take(labels, both, index).cooccurrence == [[3, 1], [1, 2]]
-
-
-def test_a_duplicate_of_a_picture_in_another_split_is_told(census):
-    assert census.duplicates_across == 1
-
-
-def test_bad_images_are_named(census):
-    assert [(bad.image, bad.status) for bad in census.bad_images] == [
-        ("g", "missing"), ("h", "duplicate"),
-    ]  # fmt: skip

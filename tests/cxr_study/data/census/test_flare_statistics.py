@@ -1,4 +1,3 @@
-import dataclasses
 import traceback
 from pathlib import Path
 
@@ -29,32 +28,26 @@ def counts(statistics):
     return {f.feature_name: statistics.count(dataset, f.feature_name) for f in features}
 
 
-def test_every_feature_has_a_count_and_all_make_a_shared_census(sites):
+def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
     census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
     assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
+    monkeypatch.setattr(flare_statistics, "demo_study", lambda: Path(sites))
+    assert CensusStatistics("nih").features()
 
 
-def test_a_job_cannot_ask_for_counts_smaller_than_the_site_withholds(sites):
+def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_site(sites):
+    cells = [
+        n
+        for name, n in counts(CensusStatistics("nih", sites, 32, min_count=12)).items()
+        if name.startswith(("label", "age", "sex"))
+    ]
+    assert cells and not [n for n in cells if 0 < n < 12]
     assert counts(CensusStatistics("nih", sites, 32, min_count=1))["total: min_count"] == 5
 
 
-def test_small_counts_are_no_features(sites):
-    statistics = CensusStatistics("nih", sites, 32, min_count=12)
-    cells = [
-        n for name, n in counts(statistics).items() if name.startswith(("label", "age", "sex"))
-    ]
-    assert cells and not [n for n in cells if 0 < n < 12]
-
-
-def test_a_site_without_a_site_file_is_told(tmp_path):
+def test_a_site_without_a_site_file_is_reported(tmp_path):
     with pytest.raises(ValueError, match=r"nih\.yaml does not exist"):
         CensusStatistics("nih", str(tmp_path)).features()
-
-
-def test_without_a_folder_the_embedded_study_is_counted(sites, monkeypatch):
-    study = dataclasses.make_dataclass("Study", ["sites"])(Path(sites))
-    monkeypatch.setattr(flare_statistics, "embedded_study", lambda: study)
-    assert CensusStatistics("nih").features()
 
 
 class TestPolicy:
@@ -82,8 +75,23 @@ class TestPolicy:
 
         return asked
 
-    def test_a_site_with_one_counts_nothing_unless_it_says_so(self, sites, statistics, why):
-        assert "a census needs 'report_counts' true" in why(statistics(sites))
+    @pytest.mark.parametrize(
+        ("own", "policy", "reason"),
+        [
+            (True, {}, "a census needs 'report_counts' true"),
+            (
+                True,
+                {"report_counts": True, "min_images": 1000},
+                "'min_images' 1000 training images",
+            ),
+            (False, {"report_counts": True}, "/nowhere/nih.yaml"),
+            (True, {"report_counts": True, "share": "Edema"}, "'share' needs a list"),
+        ],
+    )
+    def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
+        self, sites, statistics, why, own, policy, reason
+    ):
+        assert reason in why(statistics(sites if own else "/nowhere", **policy))
 
     def test_a_withheld_class_is_in_no_feature(self, sites, statistics):
         features = counts(statistics(sites, report_counts=True, share=["Edema", "Mass"]))
@@ -96,19 +104,9 @@ class TestPolicy:
         left = set(from_counts("nih", rare).classes)
         assert 0 < len(left) < len(from_counts("nih", all_of_them).classes)
 
-    def test_a_site_with_too_few_images_counts_nothing(self, sites, statistics, why):
-        few = statistics(sites, report_counts=True, min_images=1000)
-        assert "'min_images' 1000 training images" in why(few)
-
-    def test_a_site_whose_files_are_not_there_says_where_in_its_notes_alone(self, statistics, why):
-        assert "/nowhere/nih.yaml" in why(statistics("/nowhere", report_counts=True))
-
     def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites, statistics):
         own = statistics(None, report_counts=True, site_files=sites)
         assert counts(own)["total: images"] == 120
-
-    def test_a_malformed_one_is_refused_and_not_ignored(self, sites, statistics, why):
-        assert "'share' needs a list" in why(statistics(sites, report_counts=True, share="Edema"))
 
 
 def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():

@@ -16,18 +16,14 @@ from cxr_study.data.census.pixels import (
 from profiles import examples
 
 
-def test_grey_values_are_the_mean_over_the_images():
+def test_grey_values_are_the_mean_over_the_rows_asked_for():
     pixels = np.stack([np.zeros((16, 16), np.uint8), np.full((16, 16), 255, np.uint8)])
     histogram, _ = measure(pixels, np.array([0, 1]))
     assert histogram.tolist() == [PER / 2] + [0] * (BINS - 2) + [PER / 2]
-
-
-def test_only_the_rows_asked_for_are_looked_at():
-    pixels = np.stack([np.zeros((16, 16), np.uint8), np.full((16, 16), 255, np.uint8)])
     assert measure(pixels, np.array([1]))[0][-1] == PER
 
 
-def test_progress_is_told_now_and_then_and_at_the_end():
+def test_progress_is_reported_now_and_then_and_at_the_end():
     told = []
     measure(np.zeros((1, 8, 8), np.uint8), np.zeros(1030, int), lambda *so_far: told.append(so_far))
     assert told == [(1024, 1030), (1030, 1030)]
@@ -69,10 +65,7 @@ def test_rectangles_are_cut_until_a_part_would_be_too_small():
     assert len(rectangles(places, patients, 5)) == 2
     assert len(rectangles(places, patients, 6)) == 1
     assert rectangles(places, patients, 11) == []
-
-
-def test_images_of_one_patient_count_once():
-    places = np.array([[-1, 0]] * 5 + [[1, 0]] * 5, float)
+    # Images of one patient count once.
     assert len(rectangles(places, ["1"] * 5 + list("23456"), 5)) == 1
 
 

@@ -9,7 +9,6 @@ from cxr_study.data.census.pixels import SIDE, Moments
 from cxr_study.data.census.shareable_census import (
     CensusError,
     SharedClass,
-    from_json,
     outcomes,
     prevalence,
     read_shared,
@@ -19,18 +18,15 @@ from cxr_study.data.census.shareable_census import (
 PIXELS = SIDE * SIDE
 
 
-def with_labels(shared, images, *, policy="zeros", blank="negative", **read):
-    """A site with one class, and these labels of it as read."""
-    cells = {state: read.get(state.replace(" ", "_"), 0) for state in STATES}
-    classes = {"Edema": SharedClass(policy, cells)}
-    return dataclasses.replace(shared, blank=blank, images=images, classes=classes)
-
-
 class TestShare:
-    def test_large_counts_are_shared_as_they_are(self, shared):
+    def test_large_counts_are_shared_as_they_are_and_nothing_else(self, shared):
         assert (shared.images, shared.patients) == (600, 500)
         assert shared.views["PA"] == 300 and shared.sex["unknown"] == 100
         assert shared.classes["Mass"].read["uncertain"] == 300
+        assert set(shared.to_json()) == {
+            "format", "site", "min_count", "images", "patients", "blank", "views", "sex", "age",
+            "classes", "intensity", "features",
+        }  # fmt: skip
 
     def test_every_table_is_suppressed(self, large_census):
         shared = share(large_census(4), 10, None, None)  # 24 images
@@ -40,23 +36,19 @@ class TestShare:
             assert None in cells.values(), name
             assert not [n for n in cells.values() if n and n < 10], name
 
-    def test_neither_names_nor_splits_nor_pairs_of_classes_nor_bad_images_are_shared(self, shared):
-        assert set(shared.to_json()) == {
-            "format", "site", "min_count", "images", "patients", "blank", "views", "sex", "age",
-            "classes", "intensity", "features",
-        }  # fmt: skip
-
     def test_patients_that_are_unknown_are_not_counted(self, large_census):
         unknown = dataclasses.replace(large_census(), patients_known=False)
         assert share(unknown, 10, None, None).patients is None
 
-    def test_a_site_of_few_patients_shares_nothing(self, census):
-        with pytest.raises(CensusError, match="here shares nothing: it has 5 patients"):
-            share(census, 10, None, None)
-
-    def test_a_count_of_one_is_never_shared(self, census):
-        with pytest.raises(CensusError, match="needs to be 2 or more; got 1"):
-            share(census, 1, None, None)
+    @pytest.mark.parametrize(
+        ("min_count", "message"),
+        [(10, "here shares nothing: it has 5 patients"), (1, "needs to be 2 or more; got 1")],
+    )
+    def test_a_site_of_few_patients_and_a_count_of_one_are_not_shared(
+        self, census, min_count, message
+    ):
+        with pytest.raises(CensusError, match=message):
+            share(census, min_count, None, None)
 
     def test_moments_of_few_images_stay_at_the_site(self, large_census):
         few, enough = (Moments(n, np.zeros(PIXELS), np.eye(PIXELS)) for n in (PIXELS - 1, PIXELS))
@@ -64,55 +56,36 @@ class TestShare:
         assert share(large_census(), 10, None, enough).features is enough
 
 
-class TestOutcomes:
-    def test_follow_from_labels_as_read_and_the_policy(self, census, large_census):
-        shared = share(large_census(1000), 10, None, None)
-        for name, entry in census.classes.items():
-            assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
-
-    def test_withheld_labels_that_become_the_same_are_the_rest(self, shared):
-        edema = with_labels(shared, 600, positive=50, negative=None, uncertain=None)
-        assert outcomes(edema, "Edema") == {
-            "positive": 50, "negative": 550, "soft": 0, "not labelled": 0,
-        }  # fmt: skip
-        assert prevalence(edema, "Edema") == 50 / 600
-
-    def test_withheld_labels_that_become_different_things_stay_withheld(self, shared):
-        rare = with_labels(shared, 600, positive=None, negative=None)
-        assert outcomes(rare, "Edema") == {
-            "positive": None, "negative": None, "soft": 0, "not labelled": 0,
-        }  # fmt: skip
-        assert prevalence(rare, "Edema") is None
-
-    @pytest.mark.parametrize(
-        ("policy", "becomes"),
-        [
-            ("zeros", "negative"),
-            ("ones", "positive"),
-            ("ignore", "not labelled"),
-            ("smooth-zeros", "soft"),
-            ("smooth-ones", "soft"),
-        ],
-    )
-    def test_an_uncertain_label_becomes_what_the_policy_says(self, shared, policy, becomes):
-        edema = with_labels(shared, 60, policy=policy, uncertain=60)
-        assert outcomes(edema, "Edema")[becomes] == 60
-
-    def test_prevalence_is_of_the_labelled_images(self, shared):
-        half = with_labels(shared, 100, positive=10, negative=10, not_labelled=80)
-        assert prevalence(half, "Edema") == 0.5
-
-    def test_blank_labels_become_what_the_site_decided(self, shared):
-        edema = with_labels(shared, 100, blank="not labelled", positive=100)
-        edema.classes["Edema"].read.update(positive=20, blank=80)
-        assert outcomes(edema, "Edema")["not labelled"] == 80
+def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census):
+    shared = share(large_census(1000), 10, None, None)
+    for name, entry in census.classes.items():
+        assert outcomes(shared, name) == {k: 1000 * entry.labels[k] for k in OUTCOMES}
 
 
-def test_what_is_written_is_read_again(shared, tmp_path):
-    path = tmp_path / "here.json"
-    path.write_text(json.dumps(shared.to_json()))
-    again = read_shared(path)
-    assert again.to_json() == shared.to_json()
+@pytest.mark.parametrize(
+    ("read", "policy", "blank", "becomes", "share_of_positives"),
+    [
+        # Withheld labels that become the same are the rest; others stay withheld.
+        ({"positive": 50, "negative": None, "uncertain": None}, "zeros", "negative",
+         [50, 550, 0, 0], 50 / 600),
+        ({"positive": None, "negative": None}, "zeros", "negative", [None, None, 0, 0], None),
+        ({"uncertain": 600}, "zeros", "negative", [0, 600, 0, 0], 0),
+        ({"uncertain": 600}, "ones", "negative", [600, 0, 0, 0], 1),
+        ({"uncertain": 600}, "ignore", "negative", [0, 0, 0, 600], None),
+        ({"uncertain": 600}, "smooth-zeros", "negative", [0, 0, 600, 0], 0),
+        ({"uncertain": 600}, "smooth-ones", "negative", [0, 0, 600, 0], 0),
+        ({"positive": 60, "negative": 60, "not labelled": 480}, "zeros", "negative",
+         [60, 60, 0, 480], 0.5),
+        ({"positive": 120, "blank": 480}, "zeros", "not labelled", [120, 0, 0, 480], 1),
+    ],
+)  # fmt: skip
+def test_labels_become_what_policy_and_blank_say(
+    shared, read, policy, blank, becomes, share_of_positives
+):
+    classes = {"Edema": SharedClass(policy, dict.fromkeys(STATES, 0) | read)}
+    site = dataclasses.replace(shared, blank=blank, images=600, classes=classes)
+    assert outcomes(site, "Edema") == dict(zip(OUTCOMES, becomes, strict=True))
+    assert prevalence(site, "Edema") == share_of_positives
 
 
 @pytest.mark.parametrize(
@@ -127,15 +100,17 @@ def test_what_is_written_is_read_again(shared, tmp_path):
         (lambda v: v["features"]["mean"].pop(), r"key 'features' needs shapes \(64,\)"),
     ],
 )
-def test_another_form_is_refused_by_name(shared, change, message):
-    values = json.loads(json.dumps(shared.to_json()))
-    change(values)
-    with pytest.raises(CensusError, match=message):
-        from_json(values)
-
-
-def test_a_file_that_is_no_json_is_named(tmp_path):
+def test_what_is_written_is_read_again_and_another_form_refused_by_name(
+    shared, tmp_path, change, message
+):
     path = tmp_path / "here.json"
+    path.write_text(json.dumps(shared.to_json()))
+    assert read_shared(path).to_json() == shared.to_json()
+    values = json.loads(path.read_text())
+    change(values)
+    path.write_text(json.dumps(values))
+    with pytest.raises(CensusError, match=rf"here\.json: .*{message}"):
+        read_shared(path)
     path.write_text("{")
     with pytest.raises(CensusError, match=r"here\.json cannot be read as a shared census"):
         read_shared(path)

@@ -15,36 +15,24 @@ def shared(*images, min_count=10, patients=None):
     return tuple(suppress(cells, min_count, list(cells)).values())
 
 
-def test_nothing_small_nothing_withheld():
-    assert shared(10, 500, 0) == (10, 500, 0)
-
-
-def test_a_small_count_is_never_withheld_alone():
-    assert shared(500, 3, 200) == (None, None, 200)
-
-
-def test_where_the_sink_itself_is_small_the_next_one_goes_with_it():
-    assert shared(3, 500, 200) == (None, None, 200)
-
-
-def test_small_counts_that_are_too_few_together_take_a_large_one_along():
-    assert shared(1, 1, 500, 200) == (None, None, None, 200)
-
-
-def test_an_empty_cell_is_shared_and_hides_nothing():
-    assert shared(0, 3, 500, 200) == (0, None, None, 200)
+@pytest.mark.parametrize(
+    ("counts", "seen"),
+    [
+        ((10, 500, 0), (10, 500, 0)),  # nothing small
+        ((500, 3, 200), (None, None, 200)),  # a small count is never withheld alone
+        ((3, 500, 200), (None, None, 200)),  # the sink itself is small: the next one goes with it
+        ((1, 1, 500, 200), (None, None, None, 200)),  # too few together
+        ((0, 3, 500, 200), (0, None, None, 200)),  # an empty cell is shared and hides nothing
+        ((1, 11, 0), (None, None, None)),  # nothing could hide it
+    ],
+)
+def test_small_counts_are_withheld_with_enough_others(counts, seen):
+    assert shared(*counts) == seen
 
 
 def test_many_images_of_few_patients_are_small():
     assert shared(500, 50, 200, patients=(100, 9, 80)) == (None, None, 200)
-
-
-def test_nor_are_they_withheld_alone():
     assert shared(50, 500, patients=(9, 400)) == (None, None)
-
-
-def test_where_nothing_could_hide_it_nothing_is_shared():
-    assert shared(1, 11, 0) == (None, None, None)
 
 
 @pytest.mark.parametrize(("cells", "largest"), [(2, 16), (3, 15), (4, 12)])

@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image, features
 from pydicom.encaps import encapsulate
-from pydicom.uid import (
-    MPEG2MPML,
-    ImplicitVRLittleEndian,
-    JPEG2000Lossless,
-    RLELossless,
-)
+from pydicom.uid import MPEG2MPML, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cxr_study.data.images import dicom
 from cxr_study.data.images.dicom import DicomError, grey, is_dicom
@@ -49,69 +44,69 @@ def test_signed_pixels_keep_their_sign_in_a_window():
     assert shown([-2000, -300, 500], np.int16, **elements) == [0, 51, 255]
 
 
-class TestWithoutWindow:
-    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16])
-    def test_least_and_greatest_value_are_black_and_white(self, dtype):
-        assert shown([100, 110, 102, 104], dtype) == [0, 255, 51, 102]
-
-    def test_negative_values_are_darker_and_a_negative_slope_turns_the_image_round(self):
-        assert shown([-100, 0, -80], np.int16) == [0, 255, 51]
-        assert shown([100, 0, 80], RescaleSlope=-1, RescaleIntercept=0) == [0, 255, 51]
-
-    def test_values_of_one_kind_are_black(self):
-        assert shown([7, 7]) == [0, 0]
-
-    def test_an_empty_window_is_none(self):
-        assert shown([100, 110], WindowCenter=None, WindowWidth=None) == [0, 255]
-
-    def test_padding_is_black_and_counts_for_nothing(self):
-        assert shown([100, 110, 4095], PixelPaddingValue=4095) == [0, 255, 0]
-        padding = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
-        assert shown([100, 110, 4000, 4050, 4095], **padding) == [0, 255, 0, 0, 0]
-        padding["PhotometricInterpretation"] = "MONOCHROME1"
-        assert shown([100, 110, 4000], **padding) == [255, 0, 0]
+PADDING = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
+INVERTED = {"PhotometricInterpretation": "MONOCHROME1"}
 
 
-class TestTables:
-    def test_the_table_goes_before_the_window(self):
-        steps = {"VOILUTSequence": lut([0, 1000, 250], first=10, bits=10)}
-        assert shown([5, 10, 11, 12, 13], **steps) == [0, 0, 255, 64, 64]
-        assert shown([10, 11], WindowCenter=11, WindowWidth=1, **steps) == [0, 255]
+@pytest.mark.parametrize(
+    ("values", "dtype", "elements", "grey"),
+    [
+        *(
+            ([100, 110, 102, 104], t, {}, [0, 255, 51, 102])
+            for t in (np.uint8, np.uint16, np.int16)
+        ),
+        ([-100, 0, -80], np.int16, {}, [0, 255, 51]),
+        ([100, 0, 80], np.uint16, {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
+        ([7, 7], np.uint16, {}, [0, 0]),
+        ([100, 110], np.uint16, {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
+        ([100, 110, 4095], np.uint16, {"PixelPaddingValue": 4095}, [0, 255, 0]),
+        ([100, 110, 4000, 4050, 4095], np.uint16, PADDING, [0, 255, 0, 0, 0]),
+        ([100, 110, 4000], np.uint16, PADDING | INVERTED, [255, 0, 0]),
+        ([100, 110, 102], np.uint16, INVERTED, [255, 0, 204]),
+    ],
+)
+def test_without_a_window_least_and_greatest_value_but_padding_are_black_and_white(
+    values, dtype, elements, grey
+):
+    assert shown(values, dtype, **elements) == grey
 
-    @pytest.mark.parametrize("name", ["VOILUTSequence", "ModalityLUTSequence"])
-    @pytest.mark.parametrize(("bits", "step"), [(8, 16), (12, 1)])
-    def test_tables_of_4096_entries_of_any_depth(self, name, bits, step):
-        table = lut([i // step for i in range(4096)], bits=bits)
-        assert shown([0, 1024, 4095], **{name: table}) == [0, 64, 255]
 
-    def test_an_inverting_table_inverts(self):
-        assert shown([0, 1, 2], VOILUTSequence=lut([20, 10, 0])) == [255, 128, 0]
-
-    def test_the_table_is_looked_up_with_rescaled_values(self):
-        elements = {"RescaleSlope": 1, "RescaleIntercept": -10}
-        assert shown([10, 11, 12], VOILUTSequence=lut([0, 20, 100]), **elements) == [0, 51, 255]
-        elements["RescaleIntercept"] = 2**16  # above all entries, so all are the last
-        assert shown([0, 1, 2], VOILUTSequence=lut([0, 20, 100]), **elements) == [255, 255, 255]
+STEPS = lut([0, 1000, 250], first=10, bits=10)
+OF_4096 = {(bits, step): lut([i // step for i in range(4096)], bits=bits)
+           for bits, step in ((8, 16), (12, 1))}  # fmt: skip
+RESCALED = {"VOILUTSequence": lut([0, 20, 100]), "RescaleSlope": 1}
 
 
-def test_monochrome1_is_inverted():
-    assert shown([100, 110, 102], PhotometricInterpretation="MONOCHROME1") == [255, 0, 204]
+@pytest.mark.parametrize(
+    ("values", "elements", "grey"),
+    [
+        ([5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
+        # The table goes before the window.
+        ([10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
+        ([0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
+        # It is looked up with rescaled values; above all entries, all are the last.
+        ([10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
+        ([0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
+        *(
+            ([0, 1024, 4095], {name: table}, [0, 64, 255])
+            for name in ("VOILUTSequence", "ModalityLUTSequence")
+            for table in OF_4096.values()
+        ),
+    ],
+)
+def test_tables_are_looked_up(values, elements, grey):
+    assert shown(values, **elements) == grey
 
 
 def test_rows_and_columns_stay():
-    assert grey(written(dataset(np.array([[0, 51], [102, 255], [0, 0]], np.uint8)))).tolist() == [
-        [0, 51],
-        [102, 255],
-        [0, 0],
-    ]
+    stored = [[0, 51], [102, 255], [0, 0]]
+    assert grey(written(dataset(np.array(stored, np.uint8)))).tolist() == stored
 
 
 class TestTransferSyntax:
-    def test_implicit_value_representation(self):
+    def test_implicit_value_representation_and_run_length_encoding(self):
         data = written(dataset(np.array([1, 2], np.uint16), ImplicitVRLittleEndian))
         assert grey(data).tolist() == [[0, 255]]
-
-    def test_run_length_encoding(self):
         file = dataset(np.array([[1, 2], [3, 1]], np.uint16))
         file.compress(RLELossless)
         assert grey(written(file)).tolist() == [[0, 128], [255, 0]]
@@ -153,8 +148,4 @@ class TestTransferSyntax:
 def test_what_is_no_single_grey_image_is_refused(elements, message):
     with pytest.raises(DicomError, match=message):
         shown([1, 2], **elements)
-
-
-def test_a_dicom_file_is_known_by_its_bytes():
-    assert is_dicom(written(dataset(np.array([1, 2], np.uint16))))
-    assert not is_dicom(b"DICM")
+    assert not is_dicom(b"DICM") and is_dicom(written(dataset(np.array([1, 2], np.uint16))))

@@ -20,16 +20,19 @@ def tree(tmp_path):
     return make
 
 
-def test_a_file_lies_where_its_path_says_and_is_looked_for_nowhere_else(tree, tmp_path):
-    files = tree("a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg")
-    tree("copy/a.png", "other/a.png")
+def test_a_file_lies_where_its_path_says_and_is_searched_only_otherwise(
+    tree, tmp_path, monkeypatch
+):
     images = ["a.png", "0/b.png", "files/p10/p10000032/s50414267/c.jpg"]
+    files = tree(*images)
+    tree("copy/a.png", "other/a.png")
+    walks, walk = [], os.walk
+    monkeypatch.setattr(os, "walk", lambda *args, **kw: walks.append(args) or walk(*args, **kw))
     assert locate(tmp_path, images) == files
-
-
-def test_where_only_the_whole_path_identifies_nothing_is_looked_for(tree, tmp_path):
-    tree("p2/1.png")
-    assert locate(tmp_path, ["p1/1.png"], identifying=0) == [None]
+    assert locate(tmp_path, ["p1/b.png"], identifying=0) == [None]
+    assert walks == []
+    assert locate(tmp_path, ["b.png", "x/c.jpg", "d.png"]) == [*files[1:], None]
+    assert len(walks) == 1
 
 
 @pytest.mark.parametrize(
@@ -49,28 +52,17 @@ def test_one_name_is_found_at_any_depth_whatever_its_suffix(tree, tmp_path, file
     assert locate(tmp_path, [image]) == files
 
 
-@pytest.mark.parametrize(
-    "folder",
-    ["", "train", "CheXpert-v1.0-small/train", "CheXpert-v1.0 batch 2 (train 1)", "a/valid"],
-)
-def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, folder):
-    files = tree(
-        f"{folder}/patient00001/study1/view1_frontal.jpg".lstrip("/"),
-        f"{folder}/patient00001/study2/view1_frontal.jpg".lstrip("/"),
-        f"{folder}/patient00002/study1/view1_frontal.jpg".lstrip("/"),
-    )
+@pytest.mark.parametrize("folder", ["", "train", "CheXpert-v1.0 batch 2 (train 1)", "a/valid"])
+def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, monkeypatch, folder):
     images = [
-        f"CheXpert-v1.0/train/{patient}/view1_frontal.jpg"
-        for patient in ("patient00001/study1", "patient00001/study2", "patient00002/study1")
+        f"{name}/view1_frontal.jpg"
+        for name in ("patient00001/study1", "patient00001/study2", "patient00002/study1")
     ]
-    assert locate(tmp_path, [*images, images[0].replace("study1", "study3")], 3) == [*files, None]
-
-
-def test_the_folder_itself_may_be_part_of_what_identifies(tree, tmp_path, monkeypatch):
-    files = tree("patient00001/study1/view1_frontal.jpg")
-    images = ["v/train/patient00001/study1/view1_frontal.jpg"]
-    monkeypatch.chdir(tmp_path / "patient00001")
-    assert locate(Path(), images, 3) == files
+    files = tree(*(f"{folder}/{image}".lstrip("/") for image in images))
+    wanted = [f"CheXpert-v1.0/train/{image}" for image in (*images, "patient3/study1/view1.jpg")]
+    assert locate(tmp_path, wanted, 3) == [*files, None]
+    monkeypatch.chdir(files[0].parents[1])  # the folder itself is a part of what identifies
+    assert locate(Path(), wanted[:1], 3) == files[:1]
 
 
 def test_a_missing_image_has_no_file(tree, tmp_path):
@@ -88,63 +80,33 @@ def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
     assert f"both {first} and {second} could be" in str(error.value)
 
 
-def test_links_are_followed(tree, tmp_path):
-    tree("store/images/a.png")
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site/linked").symlink_to(tmp_path / "store")
-    assert locate(tmp_path / "site", ["a.png"]) == [tmp_path / "site/linked/images/a.png"]
-
-
-def test_one_file_reached_in_two_ways_is_one(tree, tmp_path):
+def test_links_are_followed_and_one_file_reached_in_two_ways_is_one(tree, tmp_path):
     (file,) = tree("deep/images/a.png")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/linked").symlink_to(tmp_path / "deep")
+    assert locate(tmp_path / "site", ["a.png"]) == [tmp_path / "site/linked/images/a.png"]
     for circle in ("circle", "back"):
         (tmp_path / "deep" / circle).symlink_to(tmp_path)
-    (tmp_path / "deep/flat").mkdir()
-    (tmp_path / "deep/flat/a.png").symlink_to(file)
+    (tmp_path / "site/a.png").symlink_to(file)
     (found,) = locate(tmp_path, ["a.png"])
     assert found.samefile(file)
 
 
-def test_the_tree_is_walked_once_and_only_when_needed(tree, tmp_path, monkeypatch):
-    files = tree("1/a.png", "2/b.png")
-    walks = []
-    walk = os.walk
-    monkeypatch.setattr(os, "walk", lambda *args, **kw: walks.append(args) or walk(*args, **kw))
-    assert locate(tmp_path, ["1/a.png", "2/b.png"]) == files
-    assert walks == []
-    assert locate(tmp_path, ["a.png", "b.png", "c.png"]) == [*files, None]
-    assert len(walks) == 1
-
-
-@pytest.fixture
-def png(tmp_path):
-    path = tmp_path / "0/a.png"
-    path.parent.mkdir()
-    path.write_bytes(b"123")
-    os.utime(path, ns=(5, 7))
-    return str(path)
-
-
-def test_a_file_is_named_relative_to_the_folder(png, tmp_path):
-    (inside, outside), _ = look_at(tmp_path, ["a", "a"], [png, png[1:]])
-    assert (inside.image, inside.path, inside.file) == ("a", png, "0/a.png")
+def test_the_state_of_a_file_is_looked_at(tmp_path):
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0/a.png").write_bytes(b"123")
+    png = str(tmp_path / "0/a.png")
+    os.utime(png, ns=(5, 7))
+    files = [png, png[1:], "", f"{png}x", f"{png}/b.png"]
+    (there, outside, *nowhere), failures = look_at(tmp_path, ["a"] * 5, files)
+    assert (there.image, there.path, there.file, there.stamp) == ("a", png, "0/a.png", (3, 7))
     assert outside.file == png[1:]
-
-
-def test_a_file_that_is_not_there_has_no_stamp(png, tmp_path):
-    sources, failures = look_at(tmp_path, ["a", "b", "c"], [png, "", f"{png}x"])
-    assert [source.stamp for source in sources] == [(3, 7), None, None]
-    assert failures == {}
-
-
-def test_a_file_that_cannot_be_looked_at_is_told(png, tmp_path):
-    _, failures = look_at(tmp_path, ["a"], [f"{png}/b.png"])
+    assert [source.stamp for source in nowhere] == [None] * 3
     assert failures == {"0/a.png/b.png": "Not a directory"}
 
 
 @pytest.mark.parametrize(
-    ("limit", "most"),
-    [(0, 0), (3, 3), ("3", 3), ("1%", 2), ("0.5 %", 1), ("100%", 299), ("0%", 0)],
+    ("limit", "most"), [(0, 0), (3, 3), ("3", 3), ("1%", 2), ("0.5 %", 1), ("100%", 299), ("0%", 0)]
 )
 def test_a_limit_is_a_number_or_a_share(limit, most):
     assert allowed(limit, 299) == most

@@ -22,14 +22,17 @@ def folder(tmp_path):
     return tmp_path / "nih/images"
 
 
+def lit(value):
+    """Pixels that are light below row `value`."""
+    return np.where(np.arange(32)[:, None] < value, 0, 200).repeat(32, axis=1).astype(np.uint8)
+
+
 @pytest.fixture
 def png(folder):
-    """Write an image that is light below row `value`, or something else under its name."""
+    """Write an image that is light below row `value`."""
 
     def write(name, value):
-        pixels = np.zeros((32, 32), np.uint8)
-        pixels[value:] = 200
-        Image.fromarray(pixels).save(folder / name)
+        Image.fromarray(lit(value)).save(folder / name)
         return name
 
     return write
@@ -62,9 +65,10 @@ class TestPrepare:
         assert prepared.pixels.dtype == np.uint8 and prepared.pixels.shape[1:] == (32, 32)
         assert list(prepared.index) == ["image", "file", "status", "detail", "row"]
         assert prepared.index["file"].tolist() == [str(folder / name) for name in names]
-        assert prepared.decoded == 3
+        none = open_store([])
+        assert (len(none.index), none.pixels.shape) == (0, (3, 32, 32))
 
-    def test_whatever_is_wrong_with_images_is_told(self, png, open_store, folder):
+    def test_whatever_is_wrong_with_images_is_reported(self, png, open_store, folder):
         for name in ("a.png", "twin.png", "again.png"):
             png(name, 5)
         png("flat.png", 0)
@@ -80,11 +84,7 @@ class TestPrepare:
             ["again.png", "duplicate", "a.png", -1],
             ["a.png", "duplicate", "a.png", -1],
         ]
-
-    def test_an_image_is_a_duplicate_only_of_one_asked_for(self, png, open_store):
-        names = [png(name, 5) for name in ("a.png", "twin.png")]
-        open_store(names)
-        assert states(open_store(["twin.png"])) == ["ok"]
+        assert states(open_store(["twin.png"])) == ["ok"]  # its original is not asked for
 
     def test_only_new_and_changed_files_are_decoded(self, png, open_store, folder):
         names = [png("a.png", 5), png("b.png", 6), "bad.png"]
@@ -103,9 +103,7 @@ class TestPrepare:
         assert light(before) == [5, 6]  # what is open stays as it was
 
     def test_what_could_not_be_read_is_tried_again(self, png, open_store, monkeypatch):
-        names = [png("a.png", 5)]
-
-        read = Path.read_bytes
+        names, read = [png("a.png", 5)], Path.read_bytes
 
         def refuse(path):
             if path.suffix == ".png":
@@ -114,11 +112,8 @@ class TestPrepare:
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_bytes", refuse)
-            refused = open_store(names)
-        assert refused.index.loc[0, ["status", "detail"]].tolist() == [
-            "unreadable",
-            "Permission denied",
-        ]
+            refused = open_store(names).index
+        assert refused.loc[0, ["status", "detail"]].tolist() == ["unreadable", "Permission denied"]
         assert states(open_store(names)) == ["ok"]
 
     def test_sites_share_a_folder_whatever_they_call_it(self, png, open_store, folder, tmp_path):
@@ -142,70 +137,62 @@ class TestPrepare:
         stores.append(open_store(["a.png"]).folder)
         assert len({store.name for store in stores}) == 4
         assert stores[0].parent == tmp_path / "cache/images"
-        assert [store.name[:-12] for store in stores] == [
-            "nih-images-32-",
-            "nih-images-8-",
-            "nih-small-8-",
-            "nih-images-32-",
-        ]
-
-    def test_the_cache_folder_of_the_study_is_the_default(self, folder, tmp_path, monkeypatch):
+        kinds = ["nih-images-32-", "nih-images-8-", "nih-small-8-", "nih-images-32-"]
+        assert [store.name[:-12] for store in stores] == kinds
         monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
         assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
-
-    def test_no_images_are_no_images(self, open_store):
-        prepared = open_store([])
-        assert (len(prepared.index), prepared.pixels.shape) == (0, (0, 32, 32))
 
     @pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
     def test_dicom_is_decoded_in_silence(self, png, folder, open_store, capfd, first):
         names = ["5", "6"] if first == "a DICOM file" else [png("4.png", 4), "5", "6"]
         for value in (5, 6):
-            pixels = np.zeros((32, 32), np.uint8)
-            pixels[value:] = 200
-            odd = pixels.tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
-            (folder / f"{value}.dicom").write_bytes(written(dataset(pixels, PixelData=odd)))
+            odd = lit(value).tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
+            (folder / f"{value}.dicom").write_bytes(written(dataset(lit(value), PixelData=odd)))
         assert light(open_store(names)) == [int(name[0]) for name in names]
         assert capfd.readouterr() == ("", "")
 
-    def test_a_process_that_the_system_ended_is_told(self, png, open_store, monkeypatch):
+    def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
+        self, png, open_store, folder, tmp_path, monkeypatch
+    ):
+        name = png("a.png", 5)
+        (tmp_path / "file").touch()
+        message = r"kept in .*/file/images/.*Not a directory\. Make room"
+        with pytest.raises(ImageError, match=message):
+            prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
+
         def end(*arguments):
             raise BrokenExecutor
 
         monkeypatch.setattr(decoding, "decode_files", end)
         with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
-            open_store([png("a.png", 5)])
+            open_store([name])
 
 
-class TestProblems:
-    def test_the_list_names_the_bad_images_of_the_last_call(self, png, open_store):
-        prepared = open_store([png("a.png", 5), "gone.png", png("b.png", 5)])
-        listed = pd.read_csv(prepared.problems, keep_default_na=False)
-        assert listed[["image", "status", "detail"]].to_numpy().tolist() == [
-            ["gone.png", "missing", ""],
-            ["b.png", "duplicate", "a.png"],
-        ]
-        assert open_store(["a.png"]).problems.exists() is False
-
-    def test_too_many_are_counted_by_kind_and_the_first_five_named(self, png, open_store, folder):
-        (folder / "bad.png").touch()
-        gone = [f"gone{i}.png" for i in range(5)]
-        prepared = open_store([png("a.png", 5), "bad.png", *gone])
-        with pytest.raises(ImageError) as error:
-            check_limit(prepared, 5, "site.yaml: key 'bad_images'")
-        assert str(error.value) == (
-            "site.yaml: key 'bad_images' lets 5 of 7 images be unusable; 6 of 7 are (5 missing, "
-            "1 unreadable), first bad.png (unreadable: the file is empty), gone0.png (missing), "
-            "gone1.png (missing), gone2.png (missing), gone3.png (missing). All are listed in "
-            f"{prepared.folder}/problems.csv. Replace their files, or set a higher limit."
-        )
-
-    def test_as_many_as_the_limit_are_borne(self, png, open_store):
-        prepared = open_store([png("a.png", 5), "b.png"])
-        check_limit(prepared, 1, "")
-        check_limit(prepared, "50%", "")
-        with pytest.raises(ImageError):
-            check_limit(prepared, "49.9%", "")
+def test_too_many_bad_images_are_listed_counted_by_kind_and_the_first_five_named(
+    png, open_store, folder
+):
+    (folder / "bad.png").touch()
+    gone = [f"gone{i}.png" for i in range(4)]
+    prepared = open_store([png("a.png", 5), "bad.png", *gone, png("b.png", 5)])
+    listed = pd.read_csv(prepared.problems, keep_default_na=False)
+    assert listed[["image", "status", "detail"]].to_numpy().tolist() == [
+        ["bad.png", "unreadable", "the file is empty"],
+        *([name, "missing", ""] for name in gone),
+        ["b.png", "duplicate", "a.png"],
+    ]
+    with pytest.raises(ImageError) as error:
+        check_limit(prepared, 5, "site.yaml: key 'bad_images'")
+    assert str(error.value) == (
+        "site.yaml: key 'bad_images' lets 5 of 7 images be unusable; 6 of 7 are (4 missing, "
+        "1 unreadable, 1 duplicate), first bad.png (unreadable: the file is empty), gone0.png "
+        "(missing), gone1.png (missing), gone2.png (missing), gone3.png (missing). All are listed "
+        f"in {prepared.folder}/problems.csv. Replace their files, or set a higher limit."
+    )
+    check_limit(prepared, 6, "")
+    check_limit(prepared, "86%", "")
+    with pytest.raises(ImageError):
+        check_limit(prepared, "85%", "")
+    assert open_store(["a.png"]).problems.exists() is False
 
 
 RUN = """
@@ -273,15 +260,15 @@ class TestProcesses:
         self, thirty, open_store, folder, tmp_path
     ):
         report = "p = prepare(); print(p.decoded, (p.index['status'] == 'ok').sum())"
-        both = [start(folder, tmp_path, report) for _ in range(2)]
-        answers = [process.communicate() for process in both]
+        answers = [start(folder, tmp_path, report) for _ in range(2)]
+        answers = [process.communicate() for process in answers]
         assert [error for _, error in answers] == ["", ""]
         decoded, usable = zip(*(map(int, out.split()) for out, _ in answers), strict=True)
         assert (sum(decoded), usable) == (30, (30, 30))
         assert light(open_store(thirty)) == list(range(1, 31))
 
     @pytest.mark.parametrize("limit", [15 * 1024, 600])
-    def test_a_full_disk_is_told_and_leaves_nothing_half_believed(
+    def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
         self, thirty, open_store, folder, tmp_path, limit
     ):
         code = f"""
@@ -299,13 +286,6 @@ except ImageError as error:
         resumed = open_store(thirty)
         assert resumed.decoded == (20 if limit > 1024 else 30)
         assert light(resumed) == list(range(1, 31))
-
-
-def test_a_cache_that_cannot_be_written_is_told(png, folder, tmp_path):
-    (tmp_path / "file").touch()
-    name = png("a.png", 5)
-    with pytest.raises(ImageError, match=r"kept in .*/file/images/.*Not a directory\. Make room"):
-        prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
 
 
 @pytest.mark.data

@@ -4,32 +4,22 @@ import pytest
 from cxr_study.data.images.labelled_images import ImageRows, LabelledImages, pool
 
 
-def test_every_image_keeps_its_labels():
-    pixels = [np.full((3, 2, 2), 10, np.uint8), np.full((2, 2, 2), 20, np.uint8)]
-    pixels[0][2], pixels[1][1] = 12, 21
-    pooled = pool(
-        [
-            LabelledImages(pixels[0], np.array([2, 0]), np.float32([[1], [2]])),
-            LabelledImages(pixels[1], np.array([1]), np.float32([[np.nan]])),
-        ]
-    )
-    assert pooled.pixels[pooled.rows][:, 0, 0].tolist() == [12, 10, 21]
-    np.testing.assert_array_equal(pooled.labels, np.float32([[1], [2], [np.nan]]))
-
-
 def images(*values, side=2):
     return np.repeat(np.array(values, np.uint8), side * side).reshape(-1, side, side)
 
 
-def test_rows_go_on_where_the_array_before_ends():
-    rows = ImageRows([images(1, 2), images(3), images(4, 5)])
+def test_every_pooled_image_keeps_its_labels():
+    first = LabelledImages(images(10, 10, 12), np.array([2, 0]), np.float32([[1], [2]]))
+    second = LabelledImages(images(20, 21), np.array([1]), np.float32([[np.nan]]))
+    pooled = pool([first, second])
+    assert pooled.pixels[pooled.rows][:, 0, 0].tolist() == [12, 10, 21]
+    np.testing.assert_array_equal(pooled.labels, np.float32([[1], [2], [np.nan]]))
+
+
+def test_rows_continue_where_the_array_before_ends():
+    rows = ImageRows([images(1, 2), images(), images(3), images(4, 5), images()])
     assert rows.shape == (5, 2, 2) and rows.dtype == np.uint8 and len(rows) == 5
     np.testing.assert_array_equal(rows[np.array([4, 0, 2, 2, 1])], images(5, 1, 3, 3, 2))
-
-
-def test_an_array_without_images_has_no_rows():
-    rows = ImageRows([images(1), images(), images(2), images()])
-    np.testing.assert_array_equal(rows[np.array([0, 1])], images(1, 2))
 
 
 def test_nothing_is_copied_before_it_is_asked_for(tmp_path):

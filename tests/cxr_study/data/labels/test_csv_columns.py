@@ -33,15 +33,12 @@ def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, 
         assert columns.cells.T.to_dict("list") == cells
 
 
-def test_comments_before_the_header_are_passed_over_where_asked(write):
+def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(write):
+    assert read_header(write(" a ,b,\n1,2,3\n")) == ["a", "b", ""]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
     assert read_columns(path, ["a"], comments=True).cells["a"].to_dict() == {4: "#1"}
     with pytest.raises(TableError, match="line 3: needs a column 'b'"):
         read_columns(path, ["b"], comments=True)
-
-
-def test_the_header_is_all_names_stripped(write):
-    assert read_header(write(" a ,b,\n1,2,3\n")) == ["a", "b", ""]
 
 
 @pytest.mark.parametrize(
@@ -75,23 +72,17 @@ def test_a_damaged_gzip_is_refused(write, content):
         read_columns(write(content, "table.csv.gz"), ["a"])
 
 
-def test_a_file_that_does_not_exist_is_named(tmp_path):
+def test_a_missing_file_and_two_spellings_of_one_column_are_refused(write, tmp_path):
     with pytest.raises(TableError, match=r"none\.csv cannot be read"):
         read_columns(tmp_path / "none.csv", ["a"])
-
-
-def test_two_spellings_of_one_column_are_refused(write):
     with pytest.raises(TableError, match="one column 'Gender' or 'Sex'; 2 have that name"):
         read_columns(write("Sex,Gender\nF,M\n"), [("Gender", "Sex")])
 
 
-def test_decode_names_the_first_cell_without_meaning(write):
+def test_decode_keeps_the_rows_in_order_and_names_the_first_cell_without_meaning(write):
     columns = read_columns(write("a\n1\nx\n2\nx\n"), ["a"])
     with pytest.raises(TableError, match=r"table\.csv, line 3, column 'a': .*'x'"):
         columns.decode("a", float)
-
-
-def test_decode_keeps_the_rows_in_order(write):
     columns = read_columns(write("a\n2\n1\n2\n"), ["a"])
     assert columns.decode("a", float).tolist() == [2, 1, 2]
     assert columns.decode("a", lambda text: (float(text), 0.0)).tolist() == [[2, 0], [1, 0], [2, 0]]

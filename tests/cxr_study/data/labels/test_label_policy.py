@@ -5,6 +5,8 @@ import pytest
 from cxr_study.data.labels.label_policy import LabelPolicy, LabelPolicyError, apply, certain
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 
+ALL = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, np.nan]
+
 
 def table(**classes):
     number = len(next(iter(classes.values())))
@@ -13,18 +15,22 @@ def table(**classes):
     return pd.DataFrame(descriptors | classes)
 
 
-ALL = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, np.nan]
-
-
-def test_by_default_uncertain_and_blank_are_negative_and_not_labelled_stays():
-    assert apply(table(Mass=ALL), LabelPolicy())["Mass"].tolist()[:4] == [1, 0, 0, 0]
-    assert np.isnan(apply(table(Mass=ALL), LabelPolicy())["Mass"][4])
-
-
-@pytest.mark.parametrize(("policy", "becomes"), [("zeros", 0), ("ones", 1), ("ignore", np.nan)])
-def test_a_policy_decides_what_uncertain_becomes(policy, becomes):
-    labels = apply(table(Mass=ALL), LabelPolicy(uncertain=policy))["Mass"]
-    np.testing.assert_array_equal(labels, [1, 0, becomes, 0, np.nan])
+@pytest.mark.parametrize(
+    ("policy", "uncertain", "blank"),
+    [
+        ({}, 0, 0),
+        ({"uncertain": "zeros"}, 0, 0),
+        ({"uncertain": "ones"}, 1, 0),
+        ({"uncertain": "ignore"}, np.nan, 0),
+        ({"uncertain": "ignore", "by_class": {"Mass": "ones"}}, 1, 0),  # a class's own policy
+        ({"by_class": {"Edema": "ones"}, "blank": "not labelled"}, 0, np.nan),
+    ],
+)
+def test_a_policy_decides_what_uncertain_and_blank_become(policy, uncertain, blank):
+    rows = table(Mass=ALL)
+    labels = apply(rows, LabelPolicy(**policy))["Mass"]
+    np.testing.assert_array_equal(labels, [1, 0, uncertain, blank, np.nan])
+    np.testing.assert_array_equal(rows["Mass"], ALL)  # the table as read stays as it is
 
 
 @pytest.mark.parametrize(
@@ -33,9 +39,8 @@ def test_a_policy_decides_what_uncertain_becomes(policy, becomes):
 def test_smoothed_labels_are_spread_over_their_range(policy, low, high):
     labels = apply(table(Mass=[UNCERTAIN] * 1000), LabelPolicy(uncertain=policy))["Mass"]
     assert labels.between(low, high).all()
-    assert np.allclose(
-        labels.quantile([0.05, 0.5, 0.95]).diff()[1:], 0.45 * (high - low), atol=0.03
-    )
+    steps = labels.quantile([0.05, 0.5, 0.95]).diff()[1:]
+    assert np.allclose(steps, 0.45 * (high - low), atol=0.03)
 
 
 def test_a_smoothed_label_belongs_to_image_and_class_and_not_to_the_row():
@@ -46,30 +51,12 @@ def test_a_smoothed_label_belongs_to_image_and_class_and_not_to_the_row():
     assert (whole["Mass"] != whole["Edema"]).all()
 
 
-def test_a_class_may_have_its_own_policy():
-    policy = LabelPolicy(by_class={"Edema": "ones"})
-    labels = apply(table(Mass=[UNCERTAIN], Edema=[UNCERTAIN]), policy)
-    assert labels[["Mass", "Edema"]].values.tolist() == [[0, 1]]
-
-
-def test_blank_may_count_as_not_labelled():
-    labels = apply(table(Mass=ALL), LabelPolicy(blank="not labelled"))["Mass"]
-    np.testing.assert_array_equal(labels, [1, 0, 0, np.nan, np.nan])
-
-
 def test_blank_that_nobody_decided_about_is_refused_by_its_column():
     with pytest.raises(LabelPolicyError, match="column 'Mass': 1 of 5 cells are blank; say in"):
         apply(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
     assert apply(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]
 
 
-def test_the_table_as_read_stays_as_it_is():
-    rows = table(Mass=ALL)
-    apply(rows, LabelPolicy(uncertain="ones"))
-    np.testing.assert_array_equal(rows["Mass"], ALL)
-
-
 def test_soft_labels_are_not_tested_with():
-    np.testing.assert_array_equal(
-        certain(pd.DataFrame({"Mass": [1, 0, 0.7, np.nan]}))["Mass"], [1, 0, np.nan, np.nan]
-    )
+    labels = certain(pd.DataFrame({"Mass": [1, 0, 0.7, np.nan]}))["Mass"]
+    np.testing.assert_array_equal(labels, [1, 0, np.nan, np.nan])

@@ -18,26 +18,19 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cells", "field", "value"),
+    ("column", "field", "meanings"),
     [
-        ({"Edema": "1"}, "Edema", 1),
-        ({"Edema": "0.0"}, "Edema", 0),
-        ({"Edema": "-1.0"}, "Edema", -1),
-        ({"Edema": ""}, "Edema", BLANK),
-        ({"Frontal/Lateral": "Lateral", "AP/PA": "PA"}, "view", "lateral"),
-        ({"AP/PA": "LL"}, "view", "frontal"),
-        ({"AP/PA": "RL"}, "view", "frontal"),
-        ({"AP/PA": ""}, "view", "frontal"),
-        ({"Sex": "Unknown"}, "sex", ""),
-        ({"Sex": "Male"}, "sex", "M"),
-        ({"Age": "0"}, "age", 0),
-        ({"Path": "v1.0/valid/patient645/study12/view3_frontal.jpg"}, "patient", "patient645"),
-        ({"Path": "batch 2 (train 1)/patient7/study1/view1_frontal.jpg"}, "patient", "patient7"),
-        ({"Path": "patient7/study1/view1_frontal.jpg"}, "patient", "patient7"),
+        ("Edema", "Edema", {"1": 1, "0.0": 0, "-1.0": -1, "": BLANK}),
+        ("AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
+        ("Frontal/Lateral", "view", {"Lateral": "lateral"}),
+        ("Sex", "sex", {"Unknown": "", "Male": "M"}),
+        ("Age", "age", {"0": 0}),
+        ("Path", "patient", {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
+                             for folder in ("", "v1.0/valid/", "batch 2 (train 1)/")}),
     ],
-)
-def test_a_cell_means(read, cells, field, value):
-    assert read(cells)[field].tolist() == [value]
+)  # fmt: skip
+def test_cells_mean(read, column, field, meanings):
+    assert [read({column: text})[field][0] for text in meanings] == list(meanings.values())
 
 
 def test_no_finding_is_no_class_and_the_order_of_the_labels_does_not_matter(read):

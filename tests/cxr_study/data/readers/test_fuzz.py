@@ -69,10 +69,19 @@ def fuzz(number):
 every_data_set = pytest.mark.parametrize("official", OFFICIAL.values(), ids=OFFICIAL)
 
 
-@every_data_set
-def test_the_undamaged_tables_are_read_as_written_down(official, read_files):
+def drawn_cell(official, draw):
+    """Number of a file, its cells, and row and column of one of them below the header."""
+    damaged = draw(st.integers(0, len(official.files) - 1))
+    grid = cells_of(official.files[damaged])
+    row, column = draw(st.integers(1, len(grid) - 1)), draw(st.integers(0, len(grid[0]) - 1))
+    return damaged, grid, row, column
+
+
+def with_file(official, damaged, text):
+    """The files of a download, one of them with another text."""
     files = [text.encode() for text in official.files]
-    assert_same(read_files(official.dataset, files, [False, False]), official.table)
+    files[damaged] = text.encode()
+    return files
 
 
 @every_data_set
@@ -106,14 +115,10 @@ def test_harmless_differences_between_files_change_nothing(official, read_files,
 @fuzz(120)
 @given(data=st.data())
 def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_files, data):
-    draw = data.draw
-    damaged = draw(st.integers(0, len(official.files) - 1))
-    grid = cells_of(official.files[damaged])
-    row, column = draw(st.integers(1, len(grid) - 1)), draw(st.integers(0, len(grid[0]) - 1))
-    name, text = grid[0][column], draw(st.sampled_from(["", *GARBAGE]))
+    damaged, grid, row, column = drawn_cell(official, data.draw)
+    name, text = grid[0][column], data.draw(st.sampled_from(["", *GARBAGE]))
     grid[row][column] = text
-    files = [text.encode() for text in official.files]
-    files[damaged] = text_of(grid).encode()
+    files = with_file(official, damaged, text_of(grid))
     fields = official.free.get(name, official.blank.get(name) if not text else None)
     try:
         got = read_files(official.dataset, files, [False, False])
@@ -130,14 +135,10 @@ def test_a_damaged_cell_is_refused_or_changes_its_own_field_only(official, read_
 @fuzz(80)
 @given(data=st.data())
 def test_a_damaged_shape_is_refused(official, read_files, data):
-    draw = data.draw
-    damaged = draw(st.integers(0, len(official.files) - 1))
-    grid = cells_of(official.files[damaged])
-    row, column = draw(st.integers(1, len(grid) - 1)), draw(st.integers(0, len(grid[0]) - 1))
+    damaged, grid, row, column = drawn_cell(official, data.draw)
     name, raw = grid[0][column], None
-    damage = draw(
-        st.sampled_from(["drop", "rename", "twice", "long", "short", "again", "quote", "header"])
-    )
+    kinds = ["drop", "rename", "twice", "long", "short", "again", "quote", "header"]
+    damage = data.draw(st.sampled_from(kinds))
     if damage == "drop":
         grid = [cells[:column] + cells[column + 1 :] for cells in grid]
     elif damage == "rename":
@@ -145,7 +146,7 @@ def test_a_damaged_shape_is_refused(official, read_files, data):
     elif damage == "twice":
         grid = [[*cells, cells[column]] for cells in grid]
     elif damage == "long":
-        grid[row].insert(column, draw(st.sampled_from(["", "1", *GARBAGE])))
+        grid[row].insert(column, data.draw(st.sampled_from(["", "1", *GARBAGE])))
     elif damage == "short":
         del grid[row][column]
     elif damage == "again":
@@ -154,8 +155,7 @@ def test_a_damaged_shape_is_refused(official, read_files, data):
         raw = (row, column)
     else:
         del grid[0]
-    files = [text.encode() for text in official.files]
-    files[damaged] = text_of(grid, raw).encode()
+    files = with_file(official, damaged, text_of(grid, raw))
     try:
         got = read_files(official.dataset, files, [False, False])
     except TableError as error:
@@ -180,15 +180,14 @@ def test_damaged_bytes_are_refused_or_the_rows_left_are_right(official, read_fil
     if "zip" in damage:
         content, zipped[damaged] = gzip.compress(content, mtime=0), True
     at = draw(st.integers(0, len(content) - 1))
+    before, after = content[:at], content[at:]
     files[damaged] = {
-        "cut": content[:at],
-        "nul": content[:at] + b"\0" + content[at:],
-        "latin": content[:at] + b"\xe9" + content[at:],
+        "cut": before,
+        "nul": before + b"\0" + after,
+        "latin": before + b"\xe9" + after,
         "empty": b"",
-        "cut zip": content[:at],
-        "flip zip": content[:at]
-        + bytes([content[at] ^ 1 << draw(st.integers(0, 7))])
-        + content[at + 1 :],
+        "cut zip": before,
+        "flip zip": before + bytes([after[0] ^ 1 << draw(st.integers(0, 7))]) + after[1:],
     }[damage]
     try:
         got = read_files(official.dataset, files, zipped)

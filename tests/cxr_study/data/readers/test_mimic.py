@@ -30,7 +30,7 @@ def test_all_images_of_a_study_have_its_labels_in_the_order_of_the_metadata(read
     assert table["image"].str[-5:].tolist() == ["b.jpg", "c.jpg", "a.jpg"]
 
 
-def test_images_of_a_study_without_labels_are_not_labelled(read):
+def test_images_of_an_examination_without_labels_are_not_labelled(read):
     table = read([{"Edema": "1"}], [{"dicom_id": "b", **OTHER}, {}])
     np.testing.assert_equal(table["Edema"].to_numpy(), [np.nan, 1])
     assert table.loc[0, list(CHEXPERT_CLASSES)].isna().all()
@@ -44,17 +44,18 @@ def test_labels_by_hand_name_no_patient_have_an_airspace_opacity_and_only_their_
     assert table.loc[0, ["Lung Opacity", "Edema"]].tolist() == [POSITIVE, BLANK]
 
 
-def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_unknown():
-    views = {
-        "PA": ["PA"],
-        "AP": ["AP"],
-        "lateral": ["LATERAL", "LL", "RL", "XTABLE LATERAL"],
-        "other": ["AP AXIAL", "PA LLD", "LPO"],
-        "": [""],
-    }
-    assert {view: [mimic.view(position) for position in views[view]] for view in views} == {
-        view: [view] * len(positions) for view, positions in views.items()
-    }
+@pytest.mark.parametrize(
+    ("view", "positions"),
+    [
+        *(("PA", ["PA"]), ("AP", ["AP"]), ("", [""])),
+        ("lateral", ["LATERAL", "LL", "RL", "XTABLE LATERAL"]),
+        ("other", ["AP AXIAL", "PA LLD", "LPO"]),
+    ],
+)
+def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_unknown(
+    view, positions
+):
+    assert {mimic.view(position) for position in positions} == {view}
 
 
 @pytest.mark.parametrize(
@@ -62,30 +63,20 @@ def test_decubitus_axial_and_oblique_pictures_are_other_and_a_missing_position_u
     [
         ([{}, {}], [{}], r"labels\.csv, line 3, column 'study_id': '50414267' stands in line 2"),
         ([{}, OTHER], [{}], r"labels\.csv, line 3, column 'study_id': study 51000000 has no image"),
-        (
-            [{"subject_id": "12345678"}],
-            [{}],
-            r"labels\.csv, line 2, column 'subject_id': study 50414267 is of patient 10000032; got "
-            "'12345678'",
-        ),
-        (
-            [{}],
-            [{}, {"dicom_id": "b", "subject_id": "12345678"}],
-            r"metadata\.csv, line 3, column 'subject_id': study 50414267 is of patient",
-        ),
+        ([{"subject_id": "12345678"}], [{}],
+         r"labels\.csv, line 2, column 'subject_id': study 50414267 is of patient 10000032; got"),
+        ([{}], [{}, {"dicom_id": "b", "subject_id": "12345678"}],
+         r"metadata\.csv, line 3, column 'subject_id': study 50414267 is of patient"),
         ([{}], [{}, {}], r"metadata\.csv, line 3, column 'dicom_id': '02aa-1' stands in line 2"),
         ([{}], [{"study_id": "50414267.0"}], r"line 2, column 'study_id': needs a number, digits"),
         ([{}], [{"subject_id": "1e7"}], "column 'subject_id': needs a number"),
         ([{}], [{"dicom_id": "a/b"}], "column 'dicom_id': needs the name of an image; got 'a/b'"),
         ([{"Edema": "2"}], [{}], "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
     ],
-)
+)  # fmt: skip
 def test_tables_that_do_not_belong_together_are_refused(read, studies, images, message):
     with pytest.raises(TableError, match=message):
         read(studies, images)
-
-
-def test_labels_of_the_labeller_without_patients_are_refused(read):
     with pytest.raises(TableError, match="line 1: needs a column 'subject_id'"):
         read([{}], [{}], header=LABELS[1:])
 

@@ -5,45 +5,46 @@ from cxr_study.data.readers import DATASETS, DiscoveryError, official_files, rea
 
 ROW = ",,Frontal," + "," * 13
 CHEXPERT = "Path,Sex,Age,Frontal/Lateral,AP/PA," + ",".join(DATASETS["chexpert"].classes)
+IMAGE = "patient00001/study1/view1_frontal.jpg,"
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write_csv(name, *lines):
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-        return tmp_path / name
+def read_both(tmp_path):
+    """Reads two csv files, given by their lines, as one table."""
 
-    return write_csv
+    def read_both(dataset, *files):
+        csvs = [tmp_path / "a.csv", tmp_path / "b.csv"]
+        for csv, lines in zip(csvs, files, strict=True):
+            csv.write_text("\n".join(lines) + "\n")
+        return read(dataset, csvs)
+
+    return read_both
 
 
-def test_several_csv_files_become_one_table_file_after_file(write):
-    a = write("a.csv", "image,patient,Edema,Mass", "2.png,2,1,0", "1.png,1,0,0")
-    b = write("b.csv", "image,patient,Mass,Edema", "3.png,2,1,0")
-    table = read("table", [a, b])
-    assert table["image"].tolist() == ["2.png", "1.png", "3.png"]
+def test_several_csv_files_become_one_table_file_after_file(read_both):
+    a = ["image,patient,Edema,Mass", "2.png,2,1,0", "p1/1.png,1,0,0"]
+    b = ["image,patient,Mass,Edema", "p2/1.png,2,1,0"]  # another image: the whole path counts
+    table = read_both("table", a, b)
+    assert table["image"].tolist() == ["2.png", "p1/1.png", "p2/1.png"]
     assert table.index.tolist() == [0, 1, 2]
     assert table[["Edema", "Mass"]].to_numpy().tolist() == [[1, 0], [0, 0], [0, 1]]
 
 
-def test_files_with_different_classes_are_refused(write):
-    a = write("a.csv", "image,patient,Edema,Mass", "2.png,2,1,0")
-    b = write("b.csv", "image,patient,Edema", "3.png,2,1")
-    with pytest.raises(TableError, match=r"b\.csv: needs the same classes as .*a\.csv; Mass is in"):
-        read("table", [a, b])
-
-
-def test_an_image_in_two_files_is_refused_whatever_folder_it_is_said_to_be_in(write):
-    image = "patient00001/study1/view1_frontal.jpg,"
-    a = write("a.csv", CHEXPERT, f"CheXpert-v1.0/train/{image}{ROW}")
-    b = write("b.csv", CHEXPERT, f"CheXpert-v1.0-small/train/{image}{ROW}")
-    with pytest.raises(TableError, match=r"b\.csv: image 'patient00001/.* stands in .*a\.csv"):
-        read("chexpert", [a, b])
-
-
-def test_a_hospitals_images_are_told_apart_by_their_whole_path(write):
-    a = write("a.csv", "image,patient,Edema", "p1/1.png,1,1")
-    b = write("b.csv", "image,patient,Edema", "p2/1.png,2,1")
-    assert len(read("table", [a, b])) == 2
+@pytest.mark.parametrize(
+    ("dataset", "a", "b", "message"),
+    [
+        ("table", ["image,patient,Edema,Mass", "2.png,2,1,0"], ["image,patient,Edema", "3.png,2,1"],
+         r"b\.csv: needs the same classes as .*a\.csv; Mass is in"),
+        ("chexpert", [CHEXPERT, f"CheXpert-v1.0/train/{IMAGE}{ROW}"],
+         [CHEXPERT, f"CheXpert-v1.0-small/train/{IMAGE}{ROW}"],
+         r"b\.csv: image 'patient00001/.* stands in .*a\.csv"),
+    ],
+)  # fmt: skip
+def test_files_with_different_classes_or_a_common_image_are_refused(
+    read_both, dataset, a, b, message
+):
+    with pytest.raises(TableError, match=message):
+        read_both(dataset, a, b)
 
 
 def test_data_sets_of_one_hospital_share_its_patients():
@@ -82,13 +83,10 @@ def folder(tmp_path):
 def test_official_files_are_found_among_the_others(folder, dataset, labels, metadata):
     others = ["BBox_List_2017.csv", "valid.csv", "mimic-cxr-2.0.0-negbio.csv.gz", "readme.txt"]
     root = folder(labels, *([metadata] if metadata else []), *others)
-    found = official_files(dataset, root)
-    assert found == (root / labels, root / metadata if metadata else None, root)
-
-
-def test_the_images_are_in_the_folder_images_where_there_is_one(folder):
-    root = folder("Data_Entry_2017.csv", "images/a.png")
-    assert official_files("nih", root)[2] == root / "images"
+    second = root / metadata if metadata else None
+    assert official_files(dataset, root) == (root / labels, second, root)
+    folder("images/a.png")
+    assert official_files(dataset, root) == (root / labels, second, root / "images")
 
 
 @pytest.mark.parametrize(
@@ -104,8 +102,5 @@ def test_the_images_are_in_the_folder_images_where_there_is_one(folder):
 def test_a_folder_where_none_or_two_fit_is_refused(folder, dataset, names, message):
     with pytest.raises(DiscoveryError, match=message):
         official_files(dataset, folder(*names))
-
-
-def test_a_folder_that_does_not_exist_is_named(tmp_path):
     with pytest.raises(DiscoveryError, match="none is none"):
-        official_files("nih", tmp_path / "none")
+        official_files("nih", folder() / "none")

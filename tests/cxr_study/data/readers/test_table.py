@@ -16,26 +16,17 @@ def read(tmp_path):
 
 
 def test_a_row_becomes_a_row_of_the_label_table(read):
-    got = read("Mass,image,patient,view,sex,age,Edema", "1,p1/1.png,007,PA,F,63.5,0")
+    got = read("Mass,image,patient,view,sex,age,Edema", r"1,p 1\.\1.png,007,PA,F,63.5,0")
     assert list(got) == ["image", "patient", "view", "sex", "age", "Mass", "Edema"]
-    assert got.iloc[0].tolist() == ["p1/1.png", "007", "PA", "F", 63.5, 1, 0]
+    assert got.iloc[0].tolist() == ["p 1/1.png", "007", "PA", "F", 63.5, 1, 0]
 
 
-def test_path_is_image(read):
-    assert read("path,patient,Edema", "a.png,1,0")["image"].tolist() == ["a.png"]
-
-
-def test_a_label_is_one_zero_minus_one_or_blank(read):
-    rows = [f"{i}.png,1,{text}" for i, text in enumerate(["1", "1.0", "0", "-1", ""])]
-    labels = [POSITIVE, POSITIVE, NEGATIVE, UNCERTAIN, BLANK]
-    assert read("image,patient,Edema", *rows)["Edema"].tolist() == labels
-
-
-def test_without_a_view_all_pictures_are_frontal_and_sex_and_age_unknown(read):
-    row = read("image,patient,Edema", "a.png,1,0").iloc[0]
-    assert row["view"] == "frontal"
-    assert row["sex"] == ""
-    assert row["age"] != row["age"]
+def test_path_is_image_without_a_view_all_are_frontal_and_a_label_has_four_texts(read):
+    rows = [f"./{i}.png,1,{text}" for i, text in enumerate(["1", "1.0", "0", "-1", ""])]
+    got = read("path,patient,Edema", *rows)
+    assert got["image"].tolist() == [f"{i}.png" for i in range(5)]
+    assert got["Edema"].tolist() == [POSITIVE, POSITIVE, NEGATIVE, UNCERTAIN, BLANK]
+    assert set(got["view"]) == {"frontal"} and set(got["sex"]) == {""} and got["age"].isna().all()
 
 
 def test_names_are_folded_where_the_catalogue_knows_them_and_kept_where_not(read):
@@ -43,12 +34,6 @@ def test_names_are_folded_where_the_catalogue_knows_them_and_kept_where_not(read
     got = read(header, "a.png,1,,1,1,1,1,1")
     assert got.columns[5:].tolist() == ["Pleural Effusion", "Effusion", "My finding"]
     assert got["view"].tolist() == [""]
-
-
-@pytest.mark.parametrize("slash", ["\\", "/"])
-def test_an_image_has_forward_slashes_on_any_system(read, slash):
-    image = slash.join(["p 1", ".", "1.png"])
-    assert read("image,patient,Edema", f"{image},1,0")["image"].tolist() == ["p 1/1.png"]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +64,7 @@ def test_a_header_that_can_be_misread_is_refused(read, header, message):
     [
         ("a.png,2,PA,F,50,1", "column 'image': 'a.png' stands in line 2 already"),
         ("./a.png,2,PA,F,50,1", "column 'image': 'a.png' stands in line 2 already"),
-        (
-            ",2,PA,F,50,1",
-            "column 'image': needs the path of a file below the images folder; got ''",
-        ),
+        (",2,PA,F,50,1", "column 'image': needs the path of a file below the images .*; got ''"),
         ("/b.png,2,PA,F,50,1", "column 'image': needs the path of a file below the images folder"),
         (r"C:\b.png,2,PA,F,50,1", "column 'image': needs the path"),
         ("../b.png,2,PA,F,50,1", "column 'image': needs the path"),

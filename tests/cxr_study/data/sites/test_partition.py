@@ -6,15 +6,15 @@ import pytest
 from cxr_study.data.images.image_files import ImageError
 from cxr_study.data.labels.class_sets import ClassSetError, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
-from cxr_study.data.sites.partition import write_nih_study, write_sites
-from cxr_study.data.sites.patient_split import split_patients
-from cxr_study.data.sites.site_data import check_disjoint, load_labels, read_labels
+from cxr_study.data.sites.partition import write_nih_pool, write_sites
+from cxr_study.data.sites.site_data import check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from site_files import write_site
 
 MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 HEADER = "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position,\n"
+SETS = (("Edema",), ("Edema", "Mass"))
 
 
 @pytest.fixture
@@ -28,49 +28,34 @@ def pool(tmp_path):
     return read_site_file(write_site(tmp_path, "all", **keys))
 
 
-SETS = (("Edema",), ("Edema", "Mass"))
+def load(paths):
+    return [load_labels(read_site_file(path)) for path in paths]
 
 
 def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions(pool, tmp_path):
     paths = write_sites(pool, tmp_path / "cut", SETS, seed=0)
     assert [path.name for path in paths] == ["all-1.yaml", "all-2.yaml"]
-    sites = [load_labels(read_site_file(path)) for path in paths]
+    sites = load(paths)
     check_disjoint(sites)
     assert [site.site.classes for site in sites] == list(SETS)
     assert all(site.site.policy.uncertain == "smooth-ones" for site in sites)
     assert [dict(site.site.policy.by_class) for site in sites] == [{}, {"Mass": "ones"}]
     assert [site.site.distinct for site in sites] == [(), ("Mass",)]
     for site in sites:
-        assert site.table["split"].value_counts().to_dict() == {
-            "train": 28, "validation": 4, "test": 8,
-        }  # fmt: skip
+        counts = site.table["split"].value_counts().to_dict()
+        assert counts == {"train": 28, "validation": 4, "test": 8}
         assert site.table["Edema"].sum() == 20
-
-
-def test_the_test_patients_do_not_depend_on_the_number_of_sites(pool, tmp_path):
-    tested = []
-    for number in (1, 2, 4):
-        paths = write_sites(pool, tmp_path / str(number), SETS[-1:] * number, seed=0, share=0.5)
-        tables = [load_labels(read_site_file(path)).table for path in paths]
-        tested.append({p for table in tables for p in table["patient"][table["split"] == "test"]})
-    whole = split_patients(read_labels(pool), seed=0)
-    assert tested == [set(whole["patient"][whole["split"] == "test"])] * 3
-
-
-def test_truth_has_every_class_of_every_image_where_it_is_certain(pool, tmp_path):
-    path, _ = write_sites(pool, tmp_path / "cut", SETS, seed=0)
-    truth = pd.read_csv(read_site_file(path).truth)
+    # The truth has every class of every image, where it is certain.
+    truth = pd.read_csv(sites[0].site.truth)
     assert list(truth) == ["image", "Mass", "Edema"]
-    assert len(truth) == 80
     assert truth["Edema"].tolist() == [p % 2 for p in range(40) for _ in range(2)]
 
 
 def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
     path, _ = write_sites(pool, tmp_path / "cut", SETS, seed=0, share=0.5)
-    table = load_labels(read_site_file(path)).table
-    assert table.drop_duplicates("patient")["split"].value_counts().to_dict() == {
-        "train": 7, "unused": 7, "test": 4, "validation": 2,
-    }  # fmt: skip
+    table = load([path])[0].table
+    counts = table.drop_duplicates("patient")["split"].value_counts().to_dict()
+    assert counts == {"train": 7, "unused": 7, "test": 4, "validation": 2}
     header = read_split(path.with_name("split.csv")).header
     assert header["scheme"] == (
         "2 sites with equally many patients, each 70/10/20; 0.5 of the training patients used"
@@ -78,7 +63,7 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
 
 
 def test_a_class_that_the_labels_lack_is_refused_before_anything_is_written(pool, tmp_path):
-    with pytest.raises(ClassSetError, match="site 2 is to hold 'Hernia'"):
+    with pytest.raises(ClassSetError, match="site 2 is to label 'Hernia'"):
         write_sites(pool, tmp_path / "cut", (("Edema",), ("Hernia",)), seed=0)
     assert not (tmp_path / "cut").exists()
 
@@ -98,54 +83,40 @@ def nih(tmp_path):
     return folder
 
 
-def load(paths):
-    sites = [read_site_file(path) for path in paths]
-    return sites, [load_labels(site).table for site in sites]
-
-
-def check_study(paths):
-    sites, tables = load(paths)
+def two_sites(nih, folder, seed=0):
+    """Label tables of NIH cut into two sites, after a look at their files."""
+    pool = read_site_file(write_nih_pool(nih, folder))
+    paths = write_sites(pool, folder / "sites", published(2), seed=seed)
     assert [path.name for path in paths] == ["nih-1.yaml", "nih-2.yaml"]
-    assert tuple(site.classes for site in sites) == published(2)
-    assert not set(tables[0]["patient"]) & set(tables[1]["patient"])
-    for site, table in zip(sites, tables, strict=True):
-        assert set(table["split"]) == {"train", "validation", "test"}
-        truth = pd.read_csv(site.truth)
+    sites = load(paths)
+    assert tuple(site.site.classes for site in sites) == published(2)
+    for site in sites:
+        assert set(site.table["split"]) == {"train", "validation", "test"}
+        truth = pd.read_csv(site.site.truth)
         assert list(truth) == ["image", *NIH_CLASSES]
-        here = truth.set_index("image").loc[table["image"], list(site.classes)]
-        assert (here.to_numpy() == table[list(site.classes)].to_numpy()).all()
-    return tables
+        here = truth.set_index("image").loc[site.table["image"], list(site.site.classes)]
+        assert (here.to_numpy() == site.table[list(site.site.classes)].to_numpy()).all()
+    return [site.table for site in sites]
 
 
-def test_patients_are_shared_out_and_rows_without_image_left_out(nih, tmp_path):
-    tables = check_study(write_nih_study(nih, tmp_path / "out", seed=0))
-    assert [table["patient"].nunique() for table in tables] == [20, 20]
-    assert [table["Mass"].sum() for table in tables] == [10, 10]
-    assert all(table["image"].str.endswith("_000.png").all() for table in tables)
-
-
-def test_the_seed_decides_the_cut(nih, tmp_path):
-    cuts = [
-        load(write_nih_study(nih, tmp_path / str(number), seed=seed))[1][0]["image"].tolist()
-        for number, seed in enumerate([0, 0, 1])
-    ]
-    assert cuts[0] == cuts[1] != cuts[2]
+def test_patients_are_distributed_by_seed_and_rows_without_image_left_out(nih, tmp_path):
+    cuts = [two_sites(nih, tmp_path / str(i), seed) for i, seed in enumerate([0, 0, 1])]
+    assert [table["patient"].nunique() for table in cuts[0]] == [20, 20]
+    assert [table["Mass"].sum() for table in cuts[0]] == [10, 10]
+    assert all(table["image"].str.endswith("_000.png").all() for table in cuts[0])
+    first = [tables[0]["image"].tolist() for tables in cuts]
+    assert first[0] == first[1] != first[2]
 
 
 def test_a_folder_without_the_images_is_refused(nih, tmp_path):
     (nih / "images_001").rename(tmp_path / "elsewhere")
     with pytest.raises(ImageError, match=r"none of the 80 images .* first 00000000_000\.png"):
-        write_nih_study(nih, tmp_path / "out", seed=0)
-
-
-def test_a_number_of_sites_without_published_classes_is_refused(nih, tmp_path):
-    with pytest.raises(ClassSetError, match="needs 7; has 2, 3"):
-        write_nih_study(nih, tmp_path / "out", seed=0, k=7)
+        write_nih_pool(nih, tmp_path / "out")
 
 
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
 def test_the_real_images_make_two_sites(tmp_path):
-    tables = check_study(write_nih_study(MINI, tmp_path, seed=0))
+    tables = two_sites(MINI, tmp_path)
     assert [table["patient"].nunique() for table in tables] == [132, 132]
     assert sum(len(table) for table in tables) == 1000

@@ -29,6 +29,10 @@ class TestReadSiteFile:
         site = read(blank=None)
         assert (site.classes, site.views, site.merges, site.distinct) == (None, "frontal", {}, ())
         assert (site.policy, site.bad_images) == (LabelPolicy("zeros", {}, "negative"), 0)
+        assert read(uncertain="ones").policy == LabelPolicy("ones")  # of all classes
+        # Nobody but a hospital knows what its blank cells mean.
+        assert read(dataset="table", blank=None).policy.blank is None
+        assert read(dataset="table").policy.blank == "negative"
 
     def test_decisions_are_read(self, read):
         site = read(
@@ -46,13 +50,6 @@ class TestReadSiteFile:
         assert site.merges == {"Pleural Effusion": ("Effusion", "fluid")}
         assert (site.views, site.distinct, site.bad_images) == ("all", ("Opacity",), "1%")
         assert site.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
-
-    def test_one_word_is_the_policy_of_all_classes(self, read):
-        assert read(uncertain="ones").policy == LabelPolicy("ones")
-
-    def test_nobody_but_the_hospital_knows_what_its_blank_cells_mean(self, read):
-        assert read(dataset="table", blank=None).policy.blank is None
-        assert read(dataset="table").policy.blank == "negative"
 
     def test_mimic_alone_needs_metadata(self, read, tmp_path):
         with pytest.raises(SiteFileError, match="dataset 'mimic' needs the key 'metadata'"):
@@ -79,14 +76,12 @@ class TestReadSiteFile:
             ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
             ({"merges": ["Mass"]}, "key 'merges' needs lines"),
             ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
-            (
-                {"uncertain": {"Mass": 1}},
-                "key 'uncertain', key 'Mass' needs zeros, .*; got 1",
-            ),
+            ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
             ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
-            ({"bad_images": -1}, "key 'bad_images' needs a number of images, or a share"),
-            ({"bad_images": "101%"}, "key 'bad_images' needs a number of images, or a share"),
-            ({"bad_images": True}, "key 'bad_images' needs a number of images, or a share"),
+            *(
+                ({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
+                for bad in (-1, "101%", True)
+            ),
             ({"labels": []}, "key 'labels' needs a list with one entry or more"),
             ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
         ],

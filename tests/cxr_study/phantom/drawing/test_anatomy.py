@@ -20,11 +20,8 @@ def test_everyone_has_every_dimension_and_differs(people):
         assert len(set(getattr(people, name))) > 15
 
 
-def test_take_may_repeat_a_chest(people):
+def test_take_may_repeat_a_chest_and_change_leaves_the_original_alone(people):
     np.testing.assert_array_equal(people.take(np.array([3, 3])).wall, people.wall[[3, 3]])
-
-
-def test_change_leaves_the_original_and_the_other_rows_alone(people):
     before = people.wall.copy()
     changed = people.change(np.array([1]), wall=np.array([9.0]))
     np.testing.assert_array_equal(people.wall, before)

@@ -15,8 +15,7 @@ N, SIZE = 40, 64
 @lru_cache(maxsize=8)  # the healthy ones are asked for by every test
 def draw(*names, visibility=0.5):
     """The same 40 chests, all with the named findings."""
-    streams = np.random.default_rng(0).spawn(2 + len(UNION_CLASSES))
-    anatomy_rng, texture, *streams = streams
+    anatomy_rng, texture, *streams = np.random.default_rng(0).spawn(2 + len(UNION_CLASSES))
     shown = {}
     for name, rng in zip(UNION_CLASSES, streams, strict=True):
         n = N if name in names else 0
@@ -60,19 +59,16 @@ REGION = dict.fromkeys(UNION_CLASSES, "lung") | {
 
 
 @pytest.mark.parametrize("name", UNION_CLASSES)
-def test_finding_changes_its_region_and_little_else(name):
+def test_finding_changes_its_region_and_little_else_and_more_so_when_plain(name):
     healthy = draw()
     change = np.abs(draw(name).density - healthy.density)
     region = regions(healthy)[REGION[name]]
     noise = 0.06  # of density: what either site's grain amounts to
     assert ((change > 2 * noise).sum(axis=(1, 2)) >= 4).mean() > 0.9
     assert change[region].sum() > 0.6 * change.sum()
-
-
-@pytest.mark.parametrize("name", UNION_CLASSES)
-def test_a_faint_finding_changes_less_than_a_plain_one(name):
-    healthy = draw().density
-    faint, plain = (np.abs(draw(name, visibility=v).density - healthy).sum() for v in (0.0, 1.0))
+    faint, plain = (
+        np.abs(draw(name, visibility=v).density - healthy.density).sum() for v in (0.0, 1.0)
+    )
     assert 0 < faint < 0.8 * plain
 
 
@@ -88,16 +84,13 @@ def test_pneumothorax_is_dark_at_the_rim():
     assert (darker & regions(healthy)["rim"]).sum() > 0.8 * darker.sum()
 
 
-def test_effusion_fills_the_costophrenic_angle():
+def test_effusion_fills_the_costophrenic_angle_and_does_not_outshine_the_abdomen():
     def angle(chest):
         base = per_picture(chest.anatomy.right_base)
         wall = lung_border(chest.anatomy, chest.y)
         return (chest.thorax > 0.9) & (chest.y > base - 0.1) & (chest.a > wall - 0.12)
 
     assert mean_change("Pleural Effusion", angle) > 0.3
-
-
-def test_what_hides_the_chest_does_not_outshine_it():
     healthy, ill = draw().density, draw("Pleural Effusion", visibility=1.0).density
     changed = np.abs(ill - healthy) > 0.1
     assert ill[changed].max() < 1.76  # ABDOMEN_DENSITY
@@ -110,10 +103,6 @@ def test_emphysema_lowers_and_flattens_the_diaphragm_and_darkens_the_lungs():
     assert mean_change("Emphysema", lambda chest: chest.lung > 0.9) < -0.02
 
 
-def test_cardiomegaly_widens_the_heart_beyond_every_healthy_one():
-    assert draw("Cardiomegaly").anatomy.heart_width.mean() > draw().anatomy.heart_width.max()
-
-
 def test_atelectasis_takes_volume_from_the_side_that_shows_the_plates():
     healthy, ill = draw(), draw("Atelectasis")
     collapsed = ill.left == (ill.anatomy.collapse > 0)[:, None, None]
@@ -122,7 +111,8 @@ def test_atelectasis_takes_volume_from_the_side_that_shows_the_plates():
     assert (denser & collapsed).sum() > 3 * (denser & ~collapsed).sum()
 
 
-def test_fracture_leaves_a_step_in_the_ribs():
+def test_cardiomegaly_widens_the_heart_and_fracture_leaves_a_step_in_the_ribs():
+    assert draw("Cardiomegaly").anatomy.heart_width.mean() > draw().anatomy.heart_width.max()
     anatomy = draw("Fracture").anatomy
     assert (np.abs(anatomy.break_at) > 0.25).all()
     assert (anatomy.break_step >= 0.3).all()

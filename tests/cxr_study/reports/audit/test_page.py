@@ -7,9 +7,8 @@ import pytest
 from cxr_study.common.wording import Notice
 from cxr_study.data.census.across_sites import compare
 from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
-from cxr_study.data.census.sample_pictures import Sample
 from cxr_study.data.census.shareable_census import share
-from cxr_study.data.census.take_census import SiteCensus
+from cxr_study.data.census.take_census import Sample, SiteCensus
 from cxr_study.reports.audit import write
 from html_page import Page
 

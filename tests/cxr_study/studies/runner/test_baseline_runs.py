@@ -9,7 +9,7 @@ from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.runner import baseline_runs
 from cxr_study.studies.runner.training import Training
-from cxr_study.training.baseline_files import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
 
