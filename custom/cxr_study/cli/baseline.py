@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from cxr_study.cli.run import (
     Force,
@@ -42,19 +42,19 @@ GROUPS: Mapping[Group, str] = {
 
 
 def baseline(
-    method: Annotated[str, typer.Argument(help="individual, centralised or centralised-partial.")],
-    out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/baseline"),
-    sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
+    method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
+    out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
+    sites: Annotated[str, Option(help="Names, by comma.")] = "nih,chexpert",
     site_files: SiteFiles = None,
     phantom: Phantom = False,
     initial_body: InitialBody = None,
     preset: Preset = None,
     strategy: Annotated[
-        str | None, typer.Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
+        str | None, Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds, at most.", min=1)] = None,
+    rounds: Annotated[int | None, Option(help="Rounds, at most.", min=1)] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Stop after so many without a better model; 0: no.", min=0)
+        int | None, Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
     settings: Settings = None,
     force: Force = False,

@@ -1,4 +1,4 @@
-"""The commands that add a place's own files to its startup kit: `surgagg deploy kit`."""
+"""The commands that add local files to a startup kit: `surgagg deploy kit`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from cxr_study.cli.run import say
 from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
@@ -14,16 +15,14 @@ from surgical_aggregation.wire.policy_scope import is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Put a place's policy, resources and rights into its startup kit, once it is there.",
+    help="Put the policy, resources and rights of a site or the server into its startup kit.",
     epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
     "done, 2 wrong use.",
 )
 
-Kit = Annotated[Path, typer.Argument(help="Folder that `nvflare provision` made for this place.")]
-Carriers = Annotated[
-    str, typer.Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Carriers = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")]
+Force = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 
 
 @app.command(
@@ -33,30 +32,30 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that are the
 def site(
     kit: Kit,
     site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
+        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
     ] = None,
     share: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
     ] = None,
     min_images: Annotated[
-        int, typer.Option(min=0, help="With fewer training images the site takes no part.")
+        int, Option(min=0, help="With fewer training images the site takes no part.")
     ] = 0,
     min_positives: Annotated[
-        int, typer.Option(min=0, help="A class with fewer positive labels takes no part.")
+        int, Option(min=0, help="A class with fewer positive labels takes no part.")
     ] = 0,
     report_counts: Annotated[
-        bool, typer.Option("--report-counts", help="Labels per class may be told.")
+        bool, Option("--report-counts", help="Labels per class may be sent.")
     ] = False,
-    gpus: Annotated[int, typer.Option(min=0, help="GPUs that jobs may use.")] = 0,
-    gpu_memory: Annotated[int, typer.Option(min=0, help="Memory of each, GiB.")] = 0,
+    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
     carriers: Carriers = "anyone",
     force: Force = False,
 ) -> None:
     """Write a hospital's policy, resources and rights into its site's kit.
 
     They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
-    its files read by itself alone, and the policy's filter on all that leaves.
+    its files readable for the site alone, and the policy's filter on all that leaves.
     """
     policy = SitePolicy(
         share=tuple(share) if share else None,
@@ -80,10 +79,10 @@ def site(
 def server(
     kit: Kit,
     storage: Annotated[
-        Path, typer.Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
     ],
     permitted: Annotated[
-        Path | None, typer.Option(help="Yaml of site: \\[classes] that each may contribute.")
+        Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
     ] = None,
     carriers: Carriers = "anyone",
     force: Force = False,

@@ -1,4 +1,4 @@
-"""A submitted job from its submission to its end, as the server tells an admin."""
+"""Watch a job from its submission to its end, as the server tells an admin."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ _UNANSWERED = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a running job is.
-
-    Attributes:
-        rounds: Rounds that it has made.
-        best: Record of its best model so far, with "round" and "value"; None: there is none.
-        stopped: Whether it stopped early.
-    """
+    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
 
     rounds: int = 0
     best: Mapping[str, Any] | None = None
@@ -44,7 +38,7 @@ class End:
     Attributes:
         meta: What FLARE knows of it.
         lost: Whether the server was restarted under it. FLARE then says that it runs, for ever.
-        seen: The last that it said of itself.
+        seen: Its last progress.
     """
 
     meta: Mapping[str, Any]
@@ -57,7 +51,7 @@ class End:
         return not self.lost and self.meta["status"] == "FINISHED:COMPLETED"
 
     def told(self, made: int = 0) -> list[str]:
-        """It in a few words, after so many rounds of earlier jobs."""
+        """It in a few words, after `made` rounds of earlier jobs."""
         told = ["the server was restarted" if self.lost else str(self.meta["status"])]
         if self.seen.rounds:
             told.append(f"{made + self.seen.rounds} rounds seen")
@@ -79,8 +73,8 @@ def watch(
         session: A session with its server.
         job_id: Its id.
         show: Called with its progress, whenever that has changed.
-        server: The server's workspace, where it is at hand: the job's record is read there, and
-            nobody asked. Default None: the server is asked.
+        server: The server's workspace, where it is at hand: the job's record is read there. Default
+            None: the server is asked.
     """
     ask = _by_record(server / job_id) if server else _by_asking(session, job_id)
     seen = Progress()
@@ -100,7 +94,7 @@ def watch(
 
 
 def _by_record(folder: Path) -> Callable[[], Progress | None]:
-    """Tells the progress of a job by its record, in the server's folder of it."""
+    """The progress of a job by its record, in the server's folder of it."""
 
     def ask() -> Progress | None:
         events = read_events(folder)
@@ -115,7 +109,7 @@ def _by_record(folder: Path) -> Callable[[], Progress | None]:
 
 
 def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | None]:
-    """Tells the progress of a job by asking it, from when it should be up until it has left."""
+    """The progress of a job by asking it, from when it should be up until it has ended."""
     begin = None
     answered = False
     unanswered = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path("poc/project.yml")
-"""The project's own, from its root."""
+"""This project's own, from its root."""
 
 _ENCRYPTION = "nvflare.lighter.impl.he.HEBuilder"
 
@@ -23,11 +23,7 @@ class PocError(ValueError):
 
 @dataclass(frozen=True)
 class PocProject:
-    """What a POC's project file says.
-
-    Attributes:
-        content: The parsed file.
-    """
+    """What a POC's project file says: its parsed `content`."""
 
     content: dict[str, Any]
 
@@ -41,9 +37,8 @@ class PocProject:
         import yaml  # those who only need `PROJECT` need none
 
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            project = cls(content)
-            facts = (content["name"], project.sites, project.server["name"], project.lead)
+            project = cls(yaml.safe_load(path.read_text(encoding="utf-8")))
+            facts = (project.name, project.sites, project.server["name"], project.lead)
         except FileNotFoundError:
             raise PocError(
                 f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
@@ -96,12 +91,12 @@ class PocProject:
     @property
     def sites(self) -> tuple[str, ...]:
         """Names of the sites."""
-        return tuple(p["name"] for p in self._participants if p["type"] == "client")
+        return tuple(client["name"] for client in self._participants("client"))
 
     @property
     def server(self) -> dict[str, Any]:
         """The server's entry."""
-        return next(p for p in self._participants if p["type"] == "server")
+        return next(iter(self._participants("server")))
 
     @property
     def port(self) -> int:
@@ -119,13 +114,10 @@ class PocProject:
         return self._admin("project_admin")
 
     def _admin(self, role: str) -> str:
-        admins = (p for p in self._participants if p["type"] == "admin" and p["role"] == role)
-        return str(next(admins)["name"])
+        return str(next(p["name"] for p in self._participants("admin") if p["role"] == role))
 
-    @property
-    def _participants(self) -> list[dict[str, Any]]:
-        participants: list[dict[str, Any]] = self.content["participants"]
-        return participants
+    def _participants(self, *types: str) -> list[dict[str, Any]]:
+        return [p for p in self.content["participants"] if p["type"] in types]
 
     def changed(
         self, *, port: int, sites: Sequence[str] | None = None, encrypted: bool = False
@@ -138,7 +130,7 @@ class PocProject:
                 its first, in an organisation of its own.
             encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
         """
-        known = {p["name"]: p for p in self._participants if p["type"] == "client"}
+        known = {client["name"]: client for client in self._participants("client")}
         like = next(iter(known.values()))
         clients = [
             known.get(site, {**like, "name": site, "org": re.sub(r"\W", "_", site)})
@@ -146,8 +138,8 @@ class PocProject:
         ]
         server = {**self.server, "fed_learn_port": port, "default_host": "localhost"}
         server.pop("admin_port", None)  # FLARE then uses the one port for both
-        others = [p for p in self._participants if p["type"] not in ("client", "server")]
-        changed = {**self.content, "participants": [server, *clients, *others]}
+        participants = [server, *clients, *self._participants("admin")]
+        changed = {**self.content, "participants": participants}
         if encrypted:
             *before, signatures = self.content["builders"]
             changed["builders"] = [*before, {"path": _ENCRYPTION, "args": {}}, signatures]

@@ -1,4 +1,4 @@
-"""A job in a POC of its own, from preparing it to its removal."""
+"""Run a job in a POC of its own, from its preparation to its removal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PocRun:
         folder: New folder for everything the run makes.
         sites: Names of the sites.
         project: FLARE's project file.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
+        site_files: Folder of <site>.yaml; None: the phantom.
         settings: Setting -> value, beside the job's own.
         per_site: Site -> setting -> value, at that site alone.
         port: For the server; None: a free one.
@@ -67,17 +67,13 @@ class PocRun:
 def check(poc: PocRun) -> None:
     """Refuse what `run` could not run, while an earlier run is still in its folder.
 
-    Quick: looks into no table and no image.
+    Quick: reads no table and no image.
 
     Raises:
         PocError: The folder has a space in its path, or the project file is unusable.
         PortError: The port is taken, by another one than the earlier run's own POC.
-        JobError: The job folder, a setting or a site's name is unusable, there are too few sites,
-            or the job goes on from one that a new POC cannot have.
-        SiteFileError: A site file is unusable.
-        InitialBodyError: The initial body is of another network.
-        CheckpointError: It is missing, or no checkpoint.
-        ValueError: A setting's value is unusable; see `job_settings.checked`.
+        ValueError: The job folder, a setting, a site file or its name, or the initial body is
+            unusable, there are too few sites, or the job continues one that a new POC cannot have.
     """
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
@@ -98,13 +94,13 @@ def check(poc: PocRun) -> None:
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
+    Whatever happens, no service is left running. Where something failed, the POC's folder stays,
+    for its logs.
+
     Args:
         poc: The run.
         console: Where to say what is being done.
         report: Called when the results are there.
-
-    Whatever happens, no service is left running. Where something failed, the POC's folder stays,
-    for its logs.
 
     Raises:
         PocError: The POC cannot be prepared or started.
@@ -150,7 +146,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
 
 
 def _initial_body(named: str) -> Path | None:
-    """Checkpoint that the server starts from, which is on this machine; None: the embedded one."""
+    """Checkpoint that the server starts from, on this machine; None: the package's."""
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
     if named and not Path(named).is_absolute():
@@ -162,9 +158,9 @@ def _initial_body(named: str) -> Path | None:
 
 
 def _shared_cores(poc: PocRun) -> Settings:
-    """Threads of a site, for all of them are on this machine: as in the simulator, to the last bit.
+    """Threads of a site: all share this machine's cores, as in the simulator, to the last bit.
 
-    TensorFlow processes that each take all cores train half as fast as processes that share them.
+    TensorFlow processes that each take all cores train half as fast.
     """
     if job_folder.read_settings(poc.job).get("threads") != 0:
         return {}
@@ -172,7 +168,7 @@ def _shared_cores(poc: PocRun) -> Settings:
 
 
 def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:
-    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.places)
+    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.workspaces)
     with FlareSession(system.lead) as session:
         servers = deployed_run.run(deployed, session, steps)
     jobs = [server.parent.name for server in servers]

@@ -57,7 +57,7 @@ def start(kit: Path, environment: Mapping[str, str]) -> None:
 def processes(folder: Path) -> list[psutil.Process]:
     """FLARE's processes that run from a folder, and their children; watchdogs first.
 
-    An editor that has one of its files open is none.
+    A program that only has one of its files open is none of them.
     """
     found: dict[psutil.Process, bool] = {}  # process -> whether it is a watchdog
     for process in psutil.process_iter():
@@ -81,9 +81,7 @@ def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
 def end(folder: Path, patience: float = 3.0) -> None:
     """End every process that runs from a folder; watchdogs first, for they start others again.
 
-    Args:
-        folder: See `processes`.
-        patience: Seconds that they have to end by themselves before they are killed.
+    After `patience` seconds in which they may end by themselves they are killed.
     """
     left = processes(folder)
     while left:
@@ -103,11 +101,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that nobody has.
-
-    Raises:
-        PortError: A hundred in a row are taken.
-    """
+    """A port that nobody has."""
     # From the system's randomness: Keras seeds Python's, alike in all processes.
     for port in SystemRandom().sample(LASTING, 100):
         with suppress(PortError):
@@ -117,12 +111,12 @@ def free_port() -> int:
 
 
 def check_free(port: int) -> None:
-    """Make sure that a server could listen on a port.
+    """Refuse a port that somebody has, and name the process where this user may know it.
 
     Two FLARE servers on one port would both start, and each get some of the other's sites.
 
     Raises:
-        PortError: Somebody has it; the message names the process where this user may know it.
+        PortError: Somebody has it, or this user may not listen on it.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Settings as they are given: on a command line, for all sites or one, for a job that has them."""
+"""Settings as they are given on a command line: for all sites or for one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class JobError(ValueError):
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
     """Read NAME=VALUE for all sites, SITE:NAME=VALUE for one of them.
 
-    Args:
-        items: As given; of two for the same setting the later one counts. A value is JSON where it
-            can be read as such, else a text.
+    A value is JSON where it can be read as such, else a text. Of two for the same setting the later
+    one counts.
 
     Returns:
         Setting -> value, and site -> setting -> value.
@@ -59,11 +58,7 @@ def _value(text: str) -> object:
 
 
 def check_sites(sites: Sequence[str]) -> None:
-    """Refuse what FLARE could not call a site, or two of them alike.
-
-    Raises:
-        JobError: There is no name, a strange one, or one twice.
-    """
+    """Refuse no sites, a name that FLARE could not use, or one name twice."""
     strange = [site for site in sites if not _SITE.fullmatch(site)]
     if not sites or strange or len(set(sites)) < len(sites):
         raise JobError(
@@ -73,27 +68,14 @@ def check_sites(sites: Sequence[str]) -> None:
 
 
 def check_known(settings: Settings, known: Settings, whose: str) -> None:
-    """Refuse settings that a job or a site (`whose`, for the message) does not have.
-
-    Raises:
-        JobError: One is not known; names the nearest.
-    """
+    """Refuse settings that a job or a site (`whose`, for the message) does not have."""
     for name in settings:
         if name not in known:
             raise JobError(f"{whose} has no setting {name!r}; {nearest(name, tuple(known))}.")
 
 
 def check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
-    """Refuse settings that a site cannot have for itself.
-
-    Args:
-        site: Its name.
-        values: Setting -> value, at that site alone.
-        sites: Names of all sites that take part.
-
-    Raises:
-        JobError: The site takes no part, or a setting must be the same at every site.
-    """
+    """Refuse settings for a site that takes no part, or that must be the same at every site."""
     if site not in sites:
         raise JobError(
             f"settings are given for site {site!r}, which takes no part; "

@@ -32,13 +32,13 @@ _FILTERS = {
 class Configuration:
     """What a job folder says, with its settings in their places.
 
-    What only a site can tell stays a reference: {SITE_NAME}, {$CXR_SITES}, {$CXR_INITIAL_BODY}.
+    What only a site knows stays a reference: {SITE_NAME}, {$CXR_SITES}, {$CXR_INITIAL_BODY}.
 
     Attributes:
         server: The server's configuration.
         clients: App -> its configuration.
         apps: Site -> its app.
-        min_clients: Of the job: sites that it cannot start or go on without.
+        min_clients: Sites that the job cannot start or go on without.
         marked: Whether it is marked as one that brings code; see `code_shipping`.
     """
 
@@ -50,11 +50,7 @@ class Configuration:
 
 
 def read(job: Path) -> Configuration:
-    """Read a job folder.
-
-    Raises:
-        JobError: The folder is no job of this project.
-    """
+    """Read a job folder."""
     apps = job_folder.client_apps(job)
     return Configuration(
         _resolved(job / job_folder.SERVER_CONFIG),
@@ -66,14 +62,11 @@ def read(job: Path) -> Configuration:
 
 
 class StudyJob(FedJob):
-    """A FedJob that is exported as the job folders are: sites that do not differ share an app.
+    """A FedJob that is exported as the job folders are: sites with the same app share it.
 
-    FedJob alone would give every site an app of its own, or give one app to all of them and the
-    server, in which every site would find the server's configuration.
-
-    Args:
-        name: Of the job.
-        configuration: Its server's half is added at once, the sites' by `add_sites`.
+    FedJob alone would give every site an app of its own, or one app to all of them and the server,
+    in which every site would find the server's configuration. The server's half is added at once,
+    the sites' by `add_sites`.
     """
 
     def __init__(self, name: str, configuration: Configuration):
@@ -88,12 +81,7 @@ class StudyJob(FedJob):
         self.to_server({"server": server["server"]})
 
     def add_sites(self, configuration: Configuration, site: Site | None = None) -> None:
-        """Add the sites' half.
-
-        Args:
-            configuration: The job's.
-            site: Takes the place of the component with id "site". Default None: that one stays.
-        """
+        """Add the sites' half, with `site` in place of the component of that id if given."""
         for app, config in configuration.clients.items():
             names = [name for name, its in configuration.apps.items() if its == app]
             self._add(config, names, {"site": site} if site else {})
@@ -119,12 +107,9 @@ class StudyJob(FedJob):
             self.add_file_to(str(MARKER), target)
 
     def export_job(self, job_root: str) -> None:
-        """Export the job, with one app for the sites whose apps are alike.
+        """Export the job into <job_root>/<name>, with one app for the sites whose apps are alike.
 
         They are compared at every export anew: recipe helpers may have changed one.
-
-        Args:
-            job_root: Folder for the job's, which is named after the job.
         """
         super().export_job(job_root)
         folder = Path(job_root) / self.name

@@ -1,4 +1,4 @@
-"""The job folders: one template for every method of the papers, one for an evaluation."""
+"""The job folders: a template for every method of the papers, and one for an evaluation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cxr_study.jobs.job_folder import CLIENT_CONFIG, META, SERVER_CONFIG
 from cxr_study.jobs.methods import METHODS
 
 EVALUATION = "evaluation"
-"""Name of the job that measures a model and trains none."""
+"""The job that measures a model and trains none."""
 
 JOBS = (*METHODS, EVALUATION)
 
 
 def write(name: str, folder: Path, code: str = "marked") -> None:
-    """Write a job's folder, for the two sites of the phantom study.
+    """Write a job's folder, for the two sites of the phantom.
 
     Args:
-        name: Of the method, or `EVALUATION`.
+        name: One of `JOBS`.
         folder: New folder.
-        code: How its code gets to the places that run it, one of `code_shipping.WAYS`.
+        code: How its code gets to server and sites, one of `code_shipping.WAYS`.
 
     Raises:
         JobError: There is no such job or way.
@@ -68,10 +68,7 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
 
 @contextmanager
 def opened(job: Path) -> Iterator[Path]:
-    """The folder of a job that is given by its folder or by its name; a named one is temporary.
-
-    Args:
-        job: A job folder, or a name of `JOBS`.
+    """The folder of a job, given as a folder or as one of `JOBS`; that of a name is temporary.
 
     Raises:
         JobError: It is neither.
@@ -103,11 +100,11 @@ def configure(
     """Write a job's folder for some sites, with some settings.
 
     Args:
-        name: Of the method, or `EVALUATION`.
+        name: One of `JOBS`.
         folder: New folder.
         sites: Names of the sites.
         strategy: See `surgical_aggregation.aggregation.strategy`; None: the method's own.
-        preset: See `presets`; None: the settings for the phantom study on CPUs.
+        preset: See `presets`; None: the settings for the phantom on CPUs.
         settings: Setting -> value.
         per_site: Site -> setting -> value.
         code: See `write`.

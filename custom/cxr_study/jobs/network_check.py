@@ -1,4 +1,4 @@
-"""Whether an initial body is of the network of a job; needs no FLARE."""
+"""Whether an initial body is of a job's network; needs no FLARE."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
     """Refuse an initial body of another network, before anything is trained.
 
     Args:
-        file: Checkpoint; None: the embedded study's.
-        backbone: The job's; see `model.build`.
-        hidden: The job's; see `model.build`.
+        file: Checkpoint; None: the phantom's.
+        backbone: The job's; see `network.build`.
+        hidden: Likewise.
 
     Raises:
         InitialBodyError: The body is of another network, as far as its manifest says of which.
@@ -32,7 +32,7 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
     if made_for != (backbone, hidden):
         raise InitialBodyError(
             f"the job's network is {backbone} with {hidden} hidden units; the initial body "
-            f"{file or 'of the embedded phantom study'} is of {made_for[0]} with {made_for[1]}. "
+            f"{file or 'of the phantom'} is of {made_for[0]} with {made_for[1]}. "
             "Make one: surgagg model init initial.npz "
             f"--backbone {backbone} --hidden {hidden}; and "
             "give it with --initial-body."

@@ -11,12 +11,7 @@ from cxr_study.jobs.command_line_settings import JobError, Settings
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of some settings; every other one stays as the job has it.
-
-    Attributes:
-        settings: Setting -> value.
-        per_site: Site -> setting -> value, where a site of that name takes part.
-    """
+    """Values of some settings, and site -> setting -> value where such a site takes part."""
 
     settings: Settings
     per_site: Mapping[str, Settings] = field(default_factory=dict)
@@ -93,12 +88,9 @@ def apply(
     Raises:
         JobError: There is no such preset.
     """
-    if name is None:
-        preset = Preset({})
-    elif name in PRESETS:
-        preset = PRESETS[name]
-    else:
+    if name is not None and name not in PRESETS:
         raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
+    preset = PRESETS[name] if name else Preset({})
     merged = {site: dict(values) for site, values in per_site.items()}
     for site, values in preset.per_site.items():
         under = {name: value for name, value in values.items() if name not in settings}

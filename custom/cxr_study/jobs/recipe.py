@@ -1,4 +1,4 @@
-"""FLARE's recipe of a study: the job of the job folders, for SimEnv, PocEnv and ProdEnv.
+"""FLARE's recipe of a method, for SimEnv, PocEnv and ProdEnv.
 
 To import this module is to import FLARE's recipes, which take `--export` and `--export-dir` out of
 the command line.
@@ -21,25 +21,24 @@ from surgical_aggregation.site.contract.site import Site
 class SurgicalAggregationRecipe(Recipe):
     """A method of the papers as a FLARE job: exactly that of its folder in jobs/.
 
-    Server and sites get different apps; a site with settings of its own gets an app of its own.
-    Data and initial body are of the place, not of the job: see `site_files` and `initial_body`.
+    Server and sites get different apps, and a site with settings of its own an app of its own. Data
+    and initial body are not part of the job: see `site_files` and `initial_body`.
 
     Args:
-        sites: Names of the sites. Default: those of the embedded phantom study.
+        sites: Names of the sites. Default: those of the phantom.
         name: Of the job. Default None: the method's.
-        method: "surgical" (default), "personalised", "vanilla" or "partial_loss"; see
-            `job_templates`.
+        method: One of `job_templates.JOBS`. Default "surgical".
         strategy: "fedavg", "fedbn" or "fedbn+"; default None: the method's own.
         preset: See `presets`. Default None: the settings of the folder, for the phantom on CPUs.
         num_rounds: Rounds of this job. Default None: the preset's, else the folder's.
         min_clients: Results that a round needs. Default None: the folder's, 2.
         site_files: Folder of <site>.yaml at every site. Default None: the variable CXR_SITES there,
-            else the embedded phantom study.
+            else the phantom.
         initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there,
-            else the embedded study's.
-        code: "marked" (default) for places that have no allow-list of their own, such as SimEnv's
-            and PocEnv's; "installed" for those whose kits allow the packages; see `code_shipping`.
-        site: Component that brings classes, network and data in place of the chest X-ray site's,
+            else the phantom's.
+        code: "marked" (default) where there is no allow-list, as in SimEnv and PocEnv; "installed"
+            for sites whose kits allow the packages; see `code_shipping`.
+        site: Component that brings classes, network and data in place of the chest X-ray site,
             whose settings are then of no use. Default None: that one.
         per_site_config: Site -> setting -> value; as `set_per_site_config` right afterwards.
         settings: Any other setting of the folder, such as learning_rate=1e-4; see jobs/README.md.
@@ -87,18 +86,14 @@ class SurgicalAggregationRecipe(Recipe):
         self.preset = preset
         self.code = code
         self.site = site
-        self.settings = {**{k: v for k, v in named.items() if v is not None}, **settings}
+        self.settings = {k: v for k, v in named.items() if v is not None} | settings
         self._configuration = self._render({})
         super().__init__(StudyJob(name or method, self._configuration))
         if per_site_config:
             self.set_per_site_config(per_site_config)
 
     def process_env(self, env: ExecEnv) -> None:
-        """Refuse an environment that lacks a site of the job.
-
-        Raises:
-            JobError: It names its sites, and not all of ours.
-        """
+        """Refuse an environment that names its sites, and not all of the job's."""
         names = getattr(env, "clients", self.sites) or ()
         if missing := [site for site in self.sites if site not in names]:
             raise JobError(

@@ -1,4 +1,4 @@
-"""What is compared with federated training: a site alone, and all sites' data in one place."""
+"""Baselines without a federation: a site alone, and all sites' data in one place."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class BaselineRun:
     Attributes:
         method: One of `METHODS`.
         sites: Names of the sites whose data are used; one with "individual".
-        settings: Setting -> value; see `settings`.
+        settings: Setting -> value; see `all_settings`.
         out: Folder for what `baseline.train_alone` writes.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        initial_body: Checkpoint to start from; None: the embedded study's.
+        site_files: Folder of <site>.yaml; None: the phantom.
+        initial_body: Checkpoint to start from; None: the phantom's.
     """
 
     method: str
@@ -52,15 +52,11 @@ class BaselineRun:
 
 
 def all_settings(method: str, settings: Settings) -> dict[str, Any]:
-    """Settings of a method: those of the federated job, with some changed.
-
-    Args:
-        method: One of `METHODS`.
-        settings: Setting -> value.
+    """Settings of one of `METHODS`: those of the federated job, with some changed.
 
     Raises:
-        JobError: There is no such method or setting, a value is of another type or out of range,
-            or the strategy needs a federation.
+        JobError: There is no such method or setting, a value is of another type or out of range, or
+            the strategy needs a federation.
     """
     if method not in METHODS:
         raise JobError(

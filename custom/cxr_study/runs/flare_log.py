@@ -21,7 +21,7 @@ _NOTES = local_notes.LOGGER
 
 _QUALIFIED = re.compile(r"^(?:\w+\.)+(?=\w+:)")
 _TRANSPORT = ("Adapter", "CoreCell", "blob_streamer", "byte_receiver", "byte_streamer")
-"""Loggers that complain of every message to a process that is not there yet, or no longer."""
+"""Loggers that complain of every message to a process that is not there."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class LoggedError:
     Attributes:
         time: When, as logged; sorts.
         text: Its line, and of a traceback the exception alone.
-        raised: The exception of its traceback, as "OSError: ...", or what a site's notes say in
-            its place; None where there is neither.
+        raised: That exception, as "OSError: ...", or what a site's notes say instead; None where
+            there is neither.
     """
 
     time: str
@@ -46,12 +46,7 @@ def read(log: Path) -> str:
 
 
 def site_notes(workspace: Path, job: str) -> Path:
-    """A site's notes of a job (see `local_notes`), in the form of a log.
-
-    Args:
-        workspace: The site's FLARE workspace.
-        job: Id of the job.
-    """
+    """A site's notes of a job (see `local_notes`), in its FLARE workspace; in the form of a log."""
     return workspace / local_notes.notes_file(job)
 
 
@@ -62,7 +57,7 @@ def site_reason(notes: Path) -> str | None:
 
 
 def errors(*logs: Path) -> list[LoggedError]:
-    """Errors in logs, oldest first, but those of messages that could not be delivered."""
+    """Errors in logs, oldest first, without those of messages that could not be delivered."""
     found = []
     for entry in (entry for log in logs for entry in _ENTRY.split(read(log))):
         head = _HEAD.match(entry)
@@ -76,11 +71,7 @@ def errors(*logs: Path) -> list[LoggedError]:
 
 
 def last_exception(*logs: Path) -> tuple[str, Path] | None:
-    """Exception that the last traceback of some logs ends with, or the last error in notes.
-
-    Returns:
-        It, and the file in which it stands; None where there is neither.
-    """
+    """The exception of the last traceback in logs, or the last error in notes; and its file."""
     raised = [(e.time, e.raised, log) for log in logs for e in errors(log) if e.raised]
     own = [found for found in raised if not _WRAPPED.match(found[1])]
     if not raised:

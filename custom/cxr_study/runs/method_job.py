@@ -1,4 +1,4 @@
-"""A federated row's job in FLARE's simulator: its folder, and the models that it leaves."""
+"""The job of a federated row in FLARE's simulator: its folder, and the models that it leaves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configure(
     """Write the job's folder. All sites take part in every round, with one thread each.
 
     Args:
-        row: How to train; a federated one.
+        row: A federated one.
         folder: New folder.
         sites: Names of the sites.
         union: Classes of all of them.
@@ -38,8 +38,7 @@ def configure(
         preset: See `presets`. Default: none.
 
     Raises:
-        JobError: A setting that the job does not have, or a value of another type.
-        ValueError: A value is unknown or out of range.
+        ValueError: A setting that the job does not have, or a value that it cannot have.
     """
     method = job_templates.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
@@ -66,14 +65,7 @@ def is_personal(row: Row) -> bool:
 
 
 def models(row: Row, workspace: Path, sites: Sequence[str], *, best: bool) -> Models:
-    """The best or the last models of a run in the simulator: the global one, or each site's own.
-
-    Args:
-        row: How it was trained.
-        workspace: FLARE's.
-        sites: Names of the sites.
-        best: Whether the best, not the last.
-    """
+    """The best (or last) models of a run in FLARE's workspace: a global one, or the sites' own."""
     if not is_personal(row):
         model = checkpoint_folder(workspace) / (BEST_FILE if best else LAST_FILE)
         return dict.fromkeys(sites, model)

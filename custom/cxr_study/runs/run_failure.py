@@ -35,17 +35,17 @@ _KEPT = 250
 
 
 def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()) -> str | None:
-    """What kept a run from its next whole round: of each party its own words, else the record's.
+    """What kept a run from its next whole round: each party's own words, else the record's.
 
     Args:
         server: The server's folder of the job, with the record; None: it is not at hand.
-        logs: Party (`SERVER` or a site) -> its error log of the job, and a site's notes, where they
-            are at hand.
+        logs: Party (`SERVER` or a site) -> its error log of the job, and a site's notes, as far as
+            at hand.
         but: Sites of which nothing is to be said.
 
     Returns:
         Lines: who, why and what to do, the logs to read, and what the server did then. None where
-        nobody says anything, but maybe the server of the run; see `ended`.
+            nobody says anything, apart from why the server ended the run; see `ended`.
     """
     lines = _faults(server, logs, but)
     if lines and (end := ended(server)):
@@ -54,26 +54,18 @@ def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()
 
 
 def ended(server: Path | None) -> str | None:
-    """Reason that the server itself ended the run for; None where it did not.
-
-    Args:
-        server: See `why`.
-    """
+    """Why the server itself ended the run, by its folder; None where it did not."""
     events = [] if server is None else read_events(server)
     return next((event["reason"] for event in events if event["event"] == "failed"), None)
 
 
 def refused(server: Path | None) -> list[str]:
-    """Sites whose results the server could not take after the last whole round.
-
-    Args:
-        server: See `why`.
-    """
+    """Sites whose results the server could not use after the last whole round."""
     return sorted({event["site"] for event in _refusals(server)[1]})
 
 
 def shortened(text: str) -> str:
-    """A text without its middle, where it is long: what failed stands at its ends."""
+    """A long text without its middle: what failed stands at its ends."""
     return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
 
 

@@ -28,7 +28,7 @@ _LOST_UNNAMED = "run_client_thread error"
 
 
 class SimulationError(JobFailedError):
-    """A job did not end well; the message holds the reason and the log to read."""
+    """A job in the simulator did not end well."""
 
 
 class LostSiteError(SimulationError):
@@ -53,7 +53,7 @@ def simulate(
         workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
         sites: Names of the sites.
         environment: Variables for the job, beside those of this process.
-        states: Site -> its checkpoint folder of an earlier run, for it to go on from.
+        states: Site -> its checkpoint folder of an earlier run, to restore.
         watch: Called about twice a second with the run's events so far.
 
     Raises:

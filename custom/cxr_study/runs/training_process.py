@@ -1,4 +1,4 @@
-"""A process that makes one training for the process that started it, see `run_queue`.
+"""The process of one training, for the process that started it; see `run_queue`.
 
 Its standard output says how far it is (`ROUND`) and why it failed (`FAILED`). It ends when its
 standard input does: with whoever started it.
@@ -26,7 +26,7 @@ def main(train: Callable[[Tell], None], errors: tuple[type[Exception], ...]) -> 
     """Make the training of this process, so that it can be told to end.
 
     Args:
-        train: Makes it; called with what is to be told how far it is.
+        train: Makes it; called with a `Tell`.
         errors: What it raises where a job failed. Like a ValueError or an OSError they are said in
             one line; any other error has its trace.
 

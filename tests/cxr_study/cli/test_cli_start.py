@@ -52,6 +52,7 @@ REFUSED = {
         data partition nih.yaml --out .
         data prepare nih.yaml --size 1
         data audit --out new
+        study run clients
         data classes a.yaml b/a.yaml
         deploy submit jobs/surgical --kit lead --out new --set nope=3
         deploy submit jobs/surgical --kit lead --out .
@@ -72,10 +73,10 @@ REFUSED = {
     ("yaml",): """
         run jobs/surgical --site-files nowhere
         data split nih.yaml
-        study run clinets
+        study run clinets --phantom
         study run clients --data phantm
-        study run clients --settings nope
-        study run clients --methods nope
+        study run clients --phantom --scenarios nope
+        study run clients --phantom --methods nope
     """,
 }
 """Packages of `SLOW` that they may import nevertheless -> commands that are refused."""

@@ -12,7 +12,6 @@ from cxr_study.cli.main import app
 from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
-from cxr_study.runs.run_request import Earlier
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.site_state import STATE_FILE
 
@@ -61,7 +60,7 @@ def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_pat
     ((study, own, title, force),) = started
     assert (study.job, study.folder) == (earlier / "job", tmp_path / "more")
     assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
-    assert study.earlier == Earlier(earlier, "last") and study.initial_body is None
+    assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
     assert (own, title, force) == (False, "earlier, continued on a, b", False)
     assert {**job_folder.read_settings(study.job), **study.settings}["batch_size"] == 8
 
@@ -76,7 +75,7 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
     )  # fmt: skip
     ((study, own, _, force),) = started
     assert study.sites == ("a", "c") and study.site_files == tmp_path
-    assert study.earlier.model == "best"
+    assert study.model == "best"
     assert study.settings == {"num_rounds": 3} and study.per_site == {"c": {"epochs": 2}}
     assert own and force
 

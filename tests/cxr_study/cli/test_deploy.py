@@ -65,7 +65,7 @@ def test_a_copy_with_the_settings_is_run_and_what_came_home_is_on_record(submitt
     assert "the server does not answer; waiting for up to 90 s" in done.output
     (deployed, kit, patience), (run, folder) = submitted
     assert patience == 90
-    assert kit == tmp_path / "lead" and deployed.retries == 1 and deployed.places == {}
+    assert kit == tmp_path / "lead" and deployed.retries == 1 and deployed.workspaces == {}
     assert job_folder.read_settings(deployed.job)["num_rounds"] == 3
     assert job_folder.sites(deployed.job) == ("a", "b")
     assert json.loads((tmp_path / "out/run.json").read_text())["jobs"] == ["1", "2"]

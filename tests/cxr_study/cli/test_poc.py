@@ -101,7 +101,7 @@ class TestRun:
             ("--sites", "nih", "needs the results of 2 sites; got nih. Add sites"),
             ("--sites", "nih,nih", "sites need names"),
             ("--set", "backbone=foo", "setting 'backbone' must be one of"),
-            ("--set", "hidden=8", "the initial body of the embedded phantom study is of"),
+            ("--set", "hidden=8", "the initial body of the phantom is of"),
             ("--initial-body", "no.npz", "no.npz' does not exist"),
             ("--preset", "no", "no preset 'no'"),
             ("--set", "rounds=1", "no setting 'rounds'"),
@@ -130,7 +130,7 @@ class TestSteps:
         assert done.exit_code == 0 and "server and a, b, port" in done.output
         system = PocSystem(tmp_path / "poc")
         assert (system.lead / "startup/fed_admin.json").is_file()
-        assert set(system.places) == {"server", "a", "b"} and system.site_files is None
+        assert set(system.workspaces) == {"server", "a", "b"} and system.site_files is None
         assert not list(system.folder.glob("*/*/prod_00/nih"))
         again = call("prepare", "--project", PROJECT, *folder)
         assert isinstance(again.exception, PocError) and "needs a new folder" in str(

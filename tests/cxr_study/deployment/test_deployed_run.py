@@ -99,10 +99,10 @@ def job(tmp_path):
 def go(job, tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
-    def go(*plan, present=SITES, planned=10, places=None, **arguments):
+    def go(*plan, present=SITES, planned=10, workspaces=None, **arguments):
         session = Session(plan, tmp_path / "lead")
         session.present, session.planned = set(present), planned
-        arguments = {"job": job, "places": places or {}, **arguments}
+        arguments = {"job": job, "workspaces": workspaces or {}, **arguments}
         deployed = DeployedRun(folder=tmp_path / "results", **arguments)
         try:
             return session, run(deployed, session, Steps(Console(file=StringIO())))
@@ -168,7 +168,7 @@ class TestRun:
     def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(self, go, tmp_path):
         place = tmp_path / "server"
         Session([("lost", 4)], None).leave(1, place / "job-1")
-        session, servers = go(("lost", 4), (DONE, 6), places={"server": place})
+        session, servers = go(("lost", 4), (DONE, 6), workspaces={"server": place})
         assert [job["continues"] for job in session.jobs] == ["", "job-1"]
         assert [path.parent.name for path in servers] == ["job-1", "job-2"]
 

@@ -14,13 +14,13 @@ ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
 
 
 @pytest.fixture
-def places(tmp_path):
+def workspaces(tmp_path):
     """Workspaces of a server and two sites, with empty logs."""
-    places = {name: tmp_path / name for name in ("server", "a", "b")}
-    for place in places.values():
+    workspaces = {name: tmp_path / name for name in ("server", "a", "b")}
+    for place in workspaces.values():
         (place / JOB).mkdir(parents=True)
         (place / JOB / "error_log.txt").touch()
-    return places
+    return workspaces
 
 
 @pytest.fixture
@@ -54,24 +54,24 @@ def note_lost_site(server):
     )
 
 
-def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
+def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, workspaces=None, **meta):
     deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
     end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
-    return explain(JOB, end, server, places or {})
+    return explain(JOB, end, server, workspaces or {})
 
 
 class TestExplain:
-    def test_a_site_that_cannot_take_part_comes_first(self, places, result):
+    def test_a_site_that_cannot_take_part_comes_first(self, workspaces, result):
         log(result, ERROR.format(1, "ServerRunner", "Aborting"))
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
-        failure = why(server=result, places=places)
+        note(workspaces["b"], f"{CANNOT_TAKE_PART}no file x")
+        failure = why(server=result, workspaces=workspaces)
         assert failure.reason.startswith("b cannot take part: no file x\nIts notes are ")
         assert failure.final
 
-    def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, places, result):
+    def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, workspaces, result):
         log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
-        failure = why(server=result, places=places, min_clients=1)
+        note(workspaces["b"], f"{CANNOT_TAKE_PART}no file x")
+        failure = why(server=result, workspaces=workspaces, min_clients=1)
         assert failure.reason.startswith("The log of server is ") and not failure.final
         assert "the disk is full\nb cannot take part: no file x\nIts notes are " in failure.reason
 
@@ -84,45 +84,50 @@ class TestExplain:
         assert failure.final
         assert failure.reason.endswith("started: b: BYOC not permitted; num_ok_sites 1 < 2")
 
-    def test_a_job_that_the_server_lost_may_be_continued(self, places):
-        failure = why("RUNNING", lost=True, places=places)
+    def test_a_job_that_the_server_lost_may_be_continued(self, workspaces):
+        failure = why("RUNNING", lost=True, workspaces=workspaces)
         assert "the server was restarted under it" in failure.reason and not failure.final
 
-    def test_the_party_that_complained_first_is_named_with_its_last_errors(self, places, result):
+    def test_the_party_that_complained_first_is_named_with_its_last_errors(
+        self, workspaces, result
+    ):
         log(result, ERROR.format(9, "ServerRunner", "result is bad"))
         errors = [ERROR.format(n, "JsonScanner", f"error {n}") for n in range(1, 6)]
-        log(places["a"] / JOB, *errors)
-        failure = why(server=result, places=places)
-        log_path = places["a"] / JOB / "error_log.txt"
+        log(workspaces["a"] / JOB, *errors)
+        failure = why(server=result, workspaces=workspaces)
+        log_path = workspaces["a"] / JOB / "error_log.txt"
         assert failure.reason.startswith(f"The log of a is {log_path}, and ends with\n")
         assert [line.split("error ")[-1] for line in failure.reason.splitlines()[1:]] == list("345")
         assert not failure.final
 
     def test_what_a_site_keeps_to_itself_is_among_its_errors_where_it_is_at_hand(
-        self, places, result
+        self, workspaces, result
     ):
-        log(places["a"] / JOB, ERROR.format(2, "KerasExecutor", "train failed; the notes say why"))
-        note(places["a"], "train failed: image p17.png is truncated")
+        log(
+            workspaces["a"] / JOB,
+            ERROR.format(2, "KerasExecutor", "train failed; the notes say why"),
+        )
+        note(workspaces["a"], "train failed: image p17.png is truncated")
         log(result, ERROR.format(3, "ServerRunner", "Aborting"))
-        assert "image p17.png is truncated" in why(server=result, places=places).reason
+        assert "image p17.png is truncated" in why(server=result, workspaces=workspaces).reason
 
-    def test_messages_that_could_not_be_delivered_are_no_reason(self, places, result):
-        log(places["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
+    def test_messages_that_could_not_be_delivered_are_no_reason(self, workspaces, result):
+        log(workspaces["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
         log(result, ERROR.format(2, "ServerRunner", "no model"))
-        assert "The log of server is" in why(server=result, places=places).reason
+        assert "The log of server is" in why(server=result, workspaces=workspaces).reason
 
     def test_the_servers_own_reason_is_said_first(self, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
         record(result, {"event": "failed", "reason": "too few sites"})
         assert why(server=result).reason.startswith("too few sites\nThe log of server is ")
 
-    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, places, result):
+    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, workspaces, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        log(places["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
+        log(workspaces["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
         record(result, {"event": "failed", "reason": "Result from b is bad"})
-        assert why(server=result, places=places).reason.splitlines() == [
+        assert why(server=result, workspaces=workspaces).reason.splitlines() == [
             f"b: {FULL}. Make room on that disk, and go on with the run.",
-            f"The log of b is {places['b'] / JOB / 'error_log.txt'}",
+            f"The log of b is {workspaces['b'] / JOB / 'error_log.txt'}",
             "The server ended the run: Result from b is bad",
         ]
 
@@ -140,11 +145,11 @@ class TestExplain:
             f"<its workspace>/local_notes/{JOB}.txt, at the site: b.",
         ]
 
-    def test_a_site_that_cannot_take_part_is_not_told_twice(self, places, result):
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
+    def test_a_site_that_cannot_take_part_is_not_told_twice(self, workspaces, result):
+        note(workspaces["b"], f"{CANNOT_TAKE_PART}no file x")
         record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
         log(result, ERROR.format(3, "ServerRunner", "Aborting"))
-        reason = why(server=result, places=places, min_clients=1).reason
+        reason = why(server=result, workspaces=workspaces, min_clients=1).reason
         assert reason.startswith("disk full\n") and "own log" not in reason
 
     def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
@@ -153,11 +158,11 @@ class TestExplain:
         assert f"<its workspace>/{JOB}/error_log.txt, and its notes <its workspace>/local_" in said
         assert f"local_notes/{JOB}.txt, at the site" in said
 
-    def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
-        note_lost_site(places["server"])
-        reason = why(server=result, places=places).reason
+    def test_a_process_that_ended_without_a_word_is_placed(self, workspaces, result):
+        note_lost_site(workspaces["server"])
+        reason = why(server=result, workspaces=workspaces).reason
         assert "could it not load the job?" in reason
-        assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
+        assert "a process at b ended" in reason and str(workspaces["server"] / "log.txt") in reason
 
     @pytest.mark.parametrize(
         ("party", "second", "said", "reason"),
@@ -170,12 +175,12 @@ class TestExplain:
         ],
     )
     def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(
-        self, places, result, party, second, said, reason
+        self, workspaces, result, party, second, said, reason
     ):
-        note_lost_site(places["server"])
-        folder = result if party == "server" else places[party] / JOB
+        note_lost_site(workspaces["server"])
+        folder = result if party == "server" else workspaces[party] / JOB
         log(folder, ERROR.format(second, "ClientRunner", said))
-        assert reason in why(server=result, places=places).reason
+        assert reason in why(server=result, workspaces=workspaces).reason
 
     def test_a_long_error_keeps_both_its_ends(self, result):
         log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))

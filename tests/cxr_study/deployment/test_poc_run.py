@@ -65,7 +65,7 @@ def did(monkeypatch):
     monkeypatch.setattr(PocSystem, "stop", step("stop"))
     monkeypatch.setattr(PocSystem, "clean", step("clean", cleaned))
     monkeypatch.setattr(PocSystem, "project", type("Project", (), {"port": 1}))
-    monkeypatch.setattr(PocSystem, "places", {})
+    monkeypatch.setattr(PocSystem, "workspaces", {})
     monkeypatch.setattr(PocSystem, "lead", property(lambda system: system.folder / "lead"))
     monkeypatch.setattr(PocSystem, "kit", lambda system, name: system.folder / name)
     monkeypatch.setattr(poc_run, "FlareSession", Session)
@@ -162,7 +162,7 @@ class TestInitialBody:
 
         body = tmp_path / "body.npz"
         save(Checkpoint({"dense/kernel": np.ones(2)}, {"backbone": "densenet121"}), body)
-        assert "phantom study is of small_densenet" in refused(backbone="densenet121")
+        assert "body of the phantom is of small_densenet" in refused(backbone="densenet121")
         assert "body.npz is of densenet121" in refused(initial_body=str(body))
         monkeypatch.setenv("CXR_INITIAL_BODY", str(body))
         assert "body.npz is of densenet121" in refused()

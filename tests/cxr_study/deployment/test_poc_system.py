@@ -35,7 +35,7 @@ class TestFolder:
 
     def test_who_takes_part_stands_in_it(self, made):
         assert made.project.sites == ("a", "b")
-        names = {role: path.name for role, path in made.places.items()}
+        names = {role: path.name for role, path in made.workspaces.items()}
         assert names == {"server": "server", "a": "a", "b": "b"}
         assert made.lead.name == made.project.lead
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from pyhocon import ConfigFactory
 
-from cxr_study.jobs import hocon
 from cxr_study.jobs.command_line_settings import JobError
+from cxr_study.jobs.job_folder import settings_in, with_settings
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -24,19 +24,19 @@ components = [
 
 
 def test_settings_are_the_primitive_values_at_the_top_with_their_types():
-    found = hocon.read(TEXT)
+    found = settings_in(TEXT)
     assert found == {"rounds": 12, "rate": 1e-3, "name": 'a # "b"', "mixed": False}
     assert type(found["rounds"]) is int and type(found["mixed"]) is bool
 
 
 def test_what_is_set_is_replaced_and_every_other_character_kept():
-    changed = hocon.changed(TEXT, {"rounds": 3, "name": "c", "elsewhere": 1})
+    changed = with_settings(TEXT, {"rounds": 3, "name": "c", "elsewhere": 1})
     assert changed == TEXT.replace("= 12 ", "= 3 ").replace(r'"a # \"b\""', '"c"')
 
 
 @pytest.mark.parametrize("value", ["/my data/of # 1", "C:\\runs", r"\d+/$", 'say "so"', "é"])
 def test_a_text_is_read_back_as_it_was_set(value):
-    assert hocon.read(hocon.changed(TEXT, {"name": value}))["name"] == value
+    assert settings_in(with_settings(TEXT, {"name": value}))["name"] == value
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_text_is_read_back_as_it_was_set(value):
 )
 def test_values_are_those_that_flares_parser_reads(config):
     text = config.read_text()
-    found, parsed = hocon.read(text), ConfigFactory.parse_string(text)
+    found, parsed = settings_in(text), ConfigFactory.parse_string(text)
     assert found == {name: parsed[name] for name in found}
     assert [type(value) for value in found.values()] == [type(parsed[name]) for name in found]
 
@@ -54,7 +54,7 @@ def test_values_are_those_that_flares_parser_reads(config):
 @pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
 def test_a_value_that_is_none_is_refused_by_its_setting_and_line(value):
     with pytest.raises(JobError) as error:
-        hocon.read(TEXT.replace("1e-3", value))
+        settings_in(TEXT.replace("1e-3", value))
     assert str(error.value) == (
         "line 4: setting 'rate' needs a number, true, false, or a text in double quotes; got "
         f"{value}."

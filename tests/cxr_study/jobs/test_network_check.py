@@ -26,7 +26,7 @@ def test_a_body_that_does_not_say_of_what_it_is_passes(file):
 
 @pytest.mark.parametrize(("backbone", "hidden"), [("densenet121", 0), ("small_densenet", 8)])
 def test_the_embedded_body_is_refused_for_another_network(backbone, hidden):
-    with pytest.raises(InitialBodyError, match=rf"{backbone} with {hidden} .* of the embedded"):
+    with pytest.raises(InitialBodyError, match=rf"{backbone} with {hidden} .* of the phantom"):
         check_network(None, backbone=backbone, hidden=hidden)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.runs.run_request import Earlier, RunFolderError, StudyRun, check
+from cxr_study.runs.run_request import RunFolderError, StudyRun, check
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -24,7 +24,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
         ({"site_files": Path("none")}, SiteFileError, "none/a.yaml does not exist"),
         ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
         (
-            {"earlier": Earlier(Path("earlier"))},
+            {"earlier": Path("earlier")},
             RunFolderError,
             "earlier/workspace.*last.npz, which is not there",
         ),
