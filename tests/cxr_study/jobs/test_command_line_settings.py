@@ -11,35 +11,28 @@ from cxr_study.jobs.command_line_settings import (
 )
 
 
-class TestParse:
-    def test_a_setting_is_for_all_sites_or_for_the_one_before_the_colon(self):
-        assert parse(["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"]) == (
-            {"num_rounds": 20},
-            {"nih": {"learning_rate": 1e-5, "epochs": 2}},
-        )
+@pytest.mark.parametrize(
+    ("items", "settings", "per_site"),
+    [
+        (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"],
+         {"num_rounds": 20}, {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
+        (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
+        (["x=true"], {"x": True}, {}),
+        (["x=densenet121"], {"x": "densenet121"}, {}),
+        (["x=a=b:c"], {"x": "a=b:c"}, {}),
+        (["x="], {"x": ""}, {}),
+    ],
+)  # fmt: skip
+def test_a_value_is_json_or_else_a_text_for_all_sites_or_one(items, settings, per_site):
+    found = parse(items)
+    assert found == (settings, per_site)
+    assert list(map(type, found[0].values())) == list(map(type, settings.values()))
 
-    @pytest.mark.parametrize(
-        ("text", "value"),
-        [
-            ("x=3", 3),
-            ("x=1e-5", 1e-5),
-            ("x=true", True),
-            ("x=densenet121", "densenet121"),
-            ("x=a=b:c", "a=b:c"),
-            ("x=", ""),
-        ],
-    )
-    def test_a_value_is_json_or_else_a_text(self, text, value):
-        (parsed,) = parse([text])[0].values()
-        assert parsed == value and type(parsed) is type(value)
 
-    def test_the_later_of_two_counts(self):
-        assert parse(["x=1", "a:x=1", "x=2", "a:x=2"]) == ({"x": 2}, {"a": {"x": 2}})
-
-    @pytest.mark.parametrize("text", ["x", "=3", ":x=3", "a:=3", ""])
-    def test_another_form_is_refused(self, text):
-        with pytest.raises(JobError, match=r"--set needs NAME=VALUE, .* or SITE:NAME=VALUE; got"):
-            parse([text])
+@pytest.mark.parametrize("text", ["x", "=3", ":x=3", "a:=3", ""])
+def test_another_form_is_refused(text):
+    with pytest.raises(JobError, match=r"--set needs NAME=VALUE, .* or SITE:NAME=VALUE; got"):
+        parse([text])
 
 
 @pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])

@@ -6,7 +6,7 @@ import pytest
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.jobs.job_templates import JOBS, METHODS
-from surgical_aggregation.aggregation.strategy import STRATEGIES, StrategyError
+from surgical_aggregation.aggregation.strategy import STRATEGIES
 
 FOLDERS = Path(__file__).parents[3] / "jobs"
 
@@ -67,38 +67,34 @@ class TestConfigure:
         assert (shared["learning_rate"], own["learning_rate"]) == (5e-5, 2e-5)
 
     @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("strategy", STRATEGIES)
+    @pytest.mark.parametrize("strategy", [None, *STRATEGIES])
     def test_every_method_takes_every_strategy_at_server_and_sites(
         self, configure, method, strategy
     ):
         job = configure(method, strategy=strategy)
         for name in (job_folder.SERVER_CONFIG, job_folder.CLIENT_CONFIG):
-            assert f'\nstrategy = "{strategy}"' in (job / name).read_text()
-
-    def test_without_a_strategy_it_is_the_methods_own(self, configure):
-        assert job_folder.read_settings(configure("vanilla"))["strategy"] == "fedavg"
-
-    @pytest.mark.parametrize("how", [{"strategy": "fedprox"}, {"settings": {"strategy": "fedbm"}}])
-    def test_an_unknown_strategy_is_refused(self, configure, how, tmp_path):
-        with pytest.raises(StrategyError, match="strategy must be one of"):
-            configure(**how)
-        assert not (tmp_path / "job").exists()
+            text = (job / name).read_text()
+            assert f'\nstrategy = "{strategy or METHODS[method].strategy}"' in text
+        assert json.loads((job / "meta.json").read_text())["name"] == method
 
     def test_an_evaluation_has_settings_of_its_own(self, configure):
         job = configure("evaluation", sites=("a",), settings={"model_of": "earlier"})
         assert job_folder.read_settings(job)["model_of"] == "earlier"
         assert json.loads((job / "meta.json").read_text())["name"] == "evaluation"
 
-    def test_an_evaluation_has_no_strategy(self, configure):
-        with pytest.raises(JobError, match="job 'evaluation' has no setting 'strategy'"):
-            configure("evaluation", strategy="fedbn")
-
-    def test_a_setting_of_another_method_is_refused_by_the_methods_name(self, configure):
-        with pytest.raises(JobError, match="job 'surgical' has no setting 'union'"):
-            configure(settings={"union": "Edema"})
-
-    def test_its_meta_names_the_method(self, configure):
-        assert json.loads((configure("vanilla") / "meta.json").read_text())["name"] == "vanilla"
+    @pytest.mark.parametrize(
+        ("job", "how", "message"),
+        [
+            ("surgical", {"strategy": "fedprox"}, "strategy must be one of"),
+            ("surgical", {"settings": {"strategy": "fedbm"}}, "strategy must be one of"),
+            ("surgical", {"settings": {"union": "X"}}, "job 'surgical' has no setting 'union'"),
+            ("evaluation", {"strategy": "fedbn"}, "job 'evaluation' has no setting 'strategy'"),
+        ],
+    )
+    def test_what_the_job_cannot_have_is_refused(self, configure, tmp_path, job, how, message):
+        with pytest.raises(ValueError, match=message):
+            configure(job, **how)
+        assert not (tmp_path / "job").exists()
 
 
 class TestOpened:

@@ -91,28 +91,24 @@ def assert_same(job, other):
 
 
 @pytest.mark.parametrize("method", METHODS)
-class TestMethods:
-    def test_it_is_that_of_the_methods_folder(self, method, export):
-        job = export(SurgicalAggregationRecipe(method=method))
-        assert_same(job, JOBS / method)
-        assert meta(job)["name"] == method
-        site = loaded(job, "nih")["components"][0]["args"]
-        assert (site["site"], site["sites"]) == ("nih", ENVIRONMENT["CXR_SITES"])
-        server = loaded(job, "server")["components"][0]["args"]
-        assert server == {"file": ENVIRONMENT["CXR_INITIAL_BODY"]}
-
-    def test_it_holds_references_the_marker_and_no_code(self, method, export):
-        job = export(SurgicalAggregationRecipe(method=method))
-        args = json.loads((job / "app_client" / CLIENT).read_text())["components"][0]["args"]
-        assert (args["site"], args["sites"]) == ("{SITE_NAME}", "{$CXR_SITES}")
-        brought = {path.relative_to(job): path.read_text() for path in job.glob("*/custom/**/*")}
-        assert brought == {
-            path.relative_to(JOBS / method): path.read_text()
-            for path in (JOBS / method).glob("*/custom/*")
-        }
+def test_it_is_that_of_the_methods_folder_with_references_the_marker_and_no_code(method, export):
+    job = export(SurgicalAggregationRecipe(method=method))
+    assert_same(job, JOBS / method)
+    assert meta(job)["name"] == method
+    site = loaded(job, "nih")["components"][0]["args"]
+    assert (site["site"], site["sites"]) == ("nih", ENVIRONMENT["CXR_SITES"])
+    server = loaded(job, "server")["components"][0]["args"]
+    assert server == {"file": ENVIRONMENT["CXR_INITIAL_BODY"]}
+    args = json.loads((job / "app_client" / CLIENT).read_text())["components"][0]["args"]
+    assert (args["site"], args["sites"]) == ("{SITE_NAME}", "{$CXR_SITES}")
+    brought, own = (
+        {path.relative_to(j): path.read_text() for path in j.glob("*/custom/**/*")}
+        for j in (job, JOBS / method)
+    )
+    assert brought == own
 
 
-def test_for_places_with_an_allow_list_it_is_not_marked(export):
+def test_for_sites_with_an_allow_list_it_is_not_marked(export):
     job = export(SurgicalAggregationRecipe(code="installed"))
     assert not list(job.glob("*/custom"))
     assert loaded(job, "nih") == loaded(JOBS / "surgical", "nih")
@@ -120,24 +116,15 @@ def test_for_places_with_an_allow_list_it_is_not_marked(export):
 
 class TestSettings:
     def test_every_one_reaches_its_place(self, export, folder):
-        recipe = SurgicalAggregationRecipe(
-            sites=["a", "b", "c"],
-            name="mine",
-            strategy="fedbn",
-            num_rounds=3,
-            min_clients=3,
-            site_files="/data/others",
-            initial_body="/data/body.npz",
-            learning_rate=2e-4,
-            server_optimizer="fedadam",
-        )
         settings = {
-            "strategy": "fedbn", "num_rounds": 3, "min_clients": 3, "sites": "/data/others",
+            "strategy": "fedbn", "num_rounds": 3, "min_clients": 3,
             "initial_body": "/data/body.npz", "learning_rate": 2e-4, "server_optimizer": "fedadam",
         }  # fmt: skip
+        others = {"site_files": "/data/others", "sites": ["a", "b", "c"], "name": "mine"}
+        recipe = SurgicalAggregationRecipe(**others, **settings)
         job = export(recipe)
         assert recipe.name == meta(job)["name"] == "mine" and meta(job)["min_clients"] == 3
-        assert_same(job, folder(settings, ["a", "b", "c"]))
+        assert_same(job, folder({**settings, "sites": "/data/others"}, ["a", "b", "c"]))
 
     def test_a_preset_lies_under_them(self, export):
         job = export(SurgicalAggregationRecipe(preset="paper", num_rounds=3))

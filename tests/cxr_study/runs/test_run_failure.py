@@ -97,22 +97,17 @@ def logs(tmp_path):
 
 
 class TestWhy:
-    def test_a_sites_own_exception_comes_first_with_what_to_do(self, server, logs):
+    @pytest.mark.parametrize(
+        "events", [[failed(OF_FLARE)], [ROUND, refused(ITS_OWN_LOG), failed(ITS_OWN_LOG)]]
+    )
+    def test_a_sites_own_exception_comes_first_and_once_with_what_to_do(self, server, logs, events):
         at_hand = logs(nih=FULL, chexpert=UNSENT)
-        assert run_failure.why(server(failed(OF_FLARE)), at_hand).splitlines() == [
+        assert run_failure.why(server(*events), at_hand).splitlines() == [
             "nih: OSError: [Errno 28] No space left on device. Make room on that disk, and go on "
             "with the run.",
             f"The log of nih is {at_hand['nih'][0]}",
-            f"The server ended the run: {OF_FLARE}",
+            f"The server ended the run: {events[-1]['reason']}",
         ]
-
-    def test_it_is_told_once_where_the_record_has_the_error_code_alone(self, server, logs):
-        record = server(
-            ROUND, refused(ITS_OWN_LOG, task="train"), failed(TOO_FEW.format(ITS_OWN_LOG))
-        )
-        first, _, last = run_failure.why(record, logs(nih=FULL)).splitlines()
-        assert first.startswith("nih: OSError: ")
-        assert last == f"The server ended the run: {TOO_FEW.format(ITS_OWN_LOG)}"
 
     def test_a_refusal_on_record_is_told_with_its_round_and_what_to_do(self, server, logs):
         reason = not_permitted()
@@ -124,20 +119,13 @@ class TestWhy:
         )
 
     def test_without_the_sites_logs_it_is_what_the_record_says(self, server):
-        record = server(refused(ITS_OWN_LOG, round_=0), failed(TOO_FEW.format(ITS_OWN_LOG)))
-        assert run_failure.why(record, {}).startswith(f"nih, round 0: {ITS_OWN_LOG}\nThe server")
-
-    def test_a_site_without_an_answer_and_an_evaluation_are_told(self, server):
-        silent = {
-            "event": "silent",
-            "site": "a",
-            "round": 3,
-            "task": "train",
-            "reason": "no answer",
-        }
+        silent = {**refused("no answer", "a", 3), "event": "silent"}
         measured = refused("no metrics", "b", None, task="validate")
-        lines = run_failure.why(server(silent, measured, NEWER), {}).splitlines()
-        assert lines == ["a, round 3: no answer", "b, validate: no metrics"]
+        told = run_failure.why(server(silent, measured, NEWER, failed(TOO_FEW.format("x"))), {})
+        assert told.splitlines() == [
+            "a, round 3: no answer", "b, validate: no metrics",
+            f"The server ended the run: {TOO_FEW.format('x')}",
+        ]  # fmt: skip
 
     def test_sites_with_the_same_reason_share_a_line(self, server, logs):
         at_hand = logs(nih=UNKNOWN, chexpert=UNKNOWN)
@@ -147,26 +135,24 @@ class TestWhy:
             f"The log of nih is {at_hand['nih'][0]}",
         ]
 
-    def test_the_server_that_could_not_start_is_a_party(self, logs):
-        assert run_failure.why(None, logs(server=UNKNOWN)).startswith(
-            f"server: {NO_CLASS}. Install"
-        )
+    def test_the_server_is_a_party_unless_it_ended_the_run_itself(self, server, logs):
+        at_hand = logs(server=UNKNOWN)
+        assert run_failure.why(None, at_hand).startswith(f"server: {NO_CLASS}. Install")
+        assert run_failure.why(server(failed("no body")), at_hand) is None
 
-    def test_the_server_that_ended_the_run_has_said_why_on_record(self, server, logs):
-        assert run_failure.why(server(failed("no body")), logs(server=UNKNOWN)) is None
-
-    def test_an_error_that_says_what_to_do_stands_alone(self, logs):
-        first = run_failure.why(None, logs(nih=BODY)).splitlines()[0]
-        assert first == (
-            "nih: SiteError: the server's body and this site's differ. Start the run from another."
-        )
-        told = FULL.replace("OSError: [Errno 28]", "CheckpointError: make room:")
-        last = run_failure.why(None, logs(nih=told)).splitlines()[0]
-        assert last == "nih: CheckpointError: make room: No space left on device"
-
-    def test_what_a_site_says_of_itself_goes_before_its_exceptions(self, logs):
-        said = f"2026-01-02 03:04:05,006 - KerasExecutor - ERROR - {CANNOT_TAKE_PART}no csv\n"
-        assert run_failure.why(None, logs(nih=said + FULL)).startswith("nih: no csv\nThe log")
+    @pytest.mark.parametrize(
+        ("log", "first"),
+        [
+            (BODY, "nih: SiteError: the server's body and this site's differ. Start the run from "
+                   "another."),
+            (FULL.replace("OSError: [Errno 28]", "CheckpointError: make room:"),
+             "nih: CheckpointError: make room: No space left on device"),
+            (f"2026-01-02 03:04:05,006 - KerasExecutor - ERROR - {CANNOT_TAKE_PART}no csv\n{FULL}",
+             "nih: no csv"),
+        ],
+    )  # fmt: skip
+    def test_a_sites_own_words_and_what_it_says_to_do_stand_alone(self, logs, log, first):
+        assert run_failure.why(None, logs(nih=log)).splitlines()[0] == first
 
     def test_what_the_run_went_on_after_is_no_reason(self, server, logs):
         earlier = refused(ITS_OWN_LOG, round_=0)
@@ -187,12 +173,8 @@ class TestWhy:
         assert "InternalError: begin" in why and "left on device" in why and len(why) < 1000
 
 
-def test_the_reason_that_the_server_ended_the_run_for_is_on_record(server):
-    assert run_failure.ended(server(NEWER, failed("no body"), failed("so what"))) == "no body"
-    assert run_failure.ended(None) is None
-
-
-def test_sites_that_were_refused_after_the_last_whole_round(server):
+def test_the_record_says_why_the_server_ended_the_run_and_whom_it_refused_last(server):
     events = (refused("NaN", "a", 0), ROUND, refused("NaN", "c"), refused("late", "b"))
-    assert run_failure.refused(server(*events)) == ["b", "c"]
-    assert run_failure.refused(None) == []
+    record = server(*events, NEWER, failed("no body"), failed("so what"))
+    assert run_failure.ended(record) == "no body" and run_failure.ended(None) is None
+    assert run_failure.refused(record) == ["b", "c"] and run_failure.refused(None) == []
