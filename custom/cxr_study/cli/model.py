@@ -75,7 +75,7 @@ def remove_classes(
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
-    say("A site that still labels one of them would teach it anew: change its 'classes' first.")
+    say("A site that still labels one of them would train it anew: change its 'classes' first.")
 
 
 @app.command(

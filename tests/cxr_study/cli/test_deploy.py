@@ -3,12 +3,10 @@
 import json
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from cxr_study.cli import deploy
 from cxr_study.cli import main as cli
-from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.jobs import job_folder
@@ -81,59 +79,47 @@ def test_what_is_submitted_is_not_marked_as_bringing_code(submitted, call, job):
 
 
 def test_with_the_sites_data_the_report_may_be_full(submitted, call, tmp_path):
-    keys = {"dataset": "nih", "labels": "labels.csv", "images": "images", "split": "split.csv"}
     (tmp_path / "images").mkdir()
     for file in ("labels.csv", "split.csv"):
         (tmp_path / file).touch()
     for site in ("nih", "chexpert"):
-        (tmp_path / f"{site}.yaml").write_text(yaml.safe_dump(keys))
+        (tmp_path / f"{site}.yaml").write_text(
+            "dataset: nih\nlabels: labels.csv\nimages: images\nsplit: split.csv\n"
+        )
     assert call("--site-files", tmp_path).exit_code == 0
     run, _ = submitted[1]
     assert run.site_files == tmp_path and not run.elsewhere
 
 
-def test_nothing_is_submitted_or_removed_for_site_files_that_are_unusable(
-    submitted, call, tmp_path
-):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/job").mkdir()
-    done = call("--site-files", tmp_path, "--force")
-    assert isinstance(done.exception, SiteFileError) and "nih.yaml does not" in str(done.exception)
-    assert submitted == [] and (tmp_path / "out/job").is_dir()
-
-
-def test_nothing_is_removed_for_a_kit_that_does_not_work(submitted, call, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "kit", "message"),
+    [
+        ((), "lead", "needs a new folder"),
+        (("--force",), "bad", "it is not let in"),
+        (("--force", "--site-files", "."), "lead", "nih.yaml does not"),
+    ],
+)
+def test_a_mistake_costs_nobody_an_earlier_run(submitted, call, tmp_path, options, kit, message):
     assert call().exit_code == 0
-    assert isinstance(call("--force", kit="bad").exception, SessionError)
-    assert (tmp_path / "out/run.json").is_file()
+    submitted.clear()
+    assert message in str(call(*options, kit=kit).exception)
+    assert submitted == [] and (tmp_path / "out/run.json").is_file()
 
 
-def test_a_folder_that_is_there_is_not_written_into(submitted, call, tmp_path):
-    (tmp_path / "out").mkdir()
-    assert "needs a new folder" in str(call().exception)
-    assert submitted == []
-
-
-class TestJob:
-    def test_it_is_a_folder_with_everything_set_and_no_code(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        call = typed(
-            "deploy", "job", "personalised", "--strategy", "fedbn", "--sites", "a, b",
-            "--preset", "paper", "--set", "num_rounds=3", "--set", "b:epochs=2", "--out", "new/job",
-        )  # fmt: skip
-        assert call.code == 0, call.err
-        assert call.out.splitlines() == [
-            "job      new/job",
-            "submit   nvflare job submit -j new/job",
-        ]
-        job = tmp_path / "new/job"
-        settings = job_folder.read_settings(job, "b")
-        wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
-        assert {name: settings[name] for name in wanted} == wanted
-        assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
-        assert not list(job.glob("*/custom"))
-
-    def test_what_is_there_is_left_alone(self, tmp_path):
-        call = typed("deploy", "job", "surgical", "--out", tmp_path)
-        assert call.code == 2 and str(tmp_path) in call.err
-        assert not list(tmp_path.iterdir())
+def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = (
+        "--strategy", "fedbn", "--sites", "a, b", "--preset", "paper", "--set", "num_rounds=3",
+        "--set", "b:epochs=2", "--out", "new/job",
+    )  # fmt: skip
+    call = typed("deploy", "job", "personalised", *options)
+    assert call.code == 0, call.err
+    assert call.out == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
+    job = tmp_path / "new/job"
+    settings = job_folder.read_settings(job, "b")
+    wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
+    assert {name: settings[name] for name in wanted} == wanted
+    assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
+    assert not list(job.glob("*/custom"))
+    again = typed("deploy", "job", "personalised", *options)
+    assert again.code == 2 and "new/job" in again.err

@@ -8,14 +8,15 @@ from typer.testing import CliRunner
 from cxr_study.cli import kit as cli_kit
 from cxr_study.deployment.site_kit import KitError
 
-AUTHORIZATION = {"permissions": {"project_admin": "any", "lead": {"byoc": "any"}}}
-COMPONENTS = [
-    {"id": id_, "args": {}} for id_ in ("resource_manager", "job_manager", "log_receiver")
-]
-RESOURCES = {
-    "class_allow_list": [],
-    "components": COMPONENTS,
-    "snapshot_persistor": {"args": {"storage": {"args": {}}}},
+FILES = {
+    "authorization": {"permissions": {"project_admin": "any", "lead": {"byoc": "any"}}},
+    "resources": {
+        "class_allow_list": [],
+        "components": [
+            {"id": id_, "args": {}} for id_ in ("resource_manager", "job_manager", "log_receiver")
+        ],
+        "snapshot_persistor": {"args": {"storage": {"args": {}}}},
+    },
 }
 
 
@@ -26,7 +27,7 @@ def kit(tmp_path):
         (tmp_path / folder).mkdir()
     for name in ("fed_client.json", "fed_server.json"):
         (tmp_path / "startup" / name).touch()
-    for name, content in {"resources": RESOURCES, "authorization": AUTHORIZATION}.items():
+    for name, content in FILES.items():
         (tmp_path / "local" / f"{name}.json.default").write_text(json.dumps(content))
     return tmp_path
 
