@@ -22,8 +22,7 @@ from cxr_study.cli.run import (
     say,
     split,
 )
-from cxr_study.jobs import presets
-from cxr_study.jobs.command_line_settings import JobError, check_sites, parse
+from cxr_study.jobs.command_line_settings import JobError, check_sites, parse, with_preset
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.training.baseline_files import BEST_FILE, ROUNDS_FILE
@@ -99,7 +98,7 @@ def _runs(
     """One run, or with "individual" one for each site."""
     shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
-    shared, per_site = presets.apply(preset, {**shared, **named}, per_site, alone)
+    shared, per_site = with_preset(preset, {**shared, **named}, per_site, alone)
     for site in per_site:
         if site not in alone:
             raise JobError(

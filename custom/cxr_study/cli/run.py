@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
-from cxr_study.jobs import job_folder, job_templates, presets
-from cxr_study.jobs.command_line_settings import parse
-from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.command_line_settings import PRESETS, parse, with_preset
+from cxr_study.jobs.job_folder import check_network
 from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,
@@ -54,7 +54,7 @@ Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.
 LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
     str | None,
-    Option(help=f"Settings that go together: {', '.join(presets.PRESETS)}. --set wins."),
+    Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins."),
 ]
 Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
 SiteFiles = Annotated[Path | None, Option(help="Folder of <site>.yaml: real data.")]
@@ -166,7 +166,7 @@ def asked(
 ) -> tuple[tuple[str, ...], dict[str, object], dict[str, dict[str, object]]]:
     """Names of the sites, settings and per-site settings that a command asks for, checked."""
     names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *parse(given or []), names)
+    for_all, per_site = with_preset(preset, *parse(given or []), names)
     for_all |= more
     job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
     return names, for_all, per_site

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.deployment.job_watch import End
-from cxr_study.runs import flare_log, run_failure
+from cxr_study.runs import run_failure
 from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
@@ -76,8 +76,8 @@ def _sites_that_cannot(job_id: str, workspaces: Workspaces) -> dict[str, str]:
     """Site that cannot take part -> its reason, which would be the same another time."""
     told = {}
     for site, workspace in workspaces.items():
-        notes = flare_log.site_notes(workspace, job_id)
-        if reason := flare_log.site_reason(notes):
+        notes = run_failure.site_notes(workspace, job_id)
+        if reason := run_failure.site_reason(notes):
             told[site] = f"{site} cannot take part: {reason}\nIts notes are {notes}"
     return told
 
@@ -87,7 +87,7 @@ def _by_logs(
 ) -> str:
     """Who could not do its part; where nobody says so, the party that complained first."""
     logs: dict[str, run_failure.Logs] = {
-        party: (workspace / job_id / "error_log.txt", flare_log.site_notes(workspace, job_id))
+        party: (workspace / job_id / "error_log.txt", run_failure.site_notes(workspace, job_id))
         for party, workspace in workspaces.items()
         if party not in away
     }
@@ -97,7 +97,7 @@ def _by_logs(
     errors = {
         party: found
         for party, files in logs.items()
-        if (found := flare_log.errors(*files))
+        if (found := run_failure.logged_errors(*files))
         # Else it complained only because the process of another site had ended.
         and not (lost and party != lost["site"] and found[0].time >= lost["time"])
     }
@@ -131,5 +131,5 @@ def _lost_site(job_id: str, workspaces: Workspaces) -> re.Match[str] | None:
     """The server's note, with "site" and "time", that a site's process ended badly."""
     if "server" not in workspaces:
         return None
-    log = flare_log.read(workspaces["server"] / "log.txt")
+    log = run_failure.read_log(workspaces["server"] / "log.txt")
     return re.search(_LOST_SITE.format(job=re.escape(job_id)), log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,10 @@ def watch(
         session: A session with its server.
         job_id: Its id.
         show: Called with its progress, whenever that has changed.
-        server: The server's workspace, where it is at hand: the job's record is read there. Default
-            None: the server is asked.
+        server: The server's workspace, where it is at hand: the job's record is read there.
+            Default None: the server is asked.
     """
-    ask = _by_record(server / job_id) if server else _by_asking(session, job_id)
+    ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
     seen = Progress()
     while True:
         meta = session.meta(job_id)
@@ -93,37 +94,33 @@ def watch(
         time.sleep(POLL)
 
 
-def _by_record(folder: Path) -> Callable[[], Progress | None]:
+def _by_record(folder: Path) -> Progress | None:
     """The progress of a job by its record, in the server's folder of it."""
-
-    def ask() -> Progress | None:
-        events = read_events(folder)
-        named = [event["event"] for event in events]
-        if not events:  # not there yet, or put away already
-            return None
-        best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
-        dropped = not best or best[0]["event"] == "best_dropped"
-        return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
-
-    return ask
+    events = read_events(folder)
+    if not events:  # not there yet, or put away already
+        return None
+    named = [event["event"] for event in events]
+    best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
+    dropped = not best or best[0]["event"] == "best_dropped"
+    return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
 
-def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | None]:
+class _Asking:
     """The progress of a job by asking it, from when it should be up until it has ended."""
-    begin = None
-    answered = False
-    unanswered = 0
 
-    def ask() -> Progress | None:
-        nonlocal begin, answered, unanswered
-        begin = begin or time.monotonic() + _QUIET
-        if time.monotonic() < begin or (answered and unanswered == _UNANSWERED):
+    def __init__(self, session: FlareSession, job_id: str):
+        self.session, self.job_id = session, job_id
+        self.begin = 0.0
+        self.answered, self.unanswered = False, 0
+
+    def __call__(self) -> Progress | None:
+        self.begin = self.begin or time.monotonic() + _QUIET
+        ending = self.answered and self.unanswered == _UNANSWERED
+        if time.monotonic() < self.begin or ending:
             return None
-        stats = session.stats(job_id).get(RunRecord.__name__)
+        stats = self.session.stats(self.job_id).get(RunRecord.__name__)
         if stats is None:
-            unanswered += 1
+            self.unanswered += 1
             return None
-        answered, unanswered = True, 0
+        self.answered, self.unanswered = True, 0
         return Progress(stats["rounds"], stats["best"], stats["stopped"])
-
-    return ask

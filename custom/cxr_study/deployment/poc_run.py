@@ -17,7 +17,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
-from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs.job_folder import check_network
 from cxr_study.phantom.demo_data import embedded_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
@@ -35,13 +35,8 @@ class PocRun:
     """A run of a job in a POC of its own.
 
     Attributes:
-        job: Job folder.
-        folder: New folder for everything the run makes.
-        sites: Names of the sites.
+        job: As all that is not said here, see `StudyRun`.
         project: FLARE's project file.
-        site_files: Folder of <site>.yaml; None: the phantom.
-        settings: Setting -> value, beside the job's own.
-        per_site: Site -> setting -> value, at that site alone.
         port: For the server; None: a free one.
         retries: See `deployed_run.DeployedRun`.
         keep: Whether the POC keeps running afterwards.

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import code_shipping, job_folder, presets
-from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.jobs import code_shipping, job_folder
+from cxr_study.jobs.command_line_settings import JobError, Settings, with_preset
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, META, SERVER_CONFIG
 from cxr_study.jobs.methods import METHODS
 
@@ -103,19 +103,18 @@ def configure(
         name: One of `JOBS`.
         folder: New folder.
         sites: Names of the sites.
-        strategy: See `surgical_aggregation.aggregation.strategy`; None: the method's own.
-        preset: See `presets`; None: the settings for the phantom on CPUs.
+        strategy: None: the method's own.
+        preset: One of `PRESETS`; None: the settings for the phantom on CPUs.
         settings: Setting -> value.
         per_site: Site -> setting -> value.
         code: See `write`.
 
     Raises:
-        JobError: No such job, preset, setting, site or way, or a value of another type.
-        StrategyError: No such strategy.
+        ValueError: No such job, preset, strategy, setting, site or way, or a value of another type.
     """
     if strategy is not None:
         settings = {**settings, "strategy": strategy}
-    settings, per_site = presets.apply(preset, settings, per_site, sites)
+    settings, per_site = with_preset(preset, settings, per_site, sites)
     with TemporaryDirectory() as temporary:
         template = Path(temporary) / name
         write(name, template, code)

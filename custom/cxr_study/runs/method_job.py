@@ -35,10 +35,7 @@ def configure(
         sites: Names of the sites.
         union: Classes of all of them.
         settings: Setting -> value; they win, the row's strategy apart.
-        preset: See `presets`. Default: none.
-
-    Raises:
-        ValueError: A setting that the job does not have, or a value that it cannot have.
+        preset: One of `PRESETS`. Default: none.
     """
     method = job_templates.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}

@@ -83,8 +83,8 @@ def run_all(
                     del pending[place]
                     crew.start(place, training, prepare(training))
             place, member = crew.next_ended()
-            if not member.reason and not is_made(member.training):
-                member.reason = "it left no result"
+            if not is_made(member.training):
+                member.reason = member.reason or "it left no result"
             if member.reason:
                 failures[place] = Failure(member.training, member.reason, member.log)
             told(member.training, FAILS if member.reason else DONE)
@@ -130,7 +130,6 @@ class _Crew(Generic[T]):
         self._told(training, STARTS)
 
     def _listen(self, place: int, process: subprocess.Popen[str]) -> None:
-        """Put down each line that a process says, and its end."""
         with process:
             for line in process.stdout or ():
                 self._said.put((place, line))

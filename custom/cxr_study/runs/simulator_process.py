@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs import flare_log, run_failure
+from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
@@ -105,7 +105,7 @@ def simulate(
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
     if process.returncode or _failed(events) or not _done(events, job):
-        reason = _reason(workspace, sites) or flare_log.last_errors(log) or "it printed nothing"
+        reason = _reason(workspace, sites) or run_failure.last_errors(log) or "it printed nothing"
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
@@ -137,7 +137,7 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
-    text = flare_log.read(workspace / "server" / "error_log.txt")
+    text = run_failure.read_log(workspace / "server" / "error_log.txt")
     return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
 
 
@@ -160,7 +160,7 @@ def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
     """Why a run ended early: what its parties say of themselves, and what the server did then."""
     folders = {party: workspace / party for party in (*sites, run_failure.SERVER)}
     logs = {
-        party: (folder / "error_log.txt", flare_log.site_notes(folder, SIMULATED_JOB))
+        party: (folder / "error_log.txt", run_failure.site_notes(folder, SIMULATED_JOB))
         for party, folder in folders.items()
     }
     server = server_folder(workspace)

@@ -35,11 +35,19 @@ def main(train: Callable[[Tell], None], errors: tuple[type[Exception], ...]) -> 
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=_end_with_input, daemon=True).start()
+    said = 0
+
+    def tell(rounds: int) -> None:
+        nonlocal said
+        if rounds != said:
+            said = rounds
+            print(f"{ROUND}{rounds}", flush=True)
+
     in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
     try:
-        train(_Rounds())
+        train(tell)
     except in_one_line as error:
-        _say(FAILED + " ".join(str(error).split()))
+        print(FAILED + " ".join(str(error).split()), flush=True)
         return 1
     return 0
 
@@ -49,20 +57,3 @@ def _end_with_input() -> None:
     while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-class _Rounds:
-    """Says each number of rounds once."""
-
-    def __init__(self) -> None:
-        self._said = 0
-
-    def __call__(self, rounds: int) -> None:
-        if rounds != self._said:
-            self._said = rounds
-            _say(f"{ROUND}{rounds}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

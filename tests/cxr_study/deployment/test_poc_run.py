@@ -12,7 +12,7 @@ from cxr_study.deployment.poc_run import PocRun, check, run
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.jobs.network_check import InitialBodyError
+from cxr_study.jobs.job_folder import InitialBodyError
 from cxr_study.runs.finished_run import finished_run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.jobs import code_shipping, fed_job, job_templates
+from cxr_study.jobs import code_shipping, job_templates, recipe
 from cxr_study.jobs.code_shipping import MARKER, PACKAGES, WAYS
 from cxr_study.jobs.command_line_settings import JobError
 
@@ -95,7 +95,7 @@ def test_the_guard_of_a_job_that_brings_code_stands_ahead_of_all(tmp_path, metho
         texts = {way: (tmp_path / way / file).read_text() for way in WAYS}
         assert texts["installed"] == texts["marked"]
         assert GUARD in texts["byoc"] and GUARD not in texts["marked"]
-    configuration = fed_job.read(tmp_path / "byoc")
+    configuration = recipe.read(tmp_path / "byoc")
     (client,) = configuration.clients.values()
     (chain,), (executor,) = client["task_data_filters"], client["executors"]
     assert set(chain["tasks"]) == set(executor["tasks"])

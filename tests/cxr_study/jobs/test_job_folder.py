@@ -3,12 +3,20 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyhocon import ConfigFactory
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG, settings_in, with_settings
+from cxr_study.jobs.job_folder import (
+    CLIENT_CONFIG,
+    SERVER_CONFIG,
+    check_network,
+    settings_in,
+    with_settings,
+)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 JOBS = Path(__file__).parents[3] / "jobs"
 SURGICAL = JOBS / "surgical"
@@ -224,3 +232,47 @@ def test_fewer_sites_than_the_job_waits_for_are_refused(sites, settings, message
     job_folder.check(SURGICAL, sites=["a"], settings={"min_clients": 1}, per_site={})
     with pytest.raises(JobError, match=message):
         job_folder.check(SURGICAL, sites=sites, settings=settings, per_site={})
+
+
+@pytest.fixture
+def check(tmp_path):
+    """Checks a body with some facts, or the phantom's, for a job's network."""
+
+    def check(facts, backbone, hidden):
+        file = None if facts is None else tmp_path / "body.npz"
+        if facts is not None:
+            save(Checkpoint({"dense/kernel": np.ones(2)}, facts), file)
+        check_network(file, backbone=backbone, hidden=hidden)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("facts", "backbone", "hidden"),
+    [
+        (None, "small_densenet", 0),
+        ({"backbone": "densenet121"}, "densenet121", 0),
+        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8),
+        ({}, "densenet121", 0),  # does not say of what it is
+    ],
+)
+def test_a_body_of_the_jobs_network_passes(check, facts, backbone, hidden):
+    check(facts, backbone, hidden)
+
+
+@pytest.mark.parametrize(
+    ("facts", "backbone", "hidden", "message"),
+    [
+        (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
+        (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
+        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),
+    ],
+)
+def test_a_body_of_another_is_refused_by_its_name(check, facts, backbone, hidden, message):
+    with pytest.raises(ValueError, match=message):
+        check(facts, backbone, hidden)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        check_network(tmp_path / "none.npz", backbone="densenet121", hidden=0)
