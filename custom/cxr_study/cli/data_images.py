@@ -58,8 +58,7 @@ def audit(
         list[Path] | None, Argument(help="Site files, e.g. sites/*.yaml.")
     ] = None,
     shared: Annotated[
-        list[Path] | None,
-        Option(help="Instead: what another site shared; may be repeated."),
+        list[Path] | None, Option(help="Instead: what another site shared; may be repeated.")
     ] = None,
     statistics: Annotated[
         list[Path] | None,

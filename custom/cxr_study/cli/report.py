@@ -45,12 +45,6 @@ def report(
 def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Callable[[], None]:
     """Report a run as far as it can be: in full, or what its sites measured.
 
-    Args:
-        run: The run.
-        folder: Folder for the report.
-        title: Heading of it.
-        to: Where to say what is being done.
-
     Returns:
         What prints the answer, and where everything is.
 

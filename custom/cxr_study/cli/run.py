@@ -53,15 +53,13 @@ Settings = Annotated[
 Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
 LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
-    str | None,
-    Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins."),
+    str | None, Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins.")
 ]
 Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
 SiteFiles = Annotated[Path | None, Option(help="Folder of <site>.yaml: real data.")]
 Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]
 InitialBody = Annotated[
-    Path | None,
-    Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures."),
+    Path | None, Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures.")
 ]
 
 

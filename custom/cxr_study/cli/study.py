@@ -46,13 +46,11 @@ def run(
     at_once: Annotated[
         int,
         Option(
-            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.",
-            min=0,
+            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.", min=0
         ),
     ] = 0,
     poc: Annotated[
-        bool,
-        Option("--poc", help="Federated runs with real services, TLS and an admin session."),
+        bool, Option("--poc", help="Federated runs with real services, TLS and an admin session.")
     ] = False,
     project: Annotated[
         Path, Option(help="FLARE's project file for --poc, which has the sites.")

@@ -131,12 +131,7 @@ def attend(
 ) -> None:
     """Wait for the end of a job that somebody submitted. An interrupt leaves it to itself.
 
-    Args:
-        session: A session with its server.
-        job_id: Its id.
-        downloads: Folder for its results, if it fails: the reason is in them.
-        workspaces: See `DeployedRun`.
-        steps: Where to say how far it is.
+    If it fails, its results are downloaded: the reason is in them.
 
     Raises:
         DeployedRunError: It did not end well.
@@ -158,12 +153,8 @@ def attend(
 def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
     """Rounds that the jobs of a run have made, by the last model that the last of them left.
 
-    Args:
-        server: The server's folder of that job; None: it is not at hand.
-        jobs: Ids of the run's jobs. Rounds of a run that they continue do not count.
-
-    Returns:
-        None where there is no model.
+    Rounds of a run that they continue do not count. None where there is no model, or the server's
+    folder of that job is not at hand.
     """
     if server is None or not (last := server / "models" / LAST_FILE).is_file():
         return None
@@ -206,10 +197,7 @@ def _watch(
     deployed: DeployedRun, session: FlareSession, job_id: str, rounds: Rounds, steps: Steps
 ) -> End:
     name = "train" if deployed.trains else "run"
-    with (
-        steps.step(name, alone=False) as said,
-        round_bars(steps.console, transient=True) as bars,
-    ):
+    with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
         try:
             end = job_watch.watch(

@@ -65,10 +65,9 @@ def check(poc: PocRun) -> None:
     Quick: reads no table and no image.
 
     Raises:
-        PocError: The folder has a space in its path, or the project file is unusable.
-        PortError: The port is taken, by another one than the earlier run's own POC.
-        ValueError: The job folder, a setting, a site file or its name, or the initial body is
-            unusable, there are too few sites, or the job continues one that a new POC cannot have.
+        ValueError: The folder, project file, port, job folder, a setting, a site file or its name,
+            or the initial body is unusable, sites are too few, or the job continues one that a new
+            POC cannot have.
     """
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
@@ -89,19 +88,13 @@ def check(poc: PocRun) -> None:
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
-    Whatever happens, no service is left running. Where something failed, the POC's folder stays,
-    for its logs.
-
-    Args:
-        poc: The run.
-        console: Where to say what is being done.
-        report: Called when the results are there.
+    `report` is called when the results are there. Whatever happens, no service is left running.
+    Where something failed, the POC's folder stays, for its logs.
 
     Raises:
         PocError: The POC cannot be prepared or started.
-        PortError: Its port is taken.
         DeployedRunError: The job failed.
-        ValueError: The job, a setting, a site file or what it names is unusable.
+        ValueError: The job, a setting, the port, a site file or what it names is unusable.
     """
     steps = Steps(console)
     job = poc.folder / "job"

@@ -132,7 +132,6 @@ class PocSystem:
 
         Raises:
             PocError: The folder is not new; or see `check`. Then nothing is left.
-            PortError: See `check`.
         """
         if self.root.exists():
             raise PocError(
@@ -160,9 +159,7 @@ class PocSystem:
     def check(self, project: Path, port: int | None = None) -> None:
         """Refuse what no POC could be made of in its folder, once what is there is removed.
 
-        Args:
-            project: FLARE's project file.
-            port: For the server. That of the POC that runs from the folder now will be free.
+        The port of the POC that runs from the folder now will be free.
 
         Raises:
             PocError: The folder has a space in its path, or the project file is unusable.
@@ -181,15 +178,14 @@ class PocSystem:
             check_free(port)
 
     def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 60.0) -> None:
-        """Start server and sites, and wait until all sites are connected.
+        """Start server and sites, and wait until all sites are connected; or leave none running.
 
         Args:
             environment: Variables for them, beside those of this process. Default None: none.
             timeout: Seconds to wait.
 
         Raises:
-            PocError: It is not prepared, or runs already; or a service does not come up. Then none
-                is left running.
+            PocError: It is not prepared, or runs already; or a service does not come up.
             PortError: The port is taken.
         """
         project = self.project

@@ -33,11 +33,8 @@ def start(kit: Path, environment: Mapping[str, str]) -> None:
     """Start a service by its kit's start.sh, and the watchdog that starts it again.
 
     In a session of its own and without a terminal, so that no interrupt meant for the caller ends
-    it. What an earlier one left behind that would keep it from starting is removed.
-
-    Args:
-        kit: Its startup kit; the service must not run.
-        environment: All its variables.
+    it; with `environment` as all its variables. What an earlier one left behind that would keep it
+    from starting is removed.
     """
     for name in _LEFT_BEHIND:
         (kit / name).unlink(missing_ok=True)

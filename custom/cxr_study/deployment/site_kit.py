@@ -52,14 +52,11 @@ def localise_site(
     Args:
         kit: Startup kit.
         policy: What the hospital decides. A relative folder of site files is made absolute.
-        gpus: GPUs that jobs may use.
-        gpu_memory: Memory of each, GiB.
+        gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
+        gpu_memory: GiB.
         carriers: Who of those who submit may bring code: one of `CARRIERS`.
         packages: Whose installed code any job may use.
         force: Replace local files that are there.
-
-    Returns:
-        The files written.
 
     Raises:
         KitError: It is no kit of a site, it has such files already, or `carriers` is no such word.
@@ -86,7 +83,7 @@ def localise_server(
     packages: Sequence[str] = PACKAGES,
     force: bool = False,
 ) -> list[Path]:
-    """Write the server's own files into the local/ folder of its startup kit.
+    """Write the server's own files into the local/ folder of its startup kit; see `localise_site`.
 
     They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
     FLARE's are in /tmp; the classes of `packages` are allowed; the classes that each site may
@@ -96,9 +93,9 @@ def localise_server(
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
         permitted: Site -> classes; None: as it was, at first whatever a site declares.
-        carriers: See `localise_site`; likewise `packages`, result and errors.
-        packages: Whose installed code any job may use.
-        force: Replace local files that are there.
+        carriers: See `localise_site`.
+        packages: Likewise.
+        force: Likewise.
     """
     resources = _resources(kit, "the server", "fed_server.json", packages)
     stored = storage.absolute()

@@ -23,13 +23,10 @@ class JobError(ValueError):
 
 
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Read NAME=VALUE for all sites, SITE:NAME=VALUE for one of them.
+    """Settings for all sites, NAME=VALUE, and site -> settings for one of them, SITE:NAME=VALUE.
 
     A value is JSON where it can be read as such, else a text. Of two for the same setting the later
     one counts.
-
-    Returns:
-        Setting -> value, and site -> setting -> value.
 
     Raises:
         JobError: An item lacks its "=" or a name.
@@ -112,7 +109,7 @@ PRESETS: Mapping[str, Preset] = {
             "warmup_learning_rate": 5e-3,
             "num_rounds": 150,
             "patience": 25,
-        },
+        }
     ),
     # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert.
     "paper-fedfbn": Preset(
@@ -143,17 +140,14 @@ PRESETS: Mapping[str, Preset] = {
             "gradient_clip": 1.0,
             "num_rounds": 40,
             "patience": 5,
-        },
+        }
     ),
 }
 """Name -> preset. All need an initial body of DenseNet121 (`surgagg model init`)."""
 
 
 def with_preset(
-    name: str | None,
-    settings: Settings,
-    per_site: Mapping[str, Settings],
-    sites: Sequence[str],
+    name: str | None, settings: Settings, per_site: Mapping[str, Settings], sites: Sequence[str]
 ) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
     """Put a preset (None: none) under explicit settings, which win.
 

@@ -148,10 +148,7 @@ def copy(
 def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
     """Refuse an initial body of another network, before anything is trained.
 
-    Args:
-        file: Checkpoint; None: the phantom's.
-        backbone: The job's; see `network.build`.
-        hidden: Likewise.
+    `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
 
     Raises:
         InitialBodyError: The body is of another network, as far as its manifest says of which.

@@ -22,16 +22,15 @@ JOBS = (*METHODS, EVALUATION)
 
 
 def write(name: str, folder: Path, code: str = "marked") -> None:
-    """Write a job's folder, for the two sites of the phantom.
+    """Write the folder of one of `JOBS`, for the two sites of the phantom.
 
     Args:
-        name: One of `JOBS`.
+        name: The job's.
         folder: New folder.
         code: How its code gets to server and sites, one of `code_shipping.WAYS`.
 
     Raises:
         JobError: There is no such job or way.
-        FileExistsError: The folder exists.
     """
     if name not in JOBS:
         raise JobError(f"there is no method {name!r}; {nearest(name, JOBS)}.")
@@ -97,17 +96,10 @@ def configure(
     per_site: Mapping[str, Settings],
     code: str = "marked",
 ) -> None:
-    """Write a job's folder for some sites, with some settings.
+    """Write the folder of one of `JOBS` for some sites, with some settings.
 
-    Args:
-        name: One of `JOBS`.
-        folder: New folder.
-        sites: Names of the sites.
-        strategy: None: the method's own.
-        preset: One of `PRESETS`; None: the settings for the phantom on CPUs.
-        settings: Setting -> value.
-        per_site: Site -> setting -> value.
-        code: See `write`.
+    A strategy of None is the method's own; without a preset the settings are for the phantom on
+    CPUs. For `code` see `write`.
 
     Raises:
         ValueError: No such job, preset, strategy, setting, site or way, or a value of another type.

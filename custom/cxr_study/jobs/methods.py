@@ -92,10 +92,7 @@ TITLES: Mapping[str, str] = {
 """Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
 classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
 
-SOLO_STRATEGIES: Mapping[str, str] = {
-    "fedavg": "batch norm trained",
-    "fedbn+": "batch norm frozen",
-}
+SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
 """What strategies mean without a federation."""
 
 HEAD_WEIGHTED: Mapping[str, tuple[str, str]] = {

@@ -80,17 +80,12 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def train(
-    run: BaselineRun,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    run: BaselineRun, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Train, in this process; see `baseline.train_alone`.
+    """Train, in this process; see `baseline.train_alone`. Calls progress(rounds made, rounds).
 
     Sets TensorFlow up, so it must come before the process's first TensorFlow operation, or after
     another run with as many threads.
-
-    Args:
-        run: What to train.
-        progress: Called as progress(rounds made, rounds).
 
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.

@@ -113,13 +113,7 @@ def downloaded_run(
     states: Mapping[str, Path] | None = None,
     elsewhere: bool = False,
 ) -> FinishedRun:
-    """The run of one job that was downloaded from a deployed system.
-
-    Args:
-        folder: The download.
-        site_files: See `FinishedRun`; likewise `elsewhere`.
-        states: Likewise. Default None: they are not at hand.
-        elsewhere: Default False.
+    """The run of one job that was downloaded from a deployed system; see `FinishedRun`.
 
     Raises:
         RunFolderError: The folder is no downloaded job.

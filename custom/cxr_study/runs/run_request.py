@@ -73,15 +73,11 @@ class StudyRun:
 def check(study: StudyRun, *, local_models: bool) -> None:
     """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
 
-    Args:
-        study: What is to be run.
-        local_models: Whether each site is to be run alone as well.
-
     Raises:
         RunFolderError: The run's folder has a space in its path, or the run to continue has no
-            model to start from.
-        JobError: The job folder, a setting or a site's name is unusable, or sites are too few.
-        ValueError: A site file or a setting's value is unusable.
+            model to start from; with `local_models`, also one of a site alone.
+        ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
+            few.
     """
     job_folder.check(study.job, sites=study.sites, settings=study.settings, per_site=study.per_site)
     if " " in str(study.folder.absolute()):

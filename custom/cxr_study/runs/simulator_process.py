@@ -58,8 +58,7 @@ def simulate(
 
     Raises:
         LostSiteError: A site's process ended before its last round, and nobody said why.
-        SimulationError: The job failed otherwise, or ended without all its rounds, other than by
-            early stopping.
+        SimulationError: The job failed otherwise, or ended before its last round or early stop.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     server = server_folder(workspace)
