@@ -177,43 +177,38 @@ class TestPerSite:
 class TestHelpers:
     """What FLARE's recipe helpers add is in the job, and nothing of the job is lost."""
 
-    def test_a_filter_for_one_site_is_at_that_site_alone_and_comes_last(self, export, folder):
-        recipe = SurgicalAggregationRecipe()
-        recipe.add_client_output_filter(
-            PercentilePrivacy(percentile=20), tasks=["train"], clients=["chexpert"]
-        )
+    @pytest.mark.parametrize("clients", [None, ["chexpert"]])
+    def test_a_filter_is_where_it_is_wanted_alone_and_comes_last(self, export, folder, clients):
+        recipe, privacy = SurgicalAggregationRecipe(), PercentilePrivacy(percentile=20)
+        recipe.add_client_output_filter(privacy, tasks=["train"], clients=clients)
         job, plain = export(recipe), folder()
-        assert loaded(job, "nih") == loaded(plain, "nih")
+        assert set(meta(job)["deploy_map"]) == {
+            "app_server", "app_client", *(f"app_{site}" for site in clients or ()),
+        }  # fmt: skip
+        if clients:
+            assert loaded(job, "nih") == loaded(plain, "nih")
         changed = loaded(job, "chexpert")
         added = changed["task_result_filters"][0]["filters"].pop()
         assert added["path"].endswith("PercentilePrivacy") and added["args"]["percentile"] == 20
         assert changed == loaded(plain, "chexpert")
 
-    def test_a_filter_for_all_leaves_them_one_app(self, export):
-        recipe = SurgicalAggregationRecipe()
-        recipe.add_client_output_filter(PercentilePrivacy(), tasks=["train"])
-        assert set(meta(export(recipe))["deploy_map"]) == {"app_server", "app_client"}
-
-    def test_log_streaming_configuration_and_resources_are_in_the_job(self, export):
+    def test_log_streaming_configuration_resources_and_a_tracker_are_in_the_job(self, export):
         recipe = SurgicalAggregationRecipe()
         recipe.enable_log_streaming("audit.log")
         recipe.add_client_config({"np_download_chunk_size": 0})
         set_recipe_meta(recipe, JobMetaKey.RESOURCE_SPEC, {"nih": {"num_of_gpus": 1}})
+        add_experiment_tracking(recipe, "tensorboard", {"tb_folder": "curves"})
         job = export(recipe)
         client = json.loads((job / "app_client" / CLIENT).read_text())
         assert client["components"][-1]["args"] == {"log_file_name": "audit.log"}
         assert client["np_download_chunk_size"] == 0
         assert meta(job)["resource_spec"] == {"nih": {"num_of_gpus": 1}}
-        assert "JobLogReceiver" in str(loaded(job, "server"))
-
-    def test_another_tracker_stands_beside_the_jobs_own(self, export):
-        recipe = SurgicalAggregationRecipe()
-        add_experiment_tracking(recipe, "tensorboard", {"tb_folder": "curves"})
-        server = loaded(export(recipe), "server")
-        added = server["components"].pop()
-        assert added["path"].endswith("TBAnalyticsReceiver")
-        assert added["args"]["tb_folder"] == "curves"
-        assert server == loaded(JOBS / "surgical", "server")
+        own, server = (loaded(j, "server")["components"] for j in (JOBS / "surgical", job))
+        assert server[: len(own)] == own
+        logs, tracker = server[len(own) :]
+        assert logs["path"].endswith("JobLogReceiver")
+        assert tracker["path"].endswith("TBAnalyticsReceiver")
+        assert tracker["args"]["tb_folder"] == "curves"
 
 
 @pytest.mark.parametrize(
