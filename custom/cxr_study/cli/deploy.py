@@ -1,4 +1,4 @@
-"""The commands for real FLARE systems: `surgagg deploy`."""
+"""The commands for real FLARE systems: `surgagg deploy`, and `surgagg deploy kit`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
-from cxr_study.cli import kit, poc
+from cxr_study.cli import poc
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import asked, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
+from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
 from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from surgical_aggregation.wire.policy_scope import is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +29,16 @@ app = typer.Typer(
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use.",
 )
-app.add_typer(kit.app, name="kit")
+kit_app = typer.Typer(
+    no_args_is_help=True,
+    help="Put the policy, resources and rights of a site or the server into its startup kit.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
+)
+Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Carriers = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")]
+Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
+app.add_typer(kit_app, name="kit")
 app.add_typer(poc.app, name="poc")
 
 _WAYS = "; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items())
@@ -36,7 +48,7 @@ _WAYS = "; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items()
     epilog="Example:  surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job"
 )
 def job(
-    method: Annotated[str, typer.Argument(help=f"One of {', '.join(job_templates.JOBS)}.")],
+    method: Annotated[str, Argument(help=f"One of {', '.join(job_templates.JOBS)}.")],
     out: Annotated[Path, Option(help="New folder for the job.")],
     strategy: Annotated[
         str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
@@ -111,3 +123,87 @@ def submit(
     jobs = [server.parent.name for server in servers]
     write_facts(out, site_files, jobs, elsewhere=site_files is None)
     make_report(finished_run(out), out / "report", job.name, console)()
+
+
+@kit_app.command(
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
+)
+def site(
+    kit: Kit,
+    site_files: Annotated[
+        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+    ] = None,
+    min_images: Annotated[
+        int, Option(min=0, help="With fewer training images the site takes no part.")
+    ] = 0,
+    min_positives: Annotated[
+        int, Option(min=0, help="A class with fewer positive labels takes no part.")
+    ] = 0,
+    report_counts: Annotated[
+        bool, Option("--report-counts", help="Labels per class may be sent.")
+    ] = False,
+    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
+    carriers: Carriers = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write a hospital's policy, resources and rights into its site's kit.
+
+    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
+    its files readable for the site alone, and the policy's filter on all that leaves.
+    """
+    policy = SitePolicy(
+        share=tuple(share) if share else None,
+        min_images=min_images,
+        min_positives=min_positives,
+        report_counts=report_counts,
+        site_files=None if site_files is None else str(site_files),
+    )
+    written = localise_site(
+        kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
+    )
+    _say_written(written)
+    if site_files is None:
+        say(
+            "note     no --site-files: CXR_SITES must say where they are when this site starts. A "
+            "site nih or chexpert would train on the phantom without it."
+        )
+
+
+@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
+def server(
+    kit: Kit,
+    storage: Annotated[
+        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+    ],
+    permitted: Annotated[
+        Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
+    ] = None,
+    carriers: Carriers = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write the server's storage, rights and table of permitted classes into its kit."""
+    table = None if permitted is None else _permitted(permitted)
+    _say_written(localise_server(kit, storage, permitted=table, carriers=carriers, force=force))
+
+
+def _permitted(file: Path) -> dict[str, list[str]]:
+    import yaml
+
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(map(is_class_names, content.values())):
+        raise KitError(
+            f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
+            f"{content!r}."
+        )
+    return content
+
+
+def _say_written(written: list[Path]) -> None:
+    for file in written:
+        say(f"written  {file}")

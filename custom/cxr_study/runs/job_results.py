@@ -15,6 +15,8 @@ from cxr_study.evaluation.summary import Refusal, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.site_state import BEST_FILE
 
+_METRICS = "metrics/round_metrics.jsonl"
+
 
 class ResultsError(ValueError):
     """A folder does not hold a finished run."""
@@ -51,20 +53,16 @@ def rounds(*servers: Path, personal: bool = False) -> tuple[Round, ...]:
     for server in servers:
         measured.update(_measured(server))
     if not measured:
-        raise ResultsError(f"{_metrics(servers[-1])} does not exist; has the run finished?")
+        raise ResultsError(f"{servers[-1] / _METRICS} does not exist; has the run finished?")
     final = _evaluations(servers[-1], "SRV_last")
     if final:
         measured[max(measured) + 1] = final
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 
-def _metrics(server: Path) -> Path:
-    return server / "metrics" / "round_metrics.jsonl"
-
-
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Round -> site -> metric -> value."""
-    path = _metrics(server)
+    path = server / _METRICS
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     measured = {}
     for entry in map(json.loads, lines):
@@ -82,28 +80,24 @@ def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
 
 
 def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> Round:
-    if not personal:
-        sites = {name: _of_global_model(metrics) for name, metrics in sites.items()}
-    losses = [metrics["bce"] for metrics in sites.values() if "bce" in metrics]
+    def value(metrics: dict[str, float], name: str) -> float | None:
+        of_global = personal or not metrics.get("warmed_up") or name.endswith("_seconds")
+        return metrics.get(name) if of_global else None
+
+    losses = [loss for m in sites.values() if (loss := value(m, "bce")) is not None]
     return Round(
         round=number,
         mean_validation_bce=sum(losses) / len(losses) if losses else None,
         sites={
             name: SiteRound(
-                validation_bce=metrics.get("bce"),
-                validation_auroc=metrics.get("auroc"),
-                train_seconds=metrics.get("train_seconds"),
-                validate_seconds=metrics.get("validate_seconds"),
+                validation_bce=value(metrics, "bce"),
+                validation_auroc=value(metrics, "auroc"),
+                train_seconds=value(metrics, "train_seconds"),
+                validate_seconds=value(metrics, "validate_seconds"),
             )
             for name, metrics in sorted(sites.items())
         },
     )
-
-
-def _of_global_model(metrics: dict[str, float]) -> dict[str, float]:
-    if not metrics.get("warmed_up"):
-        return metrics
-    return {name: value for name, value in metrics.items() if name.endswith("_seconds")}
 
 
 def refusals(*servers: Path) -> tuple[Refusal, ...]:

@@ -1,4 +1,4 @@
-"""`surgagg deploy job` and `submit`, as typed."""
+"""`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
 
@@ -9,6 +9,7 @@ from cxr_study.cli import deploy
 from cxr_study.cli import main as cli
 from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.site_kit import KitError
 from cxr_study.jobs import job_folder
 from tiny_job import JOBS
 from typed import typed
@@ -123,3 +124,78 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
     assert not list(job.glob("*/custom"))
     again = typed("deploy", "job", "personalised", *options)
     assert again.code == 2 and "new/job" in again.err
+
+
+FILES = {
+    "authorization": {"permissions": {"project_admin": "any", "lead": {"byoc": "any"}}},
+    "resources": {
+        "class_allow_list": [],
+        "components": [
+            {"id": id_, "args": {}} for id_ in ("resource_manager", "job_manager", "log_receiver")
+        ],
+        "snapshot_persistor": {"args": {"storage": {"args": {}}}},
+    },
+}
+
+
+@pytest.fixture
+def kit(tmp_path):
+    """What a kit of either kind has that the commands read."""
+    for folder in ("startup", "local"):
+        (tmp_path / folder).mkdir()
+    for name in ("fed_client.json", "fed_server.json"):
+        (tmp_path / "startup" / name).touch()
+    for name, content in FILES.items():
+        (tmp_path / "local" / f"{name}.json.default").write_text(json.dumps(content))
+    return tmp_path
+
+
+def localise(*arguments):
+    """Type a command; what it prints. A user's mistake is raised."""
+    result = CliRunner().invoke(
+        cli.app, ["deploy", "kit", *map(str, arguments)], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def properties(kit):
+    (scope,) = json.loads((kit / "local" / "privacy.json").read_text())["scopes"]
+    return scope["properties"]
+
+
+def test_a_sites_options_are_its_policy_and_the_files_are_listed(kit):
+    said = localise(
+        "site", kit, "--site-files", "/data/sites", "--share", "Edema", "--share", "Mass, lung",
+        "--min-images", 500, "--min-positives", 20, "--report-counts",
+    )  # fmt: skip
+    assert properties(kit) == {
+        "share": ["Edema", "Mass, lung"],
+        "min_images": 500,
+        "min_positives": 20,
+        "report_counts": True,
+        "site_files": "/data/sites",
+    }
+    written = [kit / "local" / f"{n}.json" for n in ("resources", "privacy", "authorization")]
+    assert said.splitlines() == [f"written  {path}" for path in written]
+
+
+def test_without_options_all_is_shared_and_no_counts_are(kit):
+    assert "no --site-files: CXR_SITES must say" in localise("site", kit)
+    assert properties(kit) == {"min_images": 0, "min_positives": 0, "report_counts": False}
+
+
+def test_the_servers_table_is_read_from_yaml(kit, tmp_path):
+    table = tmp_path / "permitted.yaml"
+    table.write_text("nih: [Edema, 'Mass, lung']\nchexpert: []\n")
+    localise("server", kit, "--storage", "/data/flare", "--permitted", table)
+    permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}
+    assert properties(kit) == {"permitted": permitted}
+
+
+@pytest.mark.parametrize("text", ["", "nih: Edema", "[nih]", "nih: [1]"])
+def test_a_table_of_another_form_is_refused(kit, tmp_path, text):
+    table = tmp_path / "permitted.yaml"
+    table.write_text(text)
+    with pytest.raises(KitError, match="needs a list of class names for each site"):
+        localise("server", kit, "--storage", "/data/flare", "--permitted", table)
