@@ -150,26 +150,26 @@ def kit(tmp_path):
     return tmp_path
 
 
-def localise(*arguments):
-    """Type a command; what it prints. A user's mistake is raised."""
-    result = CliRunner().invoke(
-        cli.app, ["deploy", "kit", *map(str, arguments)], catch_exceptions=False
-    )
-    assert result.exit_code == 0, result.output
-    return result.output
+@pytest.fixture
+def localise(kit, tmp_path):
+    """Types `surgagg deploy kit`; what it says, and the properties of the scope that it writes."""
+
+    def localise(kind, *options):
+        words = ["deploy", "kit", kind, str(kit), *map(str, options)]
+        result = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        (scope,) = json.loads((kit / "local" / "privacy.json").read_text())["scopes"]
+        return result.output, scope["properties"]
+
+    return localise
 
 
-def properties(kit):
-    (scope,) = json.loads((kit / "local" / "privacy.json").read_text())["scopes"]
-    return scope["properties"]
-
-
-def test_a_sites_options_are_its_policy_and_the_files_are_listed(kit):
-    said = localise(
-        "site", kit, "--site-files", "/data/sites", "--share", "Edema", "--share", "Mass, lung",
+def test_a_sites_options_are_its_policy_and_the_files_are_listed(localise, kit):
+    said, properties = localise(
+        "site", "--site-files", "/data/sites", "--share", "Edema", "--share", "Mass, lung",
         "--min-images", 500, "--min-positives", 20, "--report-counts",
     )  # fmt: skip
-    assert properties(kit) == {
+    assert properties == {
         "share": ["Edema", "Mass, lung"],
         "min_images": 500,
         "min_positives": 20,
@@ -180,22 +180,19 @@ def test_a_sites_options_are_its_policy_and_the_files_are_listed(kit):
     assert said.splitlines() == [f"written  {path}" for path in written]
 
 
-def test_without_options_all_is_shared_and_no_counts_are(kit):
-    assert "no --site-files: CXR_SITES must say" in localise("site", kit)
-    assert properties(kit) == {"min_images": 0, "min_positives": 0, "report_counts": False}
+def test_without_options_all_is_shared_and_no_counts_are(localise):
+    said, properties = localise("site")
+    assert "no --site-files: CXR_SITES must say" in said
+    assert properties == {"min_images": 0, "min_positives": 0, "report_counts": False}
 
 
-def test_the_servers_table_is_read_from_yaml(kit, tmp_path):
+def test_the_servers_table_is_read_from_yaml_and_of_another_form_refused(localise, tmp_path):
     table = tmp_path / "permitted.yaml"
+    options = ("--storage", "/data/flare", "--permitted", table)
+    for text in ("", "nih: Edema", "[nih]", "nih: [1]"):
+        table.write_text(text)
+        with pytest.raises(KitError, match="needs a list of class names for each site"):
+            localise("server", *options)
     table.write_text("nih: [Edema, 'Mass, lung']\nchexpert: []\n")
-    localise("server", kit, "--storage", "/data/flare", "--permitted", table)
     permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}
-    assert properties(kit) == {"permitted": permitted}
-
-
-@pytest.mark.parametrize("text", ["", "nih: Edema", "[nih]", "nih: [1]"])
-def test_a_table_of_another_form_is_refused(kit, tmp_path, text):
-    table = tmp_path / "permitted.yaml"
-    table.write_text(text)
-    with pytest.raises(KitError, match="needs a list of class names for each site"):
-        localise("server", kit, "--storage", "/data/flare", "--permitted", table)
+    assert localise("server", *options)[1] == {"permitted": permitted}
