@@ -87,7 +87,7 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
 
     Returns:
         The server's folders of the jobs that made it, oldest first. Of a job under which the server
-            was restarted there is one where its workspace is at hand.
+        was restarted there is one where its workspace is at hand.
 
     Raises:
         DeployedRunError: It did not end well, or the server is gone.

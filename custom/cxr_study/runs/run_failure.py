@@ -61,7 +61,7 @@ def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()
 
     Returns:
         Lines: who, why and what to do, the logs to read, and what the server did then. None where
-            nobody says anything, apart from why the server ended the run; see `ended`.
+        nobody says anything, apart from why the server ended the run; see `ended`.
     """
     lines = _faults(server, logs, but)
     if lines and (end := ended(server)):

@@ -73,13 +73,11 @@ class TestDecrypt:
         np.testing.assert_allclose(model.variables["head/Mass/kernel"], [1, 1], atol=1e-5)
         assert model.manifest["round"] == 3
 
-    def test_a_model_in_plain_is_none_to_open(self, kit):
+    @pytest.mark.parametrize("context", ["server_context.tenseal", "best.npz"])
+    def test_the_server_and_other_files_do_not_nor_is_a_plain_one_opened(self, kit, context):
+        with pytest.raises(ValueError, match=r"secret key|is no encryption context"):
+            self.decrypt(kit, context)
         save(Checkpoint({"conv/kernel": np.zeros(1)}), kit / "best.npz")
         with pytest.raises(ValueError, match="is not encrypted"):
             self.decrypt(kit, "client_context.tenseal")
-
-    @pytest.mark.parametrize("context", ["server_context.tenseal", "best.npz"])
-    def test_the_server_and_other_files_do_not(self, kit, context):
-        with pytest.raises(ValueError, match=r"secret key|is no encryption context"):
-            self.decrypt(kit, context)
         assert not (kit / "plain.npz").exists()

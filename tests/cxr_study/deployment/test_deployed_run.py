@@ -69,16 +69,12 @@ class Session:
         rounds = [rounds for _, rounds in self.plan[:number]]
         if not rounds[-1] and sum(rounds) < self.planned:
             return
-        (server / "models").mkdir()
-        history = [{"job": "another", "rounds": [0, 20]}]
-        for earlier in range(1, number):
-            begin = history[-1]["rounds"][1]
-            history.append(
-                {"job": f"job-{earlier}", "rounds": [begin, begin + rounds[earlier - 1]]}
-            )
+        ends = [20, *(20 + sum(rounds[:made]) for made in range(1, number))]
+        spans = zip([0, *ends], ends, strict=False)
+        names = ["another", *(f"job-{earlier}" for earlier in range(1, number))]
         manifest = {
-            "job": f"job-{number}", "history": history,
-            "round": 20 + sum(rounds), "planned_rounds": 20 + self.planned,
+            "job": f"job-{number}", "round": 20 + sum(rounds), "planned_rounds": 20 + self.planned,
+            "history": [{"job": j, "rounds": r} for j, r in zip(names, spans, strict=True)],
         }  # fmt: skip
         save(Checkpoint({"x": np.zeros(1)}, manifest), server / "models/last.npz")
 
@@ -238,50 +234,41 @@ class TestRun:
         assert len(servers) == 1
 
 
-class TestAttend:
-    @pytest.fixture
-    def attended(self, tmp_path, monkeypatch):
-        """Attends a job that ends in some way, or raises; what was said, or the error."""
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (DONE, "watch     FINISHED:COMPLETED, 3 rounds seen"),
+        (BROKE, "the disk is full"),
+        (KeyboardInterrupt(), "KeyboardInterrupt()"),
+    ],
+)
+def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
+    tmp_path, monkeypatch, status, said
+):
+    def watch(session, job_id, show, *, server):
+        show(Progress(3, {"value": 0.25}))
+        if not isinstance(status, str):
+            raise status
+        return End({"status": status}, False, Progress(3))
 
-        def attended(status):
-            def watch(session, job_id, show, *, server):
-                show(Progress(3, {"value": 0.25}))
-                if not isinstance(status, str):
-                    raise status
-                return End({"status": status}, False, Progress(3))
+    def download(job_id, folder):
+        server = folder / job_id / "workspace"
+        server.mkdir(parents=True)
+        line = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
+        (server / "error_log.txt").write_text(line)
+        return folder / job_id
 
-            def download(job_id, folder):
-                server = folder / job_id / "workspace"
-                server.mkdir(parents=True)
-                line = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
-                (server / "error_log.txt").write_text(line)
-                return folder / job_id
-
-            monkeypatch.setattr(job_watch, "watch", watch)
-            session = Session([], None)
-            session.download = download
-            console = Console(file=StringIO(), width=200)
-            try:
-                attend(session, "job", tmp_path, {}, Steps(console))
-            except (DeployedRunError, KeyboardInterrupt) as error:
-                return repr(error), session
-            return console.file.getvalue(), session
-
-        return attended
-
-    def test_its_rounds_are_told_and_its_end(self, attended, tmp_path):
-        first, last = attended(DONE)[0].splitlines()
-        assert first == "round 3, best validation BCE 0.2500"
-        assert last.startswith("watch     FINISHED:COMPLETED, 3 rounds seen")
-        assert not list(tmp_path.iterdir())
-
-    def test_where_it_fails_the_reason_is_fetched(self, attended):
-        said, _ = attended(BROKE)
-        assert "job job failed: " in said and "the disk is full" in said
-
-    def test_an_interrupt_leaves_it_to_itself(self, attended):
-        said, session = attended(KeyboardInterrupt())
-        assert said == "KeyboardInterrupt()" and session.aborted == []
+    monkeypatch.setattr(job_watch, "watch", watch)
+    session, console = Session([], None), Console(file=StringIO(), width=200)
+    session.download = download
+    try:
+        attend(session, "job", tmp_path, {}, Steps(console))
+    except (DeployedRunError, KeyboardInterrupt) as error:
+        console.print(repr(error))
+    told = console.file.getvalue()
+    assert told.startswith("round 3, best validation BCE 0.2500\n") and said in told
+    assert session.aborted == []  # an interrupt leaves it to itself
+    assert bool(list(tmp_path.iterdir())) == (status == BROKE)
 
 
 PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]

@@ -115,11 +115,6 @@ class TestByLogs:
         log(result, ERROR.format(3, "ServerRunner", "Aborting"))
         assert "p17.png is truncated" in why(server=result, workspaces=workspaces).reason
 
-    def test_messages_that_could_not_be_delivered_are_no_reason(self, workspaces, result):
-        log(workspaces["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
-        log(result, ERROR.format(2, "ServerRunner", "no model"))
-        assert "The log of server is" in why(server=result, workspaces=workspaces).reason
-
     def test_the_servers_own_reason_is_said_before_a_long_error(self, result):
         log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
         record(result, {"event": "failed", "reason": "too few sites"})

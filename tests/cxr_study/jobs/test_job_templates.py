@@ -33,25 +33,18 @@ def configure(tmp_path):
     return make
 
 
-class TestWrite:
-    @pytest.mark.parametrize("method", JOBS)
-    def test_the_folders_in_the_project_are_what_is_written(self, method, tmp_path):
-        """Where this fails, run `make jobs`."""
-        job_templates.write(method, tmp_path / method)
-        assert content(FOLDERS / method) == content(tmp_path / method)
-
-    def test_all_are_written_in_place_of_what_is_there(self, tmp_path):
-        (tmp_path / "surgical").mkdir()
-        (tmp_path / "surgical/old.conf").touch()
-        (tmp_path / "mine").mkdir()
-        job_templates.write_all(tmp_path)
-        assert {path.name for path in tmp_path.iterdir()} == {*JOBS, "mine"}
-        assert content(tmp_path / "surgical") == content(FOLDERS / "surgical")
-
-    def test_an_unknown_method_is_refused_with_the_nearest(self, tmp_path):
-        with pytest.raises(JobError, match="no method 'personal'; nearest known: personalised"):
-            job_templates.write("personal", tmp_path / "job")
-        assert not (tmp_path / "job").exists()
+def test_the_folders_in_the_project_are_what_is_written(tmp_path):
+    """Where this fails, run `make jobs`."""
+    (tmp_path / "surgical").mkdir()
+    (tmp_path / "surgical/old.conf").touch()
+    (tmp_path / "mine").mkdir()
+    job_templates.write_all(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {*JOBS, "mine"}
+    for job in JOBS:
+        assert content(tmp_path / job) == content(FOLDERS / job)
+    with pytest.raises(JobError, match="no method 'personal'; nearest known: personalised"):
+        job_templates.write("personal", tmp_path / "job")
+    assert not (tmp_path / "job").exists()
 
 
 class TestConfigure:
@@ -97,25 +90,24 @@ class TestConfigure:
         assert not (tmp_path / "job").exists()
 
 
-class TestOpened:
-    def test_a_name_is_a_job_of_the_package_for_as_long_as_it_is_open(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        with job_templates.opened(Path("surgical")) as job:
-            assert job.name == "surgical" and not list(job.glob("*/custom"))
-            assert job_folder.read_settings(job) == job_folder.read_settings(FOLDERS / "surgical")
-        assert not job.exists()
+def test_a_name_is_a_job_of_the_package_for_as_long_as_it_is_open(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with job_templates.opened(Path("surgical")) as job:
+        assert job.name == "surgical" and not list(job.glob("*/custom"))
+        assert job_folder.read_settings(job) == job_folder.read_settings(FOLDERS / "surgical")
+    assert not job.exists()
+    with job_templates.opened(FOLDERS / "surgical") as job:  # which stays
+        assert job == FOLDERS / "surgical"
+    assert job.is_dir()
 
-    def test_a_folder_is_that_folder(self, monkeypatch):
-        monkeypatch.chdir(FOLDERS)
-        with job_templates.opened(Path("surgical")) as job:
-            assert job == Path("surgical")
-        assert job.is_dir()
 
-    @pytest.mark.parametrize("job", ["jobs/none", "[red]surgicl", "."])
-    def test_anything_else_is_refused_with_the_nearest(self, tmp_path, monkeypatch, job):
-        monkeypatch.chdir(tmp_path)
-        with (
-            pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"),
-            job_templates.opened(Path(job)),
-        ):
-            pass
+@pytest.mark.parametrize("job", ["jobs/none", "[red]surgicl", "."])
+def test_what_is_neither_a_name_nor_a_folder_is_refused_with_the_nearest(
+    tmp_path, monkeypatch, job
+):
+    monkeypatch.chdir(tmp_path)
+    with (
+        pytest.raises(JobError, match=r"there is no job .* holds meta\.json, .* surgical"),
+        job_templates.opened(Path(job)),
+    ):
+        pass

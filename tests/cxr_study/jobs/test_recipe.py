@@ -214,9 +214,6 @@ class TestHelpers:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "surgicl"}, "no method 'surgicl'; nearest known: surgical"),
-        ({"preset": "papers"}, "no preset 'papers'; nearest known: paper"),
-        ({"strategy": "fedprox"}, "must be one of .*; got 'fedprox'"),
         ({"learn_rate": 1e-3}, "no setting 'learn_rate'; nearest known: learning_rate"),
         ({"sites": "nih,chexpert"}, "needs the names of the sites, .* got 'nih,chexpert'"),
         ({"sites": ["nih"]}, "needs the results of 2 sites; got nih"),

@@ -94,17 +94,6 @@ FAILURES = {
         r"south: no csv, first:\na\.png\nThe log of south is .*\n"
         "The server ended the run: an error",
     ),
-    "a site's task, before the server's reason": (
-        NOTES + f'notes.write_text("{LINE}train failed: no a.png\\n")\n'
-        'record("failed", reason="a site answered with an error")\n',
-        r"south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
-        "The server ended the run: a site answered with an error",
-    ),
-    "a refusal": (
-        'record("refused", site="south", round=0, task="train", reason="NaN in it")\n'
-        'record("failed", reason="round 0 needs two")\n',
-        r"south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
-    ),
     "too few rounds": (
         'record("round", round=0)\n'
         'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
