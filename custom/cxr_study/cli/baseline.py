@@ -117,25 +117,27 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from surgical_aggregation.checkpoints.checkpoint import load
+    from cxr_study.reports.run import view
 
-    rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
+    rows = [row for run in runs for row in _measured(run, site_files)]
     groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
     table = Table(title=title, title_justify="left")
     for heading in ("tested at", "best round", *(GROUPS[group] for group in groups)):
         table.add_column(heading, overflow="fold")
-    for run, site, means in rows:
-        best = load(run.out / BEST_FILE).manifest["best"]
-        cells = [_cell(means.get(group)) for group in groups]
-        row = (site, str(best["round"]), *cells)
-        table.add_row(*map(Text, row), end_section=True)
+    for site, best_round, means in rows:
+        found = [means.get(group) for group in groups]
+        over = [f"\nover {mean.defined} of {mean.of}" if mean else "" for mean in found]
+        cells = [view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
+        table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
     console.print(table)
     console.print(Text("Research only, not for diagnosis.", style="dim"))
 
 
-def _means(run: BaselineRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
-    """Site -> group of classes -> mean AUROC of the best model."""
+def _measured(
+    run: BaselineRun, site_files: Path
+) -> Iterator[tuple[str, int, dict[Group, MeanAuroc]]]:
+    """Site, round of the best model, and group of classes -> its mean AUROC there."""
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Network, predict
     from cxr_study.evaluation.scores import score
@@ -150,11 +152,5 @@ def _means(run: BaselineRun, site_files: Path) -> Iterator[tuple[str, dict[Group
         probabilities = predict(best, network, split).probabilities
         _, means = score("local", split, probabilities, union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
-        yield site, {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
-
-
-def _cell(mean: MeanAuroc | None) -> str:
-    from cxr_study.reports.run import view
-
-    text = view.interval(mean, 3)
-    return text if mean is None else f"{text}\nover {mean.defined} of {mean.of}"
+        found = {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
+        yield site, best.manifest["best"]["round"], found

@@ -85,10 +85,9 @@ def demo(
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
     site alone for comparison.
     """
-    study = _study(job, out, "", None, None, None, settings)
     method = job_templates.METHODS.get(job.name)
-    title = method.title if method else job.name
-    run_and_report(study, True, f"{title} on the phantom study", force)
+    title = f"{method.title if method else job.name} on the phantom study"
+    run_and_report(_study(job, out, settings), True, title, force)
 
 
 def run(
@@ -105,7 +104,7 @@ def run(
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
-    study = _study(job, out, sites, site_files, initial_body, preset, settings)
+    study = _study(job, out, settings, sites, site_files, initial_body, preset)
     run_and_report(study, local_models, f"{job.name} on {', '.join(study.sites)}", force)
 
 
@@ -140,17 +139,9 @@ def continue_(
     job = earlier / "job"
     names = split(sites) or job_folder.sites(job)
     for_all, per_site = parse(settings or [])
-    study = StudyRun(
-        job=job,
-        folder=out,
-        sites=names,
-        site_files=site_files or known,
-        initial_body=None,
-        settings={**_missing_rounds(earlier, start), **for_all},
-        per_site=per_site,
-        earlier=earlier,
-        model=start.value,
-    )
+    for_all = {**_missing_rounds(earlier, start), **for_all}
+    data, model = site_files or known, start.value
+    study = StudyRun(job, out, names, data, None, for_all, per_site, earlier, model)
     check(study, local_models=local_models)
     rounds = {**job_folder.read_settings(job), **study.settings}["num_rounds"]
     say(f"{rounds} rounds from {study.start(study.workspace)}")
@@ -173,11 +164,11 @@ def asked(
 def _study(
     job: Path,
     out: Path,
-    sites: str,
-    site_files: Path | None,
-    initial_body: Path | None,
-    preset: str | None,
     given: list[str] | None,
+    sites: str = "",
+    site_files: Path | None = None,
+    initial_body: Path | None = None,
+    preset: str | None = None,
 ) -> StudyRun:
     names, for_all, per_site = asked(job, sites, preset, given)
     network = job_folder.typed(job, for_all)

@@ -235,8 +235,8 @@ def _download(
         return server, rounds_left(server, jobs)
     with steps.step("download", "models and records") as said:
         server = session.download(jobs[-1], deployed.folder) / SERVER
-        if rounds := rounds_left(server, jobs):
-            said.append(str(rounds))
+        rounds = rounds_left(server, jobs)
+        said += [str(rounds)] * (rounds is not None)
     return server, rounds
 
 

@@ -63,29 +63,6 @@ def why(server: Path | None, logs: Mapping[str, Logs], but: Collection[str] = ()
         Lines: who, why and what to do, the logs to read, and what the server did then. None where
         nobody says anything, apart from why the server ended the run; see `ended`.
     """
-    lines = _faults(server, logs, but)
-    if lines and (end := ended(server)):
-        lines.append(f"The server ended the run: {end}")
-    return "\n".join(lines) or None
-
-
-def ended(server: Path | None) -> str | None:
-    """Why the server itself ended the run, by its folder; None where it did not."""
-    events = [] if server is None else read_events(server)
-    return next((event["reason"] for event in events if event["event"] == "failed"), None)
-
-
-def refused(server: Path | None) -> list[str]:
-    """Sites whose results the server could not use after the last whole round."""
-    return sorted({event["site"] for event in _refusals(server)[1]})
-
-
-def shortened(text: str) -> str:
-    """A long text without its middle: what failed stands at its ends."""
-    return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
-
-
-def _faults(server: Path | None, logs: Mapping[str, Logs], but: Collection[str]) -> list[str]:
     before, now = _refusals(server)
     end = ended(server)
     recovered = {event["site"] for event in before} - {event["site"] for event in now}
@@ -103,7 +80,25 @@ def _faults(server: Path | None, logs: Mapping[str, Logs], but: Collection[str])
         repeated = event["site"] in said and event["reason"] in (end or "")
         if event["site"] not in but and not repeated:
             lines.append(_told(f"{event['site']}, {_stage(event)}", event["reason"]))
-    return lines
+    if lines and end:
+        lines.append(f"The server ended the run: {end}")
+    return "\n".join(lines) or None
+
+
+def ended(server: Path | None) -> str | None:
+    """Why the server itself ended the run, by its folder (see `why`); None where it did not."""
+    events = [] if server is None else read_events(server)
+    return next((event["reason"] for event in events if event["event"] == "failed"), None)
+
+
+def refused(server: Path | None) -> list[str]:
+    """Sites whose results the server could not use after the last whole round."""
+    return sorted({event["site"] for event in _refusals(server)[1]})
+
+
+def shortened(text: str) -> str:
+    """A long text without its middle: what failed stands at its ends."""
+    return text if len(text) <= 2 * _KEPT else f"{text[:_KEPT]} ... {text[-_KEPT:]}"
 
 
 def _refusals(server: Path | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -142,12 +142,10 @@ def _lost(workspace: Path) -> list[str]:
 
 def _worker_site(process: psutil.Process) -> str | None:
     """Name of the site that a simulator worker works for; None for another process."""
-    try:
+    with suppress(psutil.Error):
         command = process.cmdline()
-    except psutil.Error:
-        return None
-    if any("simulator_worker" in word for word in command) and "--client" in command:
-        return command[command.index("--client") + 1]
+        if any("simulator_worker" in word for word in command) and "--client" in command:
+            return command[command.index("--client") + 1]
     return None
 
 
@@ -167,20 +165,19 @@ def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:
-    try:
+    with suppress(psutil.NoSuchProcess):
         return set(psutil.Process(process.pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return set()
+    return set()
 
 
 def _stop(process: subprocess.Popen, family: set[psutil.Process]) -> None:
     """End whatever is left of the simulator; its workers lead process groups of their own."""
     left = family | _descendants(process)
     process.terminate()
-    for end in ("terminate", "kill"):
+    for end in (psutil.Process.terminate, psutil.Process.kill):
         for member in left:
             with suppress(psutil.NoSuchProcess):
-                getattr(member, end)()
+                end(member)
         _, left = psutil.wait_procs(left, timeout=1)
     process.kill()
     process.wait()
