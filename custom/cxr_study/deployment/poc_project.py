@@ -21,11 +21,28 @@ class PocError(ValueError):
     """A POC cannot be prepared, started or used as wanted; the message says what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PocProject:
-    """What a POC's project file says: its parsed `content`."""
+    """What a POC's project file says.
+
+    Attributes:
+        content: The parsed file.
+        name: The project's.
+        server: The server's entry, and the `port` that it listens on.
+        sites: Names of the sites.
+        lead: Name of the first lead, who submits jobs.
+        project_admin: Name of the admin who may stop anything.
+    """
 
     content: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.name = str(self.content["name"])
+        self.server = next(iter(self._participants("server")))
+        self.port = int(self.server["fed_learn_port"])
+        self.sites = tuple(str(client["name"]) for client in self._participants("client"))
+        admins = {p["role"]: str(p["name"]) for p in reversed(self._participants("admin"))}
+        self.lead, self.project_admin = admins["lead"], admins["project_admin"]
 
     @classmethod
     def read(cls, path: Path) -> PocProject:
@@ -38,7 +55,7 @@ class PocProject:
 
         try:
             project = cls(yaml.safe_load(path.read_text(encoding="utf-8")))
-            facts = (project.name, project.sites, project.server["name"], project.lead)
+
         except FileNotFoundError:
             raise PocError(
                 f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
@@ -49,7 +66,7 @@ class PocProject:
                 f"{path} is no project file of FLARE with a server, a project_admin and a lead: "
                 f"{error!r}."
             ) from error
-        if not all(facts):
+        if not project.sites:
             raise PocError(f"{path} names no sites; a POC needs one at least.")
         return project
 
@@ -82,39 +99,6 @@ class PocProject:
                 raise PocError(f"FLARE makes no startup kits of this project: {error}") from error
         if failed:
             raise PocError(f"FLARE made no startup kits: {said.getvalue().strip()}")
-
-    @property
-    def name(self) -> str:
-        """The project's name."""
-        return str(self.content["name"])
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites."""
-        return tuple(client["name"] for client in self._participants("client"))
-
-    @property
-    def server(self) -> dict[str, Any]:
-        """The server's entry."""
-        return next(iter(self._participants("server")))
-
-    @property
-    def port(self) -> int:
-        """Port that the server listens on."""
-        return int(self.server["fed_learn_port"])
-
-    @property
-    def lead(self) -> str:
-        """Name of the first lead, who submits jobs."""
-        return self._admin("lead")
-
-    @property
-    def project_admin(self) -> str:
-        """Name of the project admin, who may stop anything."""
-        return self._admin("project_admin")
-
-    def _admin(self, role: str) -> str:
-        return str(next(p["name"] for p in self._participants("admin") if p["role"] == role))
 
     def _participants(self, *types: str) -> list[dict[str, Any]]:
         return [p for p in self.content["participants"] if p["type"] in types]

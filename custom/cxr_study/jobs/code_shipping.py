@@ -39,8 +39,14 @@ def add(app: Path, way: str) -> None:
         custom.mkdir()
         shutil.copyfile(MARKER, custom / MARKER.name)
     elif way == "byoc":
+        from surgical_aggregation.byoc_check import code_files  # imports FLARE
+
         for package in PACKAGES:
-            _copy(package, custom / package)
+            source = import_module(package).__file__
+            for name, file in code_files(Path(str(source)).parent).items():
+                target = custom / package / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, target)
 
 
 def mark(job: Path) -> None:
@@ -65,12 +71,3 @@ def unmark(job: Path) -> None:
     for custom in job.glob("*/custom"):
         if [file.name for file in custom.iterdir()] == [MARKER.name]:
             shutil.rmtree(custom)
-
-
-def _copy(package: str, target: Path) -> None:
-    from surgical_aggregation.byoc_check import code_files
-
-    source = import_module(package).__file__
-    for name, file in code_files(Path(str(source)).parent).items():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target / name)

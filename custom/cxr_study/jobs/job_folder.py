@@ -41,14 +41,17 @@ class InitialBodyError(ValueError):
 def read_settings(job: Path, site: str | None = None) -> dict[str, Any]:
     """Setting -> value: the primitive values at the top of a job's two configurations.
 
-    Args:
-        job: Job folder.
-        site: Whose, where a site may have some of its own. Default None: those that sites share.
+    Those of a site that may have some of its own, or by default those that sites share.
 
     Raises:
         JobError: The folder is no job of this project, or not for this site.
     """
-    app = CLIENT_APP if site is None else _app(job, site)
+    app = CLIENT_APP
+    if site is not None:
+        apps = client_apps(job)
+        if site not in apps:
+            raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
+        app = apps[site]
     return {**_config_settings(job / SERVER_CONFIG), **_config_settings(client_config(job, app))}
 
 
@@ -203,13 +206,6 @@ def _value(match: re.Match[str]) -> object:
             f"line {line}: setting {match['name']!r} needs a number, true, false, or a text in "
             f"double quotes; got {match['value']}."
         ) from None
-
-
-def _app(job: Path, site: str) -> str:
-    apps = client_apps(job)
-    if site not in apps:
-        raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
-    return apps[site]
 
 
 def _config_settings(config: Path) -> dict[str, Any]:
