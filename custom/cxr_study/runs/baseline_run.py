@@ -77,8 +77,7 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def train(
-    run: BaselineRun,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    run: BaselineRun, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
     """Train, in this process; see `baseline.train_alone`. Calls progress(rounds made, rounds).
 

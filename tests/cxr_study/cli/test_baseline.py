@@ -80,8 +80,7 @@ class TestMistakes:
         monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
         monkeypatch.setattr(baseline.baseline_run, "train", lambda *_: pytest.fail("it trained"))
         return lambda *arguments, **options: baseline.baseline(
-            *arguments,
-            **{"site_files": Path("phantom/sites"), "out": Path("refused"), **options},
+            *arguments, **{"site_files": Path("phantom/sites"), "out": Path("refused"), **options}
         )
 
     @pytest.mark.parametrize(

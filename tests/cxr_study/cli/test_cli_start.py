@@ -133,14 +133,11 @@ def told(tmp_path_factory):
 
 def test_help_and_version_import_nothing_slow(told):
     shown = {step: slow for step, (refused, slow) in told.items() if not refused}
-    assert len(shown) > 30 and {"import", "--version", "--help", "deploy poc run --help"} <= set(
-        shown
-    )
+    assert len(shown) > 30 and {"import", "--version", "deploy poc run --help"} <= shown.keys()
     assert {step: slow for step, slow in shown.items() if slow} == {}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_refusal_imports_nothing_slow(told, command):
-    refused, slow = told[command]
-    assert refused
-    assert set(slow) <= set(COMMANDS[command])
+def test_a_refusal_imports_nothing_slow(told):
+    assert [command for command in COMMANDS if not told[command][0]] == []
+    slow = {command: set(told[command][1]) - set(COMMANDS[command]) for command in COMMANDS}
+    assert {command: names for command, names in slow.items() if names} == {}

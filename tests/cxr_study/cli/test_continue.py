@@ -85,16 +85,13 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
 @pytest.mark.parametrize(
     ("last", "options", "rounds"),
     [
-        pytest.param({"round_": 5}, [], 7, id="interrupted"),
-        pytest.param(
-            {"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]},
-            [], 7, id="interrupted, after an earlier run's rounds",
-        ),
-        pytest.param({"round_": 12}, [], None, id="ended: as many again"),
-        pytest.param({"round_": 5, "planned_rounds": 5}, [], None, id="stopped early"),
-        pytest.param({"round_": 5}, ["--from", "best"], None, id="best model"),
+        ({"round_": 5}, [], 7),  # interrupted
+        ({"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]}, [], 7),
+        ({"round_": 12}, [], None),  # ended: as many again
+        ({"round_": 5, "planned_rounds": 5}, [], None),  # stopped early
+        ({"round_": 5}, ["--from", "best"], None),
     ],
-)  # fmt: skip
+)
 def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
     put_model(earlier, **last)
     text = surgagg("continue", earlier, *options)

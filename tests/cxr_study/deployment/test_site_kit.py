@@ -79,8 +79,7 @@ def test_the_rest_of_a_sites_resources_is_flares_but_its_error_log_stays(kits):
 
 
 @pytest.mark.parametrize(
-    ("carriers", "allowed"),
-    [("anyone", {ADMIN, LEAD}), ("admin", {ADMIN}), ("nobody", set())],
+    ("carriers", "allowed"), [("anyone", {ADMIN, LEAD}), ("admin", {ADMIN}), ("nobody", set())]
 )
 def test_a_site_decides_who_may_bring_code_and_nobody_from_elsewhere_may_pry(
     kits, carriers, allowed

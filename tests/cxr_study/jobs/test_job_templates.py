@@ -50,9 +50,7 @@ def test_the_folders_in_the_project_are_what_is_written(tmp_path):
 class TestConfigure:
     def test_sites_and_settings_are_set_over_the_preset(self, configure):
         job = configure(
-            preset="paper",
-            settings={"num_rounds": 3},
-            per_site={"a": {"learning_rate": 2e-5}},
+            preset="paper", settings={"num_rounds": 3}, per_site={"a": {"learning_rate": 2e-5}}
         )
         assert set(job_folder.sites(job)) == {"a", "b"}
         shared, own = job_folder.read_settings(job), job_folder.read_settings(job, "a")

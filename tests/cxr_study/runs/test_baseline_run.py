@@ -99,8 +99,7 @@ class TestTrain:
         assert told["initial"].manifest["seed"] == 5
 
     @pytest.mark.parametrize(
-        ("method", "other_classes"),
-        [("centralised", "absent"), ("centralised-partial", "unknown")],
+        ("method", "other_classes"), [("centralised", "absent"), ("centralised-partial", "unknown")]
     )
     def test_all_sites_are_pooled_on_all_cores_and_each_measures(
         self, called, method, other_classes

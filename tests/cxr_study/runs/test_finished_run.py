@@ -3,12 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.runs.finished_run import (
-    RunFolderError,
-    downloaded_run,
-    finished_run,
-    write_facts,
-)
+from cxr_study.runs.finished_run import RunFolderError, downloaded_run, finished_run, write_facts
 from tiny_job import JOBS
 
 

@@ -94,9 +94,13 @@ class TestRun:
         facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
         assert facts == {"site_files": str(tmp_path / "sites")}
 
-    def test_the_phantom_is_made_and_on_record(self, study, simulated, phantom, tmp_path):
-        go(study(site_files=None, initial_body=None))
-        assert phantom == ["phantom"] and simulated[0].environment == {}
+    def test_the_phantom_is_made_and_on_record(
+        self, study, simulated, phantom, monkeypatch, tmp_path
+    ):
+        monkeypatch.chdir(tmp_path)  # relative paths hold wherever a site works
+        go(study(site_files=None, initial_body=Path("body.npz")))
+        body = str(tmp_path / "body.npz")
+        assert phantom == ["phantom"] and simulated[0].environment == {"CXR_INITIAL_BODY": body}
         assert json.loads((tmp_path / "run" / RUN_FILE).read_text()) == {"site_files": None}
 
     def test_alone_a_site_runs_the_same_job_without_waiting_for_another(self, study, simulated):
@@ -117,13 +121,6 @@ class TestRun:
         run(study(), local_models=False, console=Console(file=text, width=120))
         line = text.getvalue().splitlines()[0]
         assert line == f"federated run: round 1/2, best validation BCE 0.5000{said}"
-
-    def test_relative_paths_hold_wherever_a_site_works(
-        self, study, simulated, monkeypatch, tmp_path
-    ):
-        monkeypatch.chdir(tmp_path)
-        go(study(site_files=Path("here"), initial_body=None))
-        assert simulated[0].environment == {"CXR_SITES": str(tmp_path / "here")}
 
     def test_sites_that_share_patients_are_told_before_anything_is_made(
         self, study, simulated, monkeypatch, tmp_path

@@ -99,10 +99,7 @@ FAILURES = {
         'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
         "10:01 - ERROR - out of memory",
     ),
-    "stopped in a round that did not end": (
-        'record("stopped", round=0)\n',
-        "it printed nothing",
-    ),
+    "stopped in a round that did not end": ('record("stopped", round=0)\n', "it printed nothing"),
     "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
     "silence": ("", "it printed nothing"),
 }
