@@ -89,7 +89,7 @@ def test_server_and_sites_get_different_apps_and_no_class_is_named(job):
     assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census carries no model
+@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census has no model
 def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
     server, client = (parsed(job, name) for name in NAMES)
     gate = "surgical_aggregation.server.access.class_filters.SelectHead"

@@ -131,9 +131,9 @@ def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
     from cxr_study.deployment import deployed_run
 
-    places = _system(folder).workspaces
+    workspaces = _system(folder).workspaces
     with _lead(folder) as session:
-        deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
+        deployed_run.attend(session, job_id, folder / "downloads", workspaces, Steps(console))
 
 
 @app.command(epilog="Example:  surgagg deploy poc download 0043d777-243b-4872-a3ae-97753961216e")

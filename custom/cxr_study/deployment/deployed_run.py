@@ -219,7 +219,7 @@ def _left_alone(jobs: Sequence[str], left: Sequence[str], error: SessionError) -
     may_have_left = ",".join(dict.fromkeys([job_id, *left]))
     return (
         f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by itself. "
-        "Once the server answers, look with list_jobs in the admin console, take home with "
+        "Once the server answers, look with list_jobs in the admin console, download with "
         f"download_job {job_id} what has completed, and go on with what has failed or was lost: "
         f"the same command with another --out, --set continues={may_have_left} and "
         "--set num_rounds=0"

@@ -17,9 +17,9 @@ ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
 def workspaces(tmp_path):
     """Workspaces of a server and two sites, with empty logs."""
     workspaces = {name: tmp_path / name for name in ("server", "a", "b")}
-    for place in workspaces.values():
-        (place / JOB).mkdir(parents=True)
-        (place / JOB / "error_log.txt").touch()
+    for workspace in workspaces.values():
+        (workspace / JOB).mkdir(parents=True)
+        (workspace / JOB / "error_log.txt").touch()
     return workspaces
 
 
@@ -42,8 +42,8 @@ def log(folder, *lines):
     return path
 
 
-def note(place, text):
-    path = place / f"local_notes/{JOB}.txt"
+def note(workspace, text):
+    path = workspace / f"local_notes/{JOB}.txt"
     path.parent.mkdir()
     path.write_text(ERROR.format(2, "surgical_aggregation", text))
 

@@ -1,4 +1,4 @@
-"""How a job's code gets to the places that run it."""
+"""How a job's code gets to the server and the sites."""
 
 import shutil
 import subprocess
