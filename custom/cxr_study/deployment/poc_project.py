@@ -59,7 +59,7 @@ class PocProject:
         except FileNotFoundError:
             raise PocError(
                 f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
-                "root, or give --project."
+                "root, or give --project one, such as `nvflare provision -g` makes."
             ) from None
         except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
             raise PocError(

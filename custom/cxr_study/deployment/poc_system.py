@@ -231,12 +231,14 @@ class PocSystem:
     def _wait(self, project: PocProject, timeout: float) -> None:
         """Wait until all sites are connected."""
         deadline = time.monotonic() + timeout
-        missing = {str(project.server["name"])}
-        with suppress(SessionError), FlareSession(self.lead, timeout) as session:
-            while missing := {*project.sites} - session.sites():
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(0.2)
+        try:
+            with FlareSession(self.lead, timeout) as session:
+                while missing := {*project.sites} - session.sites():
+                    if time.monotonic() > deadline:
+                        break
+                    time.sleep(0.2)
+        except SessionError:
+            missing = {str(project.server["name"])}
         if missing:
             console = self.kit(min(missing)) / processes.CONSOLE
             raise PocError(

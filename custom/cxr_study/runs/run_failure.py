@@ -26,8 +26,8 @@ _CURES: Mapping[str, str] = MappingProxyType(
         r"has parameters error": "Correct its arguments in the job",
         r"not in allow_list": "Allow it there with `surgagg deploy kit`, or correct its name in "
         "the job",
-        r"not permitted to (teach|train|contribute)": "Permit it in the server's table, or take it out of the site's "
-        "classes",
+        r"not permitted to (teach|train|contribute)": "Permit it in the server's table, or take it "
+        "out of the site's classes",
         r"MemoryError|out of memory|\bOOM\b": "Lower batch_size, or give that process more memory",
     }
 )

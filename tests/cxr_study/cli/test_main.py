@@ -37,19 +37,14 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
 @pytest.mark.parametrize("job", ["surgical", JOB])
 def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    call = typed("run", job, "--phantom", "--set", "num_rounds=2")
-    assert call.code == 0, call.err
-    ((study, own, title, _),) = started
-    assert (study.job.name, study.site_files, own) == ("surgical", None, False)
+    assert typed("run", job, "--phantom", "--set", "num_rounds=2").code == 0
+    real = ("--site-files", "mine", "--sites", "a, b", "--local-models")
+    assert typed("run", job, *real).code == 0
+    (study, local_models, title, _), (other, others, _, _) = started
+    assert (study.job.name, study.site_files, local_models) == ("surgical", None, False)
     assert study.settings == {"num_rounds": 2} and title == "surgical on nih, chexpert"
+    assert (other.site_files, other.sites, others) == (Path("mine"), ("a", "b"), True)
     assert not list(tmp_path.iterdir())
-
-
-def test_real_data_are_those_of_the_site_files(started):
-    call = typed("run", "surgical", "--site-files", "mine", "--sites", "a, b", "--local-models")
-    assert call.code == 0, call.err
-    ((study, own, _, _),) = started
-    assert (study.site_files, study.sites, own) == (Path("mine"), ("a", "b"), True)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import json
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from nvflare.fuel.flare_api import api_spec
@@ -17,9 +18,12 @@ class Flare:
         self.tokens = []
         self.closed = 0
 
-    def get_job_meta(self, job_id):
+    def _stumble(self):
         if self.trouble:
             raise self.trouble.pop(0)
+
+    def get_job_meta(self, job_id):
+        self._stumble()
         return {"status": "RUNNING"}
 
     def list_jobs(self):
@@ -27,20 +31,18 @@ class Flare:
         return [{"job_id": str(n), "status": s} for n, s in enumerate(statuses, 1)]
 
     def show_stats(self, job_id, target):
-        if self.trouble:
-            raise self.trouble.pop(0)
+        self._stumble()
         return {target: {"RunRecord": {"rounds": 2}}}
 
     def submit_job(self, folder, submit_token):
         self.tokens.append(submit_token)
-        if self.trouble:
-            raise self.trouble.pop(0)
+        self._stumble()
         self.submitted = folder
-        (flare_session.Path(folder) / ".__nvfl_sig.json").touch()  # as FLARE does
+        (Path(folder) / ".__nvfl_sig.json").touch()  # as FLARE does
         return "1234"
 
     def download_job_result(self, job_id, folder):
-        (flare_session.Path(folder) / job_id).mkdir()
+        (Path(folder) / job_id).mkdir()
         return f"{folder}/{job_id}"
 
     def close(self):
