@@ -28,8 +28,8 @@ real: nih .venv/installed ## The same on real NIH images, in runs/real: make rea
 nih:
 	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
 		"images; got none. Say e.g. make real NIH=data/nih" >&2; exit 2; }
-	@test -d "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
-		"images; $(NIH) is no folder." >&2; exit 2; }
+	@ls "$(NIH)"/Data_Entry_2017*.csv* >/dev/null 2>&1 || { echo "make real needs the folder of" \
+		"Data_Entry_2017*.csv and the images; there is none in $(NIH)." >&2; exit 2; }
 
 .PHONY: quick
 quick: .venv/installed-dev ## Run the tests that need no TensorFlow and no FLARE process: after every change

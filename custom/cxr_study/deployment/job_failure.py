@@ -45,7 +45,7 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
         job_id: Its id.
         end: How it ended.
         server: The server's folder of its results; None: they could not be downloaded.
-        workspaces: Of the parties, as far as at hand: in a POC all, elsewhere none.
+        workspaces: As far as at hand: in a POC all, elsewhere none.
     """
     meta = end.meta
     away = _sites_that_cannot(job_id, workspaces)

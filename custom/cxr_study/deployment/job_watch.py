@@ -68,14 +68,9 @@ def watch(
     *,
     server: Path | None = None,
 ) -> End:
-    """Wait for the end of a job.
+    """Wait for the end of a job, and show its progress whenever that has changed.
 
-    Args:
-        session: A session with its server.
-        job_id: Its id.
-        show: Called with its progress, whenever that has changed.
-        server: The server's workspace, where it is at hand: the job's record is read there.
-            Default None: the server is asked.
+    With the server's workspace at hand the job's record is read there; else the server is asked.
     """
     ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
     seen = Progress()

@@ -180,10 +180,6 @@ class PocSystem:
     def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 60.0) -> None:
         """Start server and sites, and wait until all sites are connected; or leave none running.
 
-        Args:
-            environment: Variables for them, beside those of this process. Default None: none.
-            timeout: Seconds to wait.
-
         Raises:
             PocError: It is not prepared, or runs already; or a service does not come up.
             PortError: The port is taken.

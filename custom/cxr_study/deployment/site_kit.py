@@ -93,9 +93,9 @@ def localise_server(
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
         permitted: Site -> classes; None: as it was, at first whatever a site declares.
-        carriers: See `localise_site`.
-        packages: Likewise.
-        force: Likewise.
+        carriers: As in `localise_site`, and so are `packages`, `force`, result and errors.
+        packages: Whose installed code any job may use.
+        force: Replace local files that are there.
     """
     resources = _resources(kit, "the server", "fed_server.json", packages)
     stored = storage.absolute()

@@ -65,14 +65,10 @@ class FinishedRun:
 def write_facts(
     folder: Path, site_files: Path | None, jobs: Sequence[str] = (), *, elsewhere: bool = False
 ) -> None:
-    """Write what `finished_run` needs to know of a run.
+    """Write what `finished_run` needs to know of a run; see `FinishedRun`.
 
-    Args:
-        folder: The run's.
-        site_files: Folder of <site>.yaml; None: the phantom.
-        jobs: Ids of the jobs that made it on a deployed system, oldest first; none: it ran in
-            FLARE's simulator.
-        elsewhere: Whether the sites' data is elsewhere. Default False.
+    `jobs` are the ids of those that made it on a deployed system, oldest first; without any it ran
+    in FLARE's simulator.
     """
     facts: dict[str, object] = {"site_files": site_files and str(site_files.absolute())}
     if jobs:

@@ -41,13 +41,9 @@ def rounds(*servers: Path, personal: bool = False) -> tuple[Round, ...]:
     """The model that started each round, measured at the sites; the final model last.
 
     From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val. A round that a later
-    job made again is the later one's.
-
-    Args:
-        servers: The run's folders.
-        personal: Whether every site has a model of its own anyway. Otherwise no value is given
-            where a site had to warm columns up first, for it measured another model than the global
-            one.
+    job made again is the later one's. Unless every site has a `personal` model anyway, no value is
+    given where a site had to warm columns up first, for it measured another model than the global
+    one.
     """
     measured: dict[int, dict[str, dict[str, float]]] = {}
     for server in servers:

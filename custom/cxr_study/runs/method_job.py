@@ -27,15 +27,10 @@ def configure(
     settings: Settings,
     preset: str | None = None,
 ) -> None:
-    """Write the job's folder. All sites take part in every round, with one thread each.
+    """Write the job's folder for a federated row, with the `union` of the sites' classes.
 
-    Args:
-        row: A federated one.
-        folder: New folder.
-        sites: Names of the sites.
-        union: Classes of all of them.
-        settings: Setting -> value; they win, the row's strategy apart.
-        preset: One of `PRESETS`. Default: none.
+    All sites take part in every round, with one thread each. Settings win over the preset, but not
+    over the row's strategy.
     """
     method = job_templates.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}

@@ -23,15 +23,10 @@ Tell = Callable[[int], None]
 
 
 def main(train: Callable[[Tell], None], errors: tuple[type[Exception], ...]) -> int:
-    """Make the training of this process, so that it can be told to end.
+    """Make the training of this process, so that it can be told to end; its exit code.
 
-    Args:
-        train: Makes it; called with a `Tell`.
-        errors: What it raises where a job failed. Like a ValueError or an OSError they are said in
-            one line; any other error has its trace.
-
-    Returns:
-        The exit code: 1 where the training failed, else 0.
+    Where a job failed with one of `errors`, a ValueError or an OSError, that is said in one line,
+    and the code is 1; any other error has its trace.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=_end_with_input, daemon=True).start()
