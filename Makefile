@@ -21,13 +21,15 @@ demo: .venv/installed ## Train on the phantom study and write a report, in runs/
 real: nih .venv/installed ## The same on real NIH images, in runs/real: make real NIH=<folder>
 	rm -rf runs/real-sites
 	.venv/bin/surgagg data partition "$(NIH)" --out runs/real-sites
-	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 --own \
+	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 --local-models \
 		--out runs/real --force
 
 .PHONY: nih
 nih:
 	@test -n "$(NIH)" || { echo "make real needs the folder of Data_Entry_2017*.csv and the" \
 		"images; got none. Say e.g. make real NIH=data/nih" >&2; exit 2; }
+	@ls "$(NIH)"/Data_Entry_2017*.csv* >/dev/null 2>&1 || { echo "make real needs the folder of" \
+		"Data_Entry_2017*.csv and the images; there is none in $(NIH)." >&2; exit 2; }
 
 .PHONY: quick
 quick: .venv/installed-dev ## Run the tests that need no TensorFlow and no FLARE process: after every change

@@ -6,7 +6,7 @@
     python jobs/job.py --export --export-dir exported
 
 FLARE takes the last two options out of the command line itself. Without site files and an initial
-body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) it is the phantom.
+body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) they train on the phantom.
 """
 
 import argparse
@@ -14,9 +14,8 @@ from pathlib import Path
 
 from nvflare.recipe import PocEnv, ProdEnv, SimEnv
 
-from cxr_study.jobs import command_line_settings
+from cxr_study.jobs.command_line_settings import PRESETS, parse
 from cxr_study.jobs.job_templates import METHODS
-from cxr_study.jobs.presets import PRESETS
 from cxr_study.jobs.recipe import SurgicalAggregationRecipe
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
@@ -38,7 +37,7 @@ def main() -> None:
 
     sites = options.sites.split(",")
     try:
-        settings, per_site = command_line_settings.parse(options.set)
+        settings, per_site = parse(options.set)
         recipe = SurgicalAggregationRecipe(
             sites=sites,
             method=options.method,

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 JOB = Path(__file__).parents[2] / "jobs" / "job.py"
 
 
@@ -33,14 +35,15 @@ def test_it_exports_what_is_asked_for(tmp_path):
     assert (args["strategy"], args["epochs"]) == ("fedbn+", 2)
 
 
-def test_a_mistake_is_a_line_and_makes_nothing(tmp_path):
-    done = call("--export", "--set", "num_round=3", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--export", "--set", "num_round=3"], "no setting 'num_round'; nearest known: num_rounds"),
+        (["--env", "prod"], "--env prod needs --startup-kit"),
+    ],
+)
+def test_a_mistake_is_a_line_and_makes_nothing(tmp_path, options, message):
+    done = call(*options, cwd=tmp_path)
     assert done.returncode == 2
-    assert "no setting 'num_round'; nearest known: num_rounds" in done.stderr.splitlines()[-1]
+    assert message in done.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
-
-
-def test_production_needs_a_startup_kit(tmp_path):
-    done = call("--env", "prod", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--env prod needs --startup-kit" in done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyhocon import ConfigFactory
 
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.job_templates import METHODS
 
@@ -58,10 +59,6 @@ class TestConfiguration:
         places = {"$CXR_SITES", "$CXR_INITIAL_BODY", "$CXR_MODEL"}
         assert set(re.findall(r"\{(\$\w+)\}", text)) <= places
 
-    def test_its_header_says_the_command(self, job, name):
-        if name == job_folder.SERVER_CONFIG:
-            assert f"nvflare simulator jobs/{job}" in (JOBS / job / name).read_text()
-
 
 HEAVY = {"joblib", "keras", "matplotlib", "pydicom", "scipy", "sklearn", "tensorflow"}
 
@@ -84,46 +81,26 @@ def test_the_surgical_job_starts_without_what_it_does_not_need(name, spared):
 
 
 @pytest.mark.parametrize("job", sorted({job for job, _ in CONFIGS}))
-class TestJob:
-    def test_server_and_sites_get_different_apps(self, job):
-        deploy_map = json.loads((JOBS / job / "meta.json").read_text())["deploy_map"]
-        assert deploy_map == {"app_server": ["server"], "app_client": ["nih", "chexpert"]}
-
-    def test_client_configuration_names_no_class(self, job):
-        from cxr_study.data.labels.vocabulary import UNION_CLASSES
-
-        text = (JOBS / job / job_folder.CLIENT_CONFIG).read_text().lower()
-        assert not [name for name in UNION_CLASSES if name.lower() in text]
-
-    def test_it_is_in_the_table_of_jobs(self, job):
-        assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
+def test_server_and_sites_get_different_apps_and_no_class_is_named(job):
+    deploy_map = json.loads((JOBS / job / "meta.json").read_text())["deploy_map"]
+    assert deploy_map == {"app_server": ["server"], "app_client": ["nih", "chexpert"]}
+    text = (JOBS / job / job_folder.CLIENT_CONFIG).read_text().lower()
+    assert not [name for name in UNION_CLASSES if name.lower() in text]
+    assert f"`{job}`" in (JOBS / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census carries no model
-class TestModel:
-    def test_every_task_with_a_model_passes_the_gate(self, job):
-        server = parsed(job, job_folder.SERVER_CONFIG)
-        gated = {
-            task
-            for entry in server["task_data_filters"]
-            if entry["filters"][0]["path"]
-            == "surgical_aggregation.server.access.class_filters.SelectHead"
-            for task in entry["tasks"]
-        }
-        client = parsed(job, job_folder.CLIENT_CONFIG)
-        assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
-
-    def test_what_the_sites_measure_is_kept_at_the_server(self, job):
-        nodes = [n for n in walk(parsed(job, job_folder.SERVER_CONFIG)) if "path" in n]
-        (tracking,) = [
-            n for n in nodes if n["path"] == "surgical_aggregation.server.records.tracking.Tracking"
-        ]
-        assert tracking["args"] == {"tracking": "{tracking}"}
-
-    def test_a_site_sends_no_events(self, job):
-        """They come under the name that the site gives itself."""
-        text = (JOBS / job / job_folder.CLIENT_CONFIG).read_text(encoding="utf-8")
-        assert "fed_event" not in text
+@pytest.mark.parametrize("job", [*METHODS, "evaluation"])  # a census has no model
+def test_every_task_with_a_model_passes_the_gate_and_its_metrics_are_kept(job):
+    server, client = (parsed(job, name) for name in NAMES)
+    gate = "surgical_aggregation.server.access.class_filters.SelectHead"
+    chains = [e for e in server["task_data_filters"] if e["filters"][0]["path"] == gate]
+    gated = {task for entry in chains for task in entry["tasks"]}
+    assert gated == {task for entry in client["executors"] for task in entry["tasks"]}
+    tracking = "surgical_aggregation.server.records.tracking.Tracking"
+    (tracker,) = [node for node in walk(server) if node.get("path", None) == tracking]
+    assert tracker["args"] == {"tracking": "{tracking}"}
+    # Events would come under the name that the site gives itself.
+    assert "fed_event" not in (JOBS / job / job_folder.CLIENT_CONFIG).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("job", METHODS)
@@ -155,9 +132,7 @@ class TestMethod:
         assert meta["min_clients"] == parsed(job, NAMES[0])["min_clients"]
 
     @pytest.mark.parametrize("name", NAMES)
-    def test_it_can_be_read(self, job, name):
-        """Lines of at most 100 columns; the comments of settings stand below each other."""
+    def test_its_lines_are_short_and_the_comments_of_settings_aligned(self, job, name):
         lines = (JOBS / job / name).read_text(encoding="utf-8").splitlines()
         assert [line for line in lines if len(line) > 100] == []
-        starts = {line.index("# ") for line in lines if re.match(r"\w+ = .*# ", line)}
-        assert starts == {43}
+        assert {line.index("# ") for line in lines if re.match(r"\w+ = .*# ", line)} == {43}

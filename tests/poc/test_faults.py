@@ -111,7 +111,7 @@ def runs(tmp_path_factory, undisturbed):
         together(*(made[name] for name in RUNS if name not in RESTARTED))
         said = {
             name: "".join(file.read_text() for file in place.glob("*/log.txt"))
-            for name, place in system.places.items()
+            for name, place in system.workspaces.items()
         }
         notes = "".join(f.read_text() for f in system.kit("north").glob("local_notes/*.txt"))
         home = "".join(log.read_text() for log in folder.glob("*/results/*/*/workspace/log.txt"))

@@ -101,7 +101,7 @@ class FaultyRun:
         return self
 
     def _to_the_end(self, job, session):
-        places = self.system.places if self.at_hand else {}
+        places = self.system.workspaces if self.at_hand else {}
         results = self.folder / "results" / str(len(self.parts))
         wanted = DeployedRun(job, results, len(self.plan), places)
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from cxr_study.cli.run import (
     Force,
@@ -22,8 +22,7 @@ from cxr_study.cli.run import (
     say,
     split,
 )
-from cxr_study.jobs import presets
-from cxr_study.jobs.command_line_settings import JobError, check_sites, parse
+from cxr_study.jobs.command_line_settings import JobError, check_sites, parse, with_preset
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.training import BEST_FILE, ROUNDS_FILE
@@ -42,19 +41,19 @@ GROUPS: Mapping[Group, str] = {
 
 
 def baseline(
-    method: Annotated[str, typer.Argument(help="individual, centralised or centralised-partial.")],
-    out: Annotated[Path, typer.Option(help="New folder for the models.")] = Path("runs/baseline"),
-    sites: Annotated[str, typer.Option(help="Names, by comma.")] = "nih,chexpert",
+    method: Annotated[str, Argument(help="individual, centralised or centralised-partial.")],
+    out: Annotated[Path, Option(help="New folder for the models.")] = Path("runs/baseline"),
+    sites: Annotated[str, Option(help="Names, by comma.")] = "nih,chexpert",
     site_files: SiteFiles = None,
     phantom: Phantom = False,
     initial_body: InitialBody = None,
     preset: Preset = None,
     strategy: Annotated[
-        str | None, typer.Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
+        str | None, Option(help="fedavg: batch normalisation trains; fedbn+: it is frozen.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds, at most.", min=1)] = None,
+    rounds: Annotated[int | None, Option(help="Rounds, at most.", min=1)] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Stop after so many without a better model; 0: no.", min=0)
+        int | None, Option(help="Stop after so many without a better model; 0: no.", min=0)
     ] = None,
     settings: Settings = None,
     force: Force = False,
@@ -99,7 +98,7 @@ def _runs(
     """One run, or with "individual" one for each site."""
     shared, per_site = parse(given)
     alone = sites if method == "individual" else ()
-    shared, per_site = presets.apply(preset, {**shared, **named}, per_site, alone)
+    shared, per_site = with_preset(preset, {**shared, **named}, per_site, alone)
     for site in per_site:
         if site not in alone:
             raise JobError(
@@ -118,25 +117,27 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from surgical_aggregation.checkpoints.checkpoint import load
+    from cxr_study.reports.run import view
 
-    rows = [(run, site, means) for run in runs for site, means in _means(run, site_files)]
+    rows = [row for run in runs for row in _measured(run, site_files)]
     groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
     title = f"{runs[0].method}: mean AUROC of the best model on test splits (95 % interval)"
     table = Table(title=title, title_justify="left")
     for heading in ("tested at", "best round", *(GROUPS[group] for group in groups)):
         table.add_column(heading, overflow="fold")
-    for run, site, means in rows:
-        best = load(run.out / BEST_FILE).manifest["best"]
-        cells = [_cell(means.get(group)) for group in groups]
-        row = (site, str(best["round"]), *cells)
-        table.add_row(*map(Text, row), end_section=True)
+    for site, best_round, means in rows:
+        found = [means.get(group) for group in groups]
+        over = [f"\nover {mean.defined} of {mean.of}" if mean else "" for mean in found]
+        cells = [view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
+        table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
     console.print(table)
     console.print(Text("Research only, not for diagnosis.", style="dim"))
 
 
-def _means(run: BaselineRun, site_files: Path) -> Iterator[tuple[str, dict[Group, MeanAuroc]]]:
-    """Site -> group of classes -> mean AUROC of the best model."""
+def _measured(
+    run: BaselineRun, site_files: Path
+) -> Iterator[tuple[str, int, dict[Group, MeanAuroc]]]:
+    """Site, round of the best model, and group of classes -> its mean AUROC there."""
     from cxr_study.evaluation import test_split
     from cxr_study.evaluation.predictions import Network, predict
     from cxr_study.evaluation.scores import score
@@ -151,11 +152,5 @@ def _means(run: BaselineRun, site_files: Path) -> Iterator[tuple[str, dict[Group
         probabilities = predict(best, network, split).probabilities
         _, means = score("local", split, probabilities, union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
-        yield site, {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
-
-
-def _cell(mean: MeanAuroc | None) -> str:
-    from cxr_study.reports.run import view
-
-    text = view.interval(mean, 3)
-    return text if mean is None else f"{text}\nover {mean.defined} of {mean.of}"
+        found = {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}
+        yield site, best.manifest["best"]["round"], found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from cxr_study.cli.run import console, say
 from cxr_study.common.spelling import nearest
@@ -23,11 +23,11 @@ app = typer.Typer(
     epilog="Example:  surgagg data site nih data/nih sites/nih.yaml      Exit codes: 0 done, "
     "1 more bad images or unresolved names than allowed, 2 wrong use.",
 )
-SiteFiles = Annotated[list[Path], typer.Argument(help="Site files, e.g. sites/*.yaml.")]
-Size = Annotated[int, typer.Option(help="Side of the images, pixels.", min=8)]
-Seed = Annotated[int, typer.Option(help="Another seed, another result.", min=0)]
+SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
+Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
+Seed = Annotated[int, Option(help="Another seed, another result.", min=0)]
 Share = Annotated[
-    str, typer.Option(help="Of the training patients to use, e.g. 1/8; the others stay unused.")
+    str, Option(help="Of the training patients to use, e.g. 1/8; the others stay unused.")
 ]
 
 
@@ -35,14 +35,14 @@ Share = Annotated[
     epilog="Example:  surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml"
 )
 def site(
-    dataset: Annotated[str, typer.Argument(help=f"{', '.join(DATASETS)}.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of the official download.")],
-    site_file: Annotated[Path, typer.Argument(help="Site file to write; its name is the site's.")],
+    dataset: Annotated[str, Argument(help=f"{', '.join(DATASETS)}.")],
+    folder: Annotated[Path, Argument(help="Folder of the official download.")],
+    site_file: Annotated[Path, Argument(help="Site file to write; its name is the site's.")],
     seed: Seed = 0,
 ) -> None:
     """Write a site file for a data set, and split its patients 70/10/20.
 
-    What the site file can say besides is in custom/SITES.md.
+    custom/SITES.md says what else can be in a site file.
     """
     if dataset not in DATASETS:
         raise typer.BadParameter(
@@ -56,18 +56,14 @@ def site(
     from cxr_study.data.sites.site_file import read_site_file, write_site_file
 
     site_file.parent.mkdir(parents=True, exist_ok=True)
-    split_file = site_file.with_name(f"{site_file.stem}_split.csv")
+    split = site_file.with_name(f"{site_file.stem}_split.csv")
     write_site_file(
-        site_file,
-        dataset=dataset,
-        labels=labels,
-        metadata=metadata,
-        images=images,
-        split=split_file,
+        site_file, dataset=dataset, labels=labels, metadata=metadata, images=images, split=split
     )
     try:
-        _refuse_without_images(read_site_file(site_file))
-        _split(read_site_file(site_file), Fraction(1), seed, None, None)
+        written = read_site_file(site_file)
+        _refuse_without_images(written)
+        _split(written, Fraction(1), seed)
     except ValueError:
         site_file.unlink()
         raise
@@ -76,15 +72,15 @@ def site(
 
 @app.command("split", epilog="Example:  surgagg data split sites/nih.yaml --seed 1 --share 1/8")
 def split_patients(
-    site_file: Annotated[Path, typer.Argument(help="Its key 'split' says where to write.")],
+    site_file: Annotated[Path, Argument(help="Its key 'split' says where to write.")],
     seed: Seed = 0,
     share: Share = "1",
     nih_lists: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="TRAIN_VAL TEST", help="NIH's train_val_list.txt and test_list.txt."),
+        Option(metavar="TRAIN_VAL TEST", help="NIH's train_val_list.txt and test_list.txt."),
     ] = None,
     mimic_split: Annotated[
-        Path | None, typer.Option(help="MIMIC's mimic-cxr-2.0.0-split.csv.gz.")
+        Path | None, Option(help="MIMIC's mimic-cxr-2.0.0-split.csv.gz.")
     ] = None,
 ) -> None:
     """Put every patient of a site in train, validation or test: 70/10/20, or as officially split.
@@ -105,17 +101,15 @@ def split_patients(
 def partition(
     pool: Annotated[
         Path,
-        typer.Argument(
-            help="Site file of the whole data set, or folder of NIH's csv and any of its images."
-        ),
+        Argument(help="Site file of the whole data set, or folder of NIH's csv and any images."),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for the sites.")],
-    number: Annotated[int, typer.Option(help="Of sites.", min=1)] = 2,
+    out: Annotated[Path, Option(help="New folder for the sites.")],
+    number: Annotated[int, Option(help="Of sites.", min=1)] = 2,
     sets: Annotated[
-        str, typer.Option(help="published, drawn (from the seed), or a YAML file of class sets.")
+        str, Option(help="published, drawn (from the seed), or a YAML file of class sets.")
     ] = "published",
     shared: Annotated[
-        int | None, typer.Option(help="Number of classes that every site labels.", min=0)
+        int | None, Option(help="Number of classes that every site labels.", min=0)
     ] = None,
     share: Share = "1",
     seed: Seed = 0,
@@ -130,11 +124,14 @@ def partition(
     part = _fraction(share)
     from rich.table import Table
 
+    from cxr_study.data.sites.partition import write_sites
     from cxr_study.data.sites.patient_split import SPLITS
     from cxr_study.data.sites.split_file import read_split
 
     try:
-        cut = _partitioned(pool, out, number, sets, shared, part, seed)
+        whole = _whole(pool, out)
+        labelled = _class_sets(whole, number, sets, shared, seed)
+        cut = write_sites(whole, out, labelled, seed=seed, share=float(part))
     except ValueError:
         shutil.rmtree(out, ignore_errors=True)
         raise
@@ -142,10 +139,10 @@ def partition(
     for column in ("site", "patients", "train", "validation", "test", "images", "classes"):
         table.add_column(column, justify="left" if column in ("site", "classes") else "right")
     made = read_split(out / "split.csv").header["counts"]
-    for site, names in cut.items():
-        parts = made[site]
+    for path, names in zip(cut, labelled, strict=True):
+        parts = made[path.stem]
         table.add_row(
-            site,
+            path.stem,
             f"{sum(part['patients'] for part in parts.values()):,}",
             *(f"{parts[name]['images']:,}" for name in SPLITS),
             f"{sum(part['images'] for part in parts.values()):,}",
@@ -157,7 +154,7 @@ def partition(
 
 @app.command(epilog="Example:  surgagg data classes sites/*.yaml")
 def classes(site_files: SiteFiles) -> None:
-    """Show the union head of a set of sites, who holds what, and names that look alike.
+    """Show the union of the sites' classes, who labels what, and names that look alike.
 
     Exit code 1 if names look alike and nobody has decided whether they are the same.
     """
@@ -169,54 +166,38 @@ def classes(site_files: SiteFiles) -> None:
     from cxr_study.data.sites.site_file import read_site_file
 
     found = []
-    for site_file in map(read_site_file, site_files):
-        columns = class_columns(read_labels(site_file))
-        found.append(
-            SiteClasses(
-                site_file.site,
-                site_file.dataset,
-                labelled_classes(site_file, columns),
-                tuple(columns),
-                site_file.distinct,
-            )
-        )
+    for file in map(read_site_file, site_files):
+        columns = class_columns(read_labels(file))
+        labelled = labelled_classes(file, columns)
+        found.append(SiteClasses(file.site, file.dataset, labelled, tuple(columns), file.distinct))
     report = class_report(found)
     print_report(report, console)
     if report.near_duplicates:
         raise typer.Exit(1)
 
 
-def _partitioned(
-    pool: Path,
-    out: Path,
-    number: int,
-    sets: str,
-    shared: int | None,
-    share: Fraction,
-    seed: int,
-) -> dict[str, Sequence[str]]:
-    """Write the sites; site -> its classes."""
-    from cxr_study.data.labels import class_sets
-    from cxr_study.data.sites.partition import write_sites
+def _whole(pool: Path, out: Path) -> SiteFile:
+    """The data set to cut; one for NIH's folder is written into `out`."""
+    from cxr_study.data.sites.partition import write_nih_pool
     from cxr_study.data.sites.site_file import read_site_file
 
-    if pool.is_dir():
-        from cxr_study.data.sites.partition import write_nih_pool
+    return read_site_file(write_nih_pool(pool, out / "whole") if pool.is_dir() else pool)
 
-        pool = write_nih_pool(pool, out / "whole")
-    whole = read_site_file(pool)
+
+def _class_sets(
+    whole: SiteFile, number: int, sets: str, shared: int | None, seed: int
+) -> tuple[tuple[str, ...], ...]:
+    """The classes of each site."""
+    from cxr_study.data.labels import class_sets
+    from cxr_study.data.labels.label_table import classes as class_columns
+    from cxr_study.data.sites.site_data import read_labels
+
     if sets == "published":
-        labelled = class_sets.published(number, shared)
-    elif sets == "drawn":
-        from cxr_study.data.labels.label_table import classes as class_columns
-        from cxr_study.data.sites.site_data import read_labels
-
+        return class_sets.published(number, shared)
+    if sets == "drawn":
         known = whole.classes or class_columns(read_labels(whole))
-        labelled = class_sets.draw(known, number, shared=shared or 0, seed=seed)
-    else:
-        labelled = class_sets.read_class_sets(Path(sets), number, shared)
-    written = write_sites(whole, out, labelled, seed=seed, share=float(share))
-    return {path.stem: classes for path, classes in zip(written, labelled, strict=True)}
+        return class_sets.draw(known, number, shared=shared or 0, seed=seed)
+    return class_sets.read_class_sets(Path(sets), number, shared)
 
 
 def _refuse_without_images(written: SiteFile) -> None:
@@ -237,8 +218,8 @@ def _split(
     written: SiteFile,
     share: Fraction,
     seed: int,
-    nih_lists: tuple[Path, Path] | None,
-    mimic_split: Path | None,
+    nih_lists: tuple[Path, Path] | None = None,
+    mimic_split: Path | None = None,
 ) -> None:
     from cxr_study.data.readers import mimic, nih
     from cxr_study.data.sites import patient_split

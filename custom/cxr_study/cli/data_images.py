@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from cxr_study.cli.data import Seed, SiteFiles, Size, app
 from cxr_study.cli.run import say, split
@@ -52,22 +53,19 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
 
 @app.command(epilog="Example:  surgagg data audit sites/*.yaml --out audit")
 def audit(
-    out: Annotated[Path, typer.Option(help="Folder for audit.html and audit.json.")],
+    out: Annotated[Path, Option(help="Folder for audit.html and audit.json.")],
     site_files: Annotated[
-        list[Path] | None, typer.Argument(help="Site files, e.g. sites/*.yaml.")
+        list[Path] | None, Argument(help="Site files, e.g. sites/*.yaml.")
     ] = None,
     shared: Annotated[
-        list[Path] | None,
-        typer.Option(help="Instead: what another site shared; may be repeated."),
+        list[Path] | None, Option(help="Instead: what another site shared; may be repeated.")
     ] = None,
     statistics: Annotated[
         list[Path] | None,
-        typer.Option(help="Instead: the statistics that a census job wrote; may be repeated."),
+        Option(help="Instead: the statistics that a census job wrote; may be repeated."),
     ] = None,
     size: Size = 64,
-    min_count: Annotated[
-        int, typer.Option(help="Counts of fewer patients are not shared.", min=2)
-    ] = 10,
+    min_count: Annotated[int, Option(help="Counts of fewer patients are not shared.", min=2)] = 10,
 ) -> None:
     """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
     if bool(site_files) == bool(shared or statistics):
@@ -90,17 +88,15 @@ def audit(
 
 @app.command(epilog="Example:  surgagg data phantom data/phantom --sites nih,mimic --corrupt 5")
 def phantom(
-    folder: Annotated[Path, typer.Argument(help="New folder.")],
-    sites: Annotated[str, typer.Option(help="Of nih, chexpert and mimic, by comma.")] = (
-        "nih,chexpert"
-    ),
-    images: Annotated[int, typer.Option(help="Frontal images of each site.", min=1)] = 2000,
+    folder: Annotated[Path, Argument(help="New folder.")],
+    sites: Annotated[str, Option(help="Of nih, chexpert and mimic, by comma.")] = ("nih,chexpert"),
+    images: Annotated[int, Option(help="Frontal images of each site.", min=1)] = 2000,
     size: Size = 64,
     seed: Seed = 0,
     rare_at_least: Annotated[
-        float, typer.Option(help="Least share of images with a finding; 0: as in the real data.")
+        float, Option(help="Least share of images with a finding; 0: as in the real data.")
     ] = 0.1,
-    corrupt: Annotated[int, typer.Option(help="Image files of each site to damage.", min=0)] = 0,
+    corrupt: Annotated[int, Option(help="Image files of each site to damage.", min=0)] = 0,
 ) -> None:
     """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
     from cxr_study.common import progress

@@ -1,4 +1,4 @@
-"""The commands for real FLARE systems: `surgagg deploy`."""
+"""The commands for real FLARE systems: `surgagg deploy`, and `surgagg deploy kit`."""
 
 from __future__ import annotations
 
@@ -6,28 +6,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from cxr_study.cli import kit, poc
+from cxr_study.cli import poc
+from cxr_study.cli import run as cli_run
 from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
-from cxr_study.cli.run import (
-    Force,
-    Job,
-    Preset,
-    Settings,
-    Sites,
-    check_room,
-    console,
-    make_room,
-    say,
-    split,
-)
+from cxr_study.cli.run import asked, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
-from cxr_study.jobs import code_shipping, job_folder, job_templates, presets
+from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
+from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
+from surgical_aggregation.site.contract.site_policy import SitePolicy
+from surgical_aggregation.wire.policy_scope import is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -35,28 +29,34 @@ app = typer.Typer(
     epilog="Example:  surgagg deploy poc run surgical --phantom      Exit codes: 0 done, 1 the job "
     "failed, 2 wrong use.",
 )
-app.add_typer(kit.app, name="kit")
+kit_app = typer.Typer(
+    no_args_is_help=True,
+    help="Put the policy, resources and rights of a site or the server into its startup kit.",
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites      Exit codes: 0 "
+    "done, 2 wrong use.",
+)
+Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
+Carriers = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")]
+Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
+app.add_typer(kit_app, name="kit")
 app.add_typer(poc.app, name="poc")
+
+_WAYS = "; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items())
 
 
 @app.command(
     epilog="Example:  surgagg deploy job personalised --strategy fedbn --sites a,b --out my-job"
 )
 def job(
-    method: Annotated[str, typer.Argument(help=f"One of {', '.join(job_templates.JOBS)}.")],
-    out: Annotated[Path, typer.Option(help="New folder for the job.")],
+    method: Annotated[str, Argument(help=f"One of {', '.join(job_templates.JOBS)}.")],
+    out: Annotated[Path, Option(help="New folder for the job.")],
     strategy: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
+        str | None, Option(help=f"One of {', '.join(STRATEGIES)}. Default: the method's own.")
     ] = None,
-    sites: Sites = "nih,chexpert",
-    preset: Preset = None,
-    settings: Settings = None,
-    code: Annotated[
-        str,
-        typer.Option(
-            help="; ".join(f"{way}: {needs}" for way, needs in code_shipping.WAYS.items()) + "."
-        ),
-    ] = "installed",
+    sites: cli_run.Sites = "nih,chexpert",
+    preset: cli_run.Preset = None,
+    settings: cli_run.Settings = None,
+    code: Annotated[str, Option(help=f"{_WAYS}.")] = "installed",
 ) -> None:
     """Write the job folder of a method, ready to submit.
 
@@ -81,37 +81,38 @@ def job(
     epilog="Example:  surgagg deploy submit my-job --kit lead@university.org --out runs/first"
 )
 def submit(
-    job: Job,
-    kit: Annotated[Path, typer.Option(help="Your startup kit, that of a lead or project admin.")],
-    out: Annotated[Path, typer.Option(help="New folder for everything the run makes.")],
-    sites: Sites = "",
+    job: cli_run.Job,
+    kit: Annotated[Path, Option(help="Your startup kit, that of a lead or project admin.")],
+    out: Annotated[Path, Option(help="New folder for everything the run makes.")],
+    sites: cli_run.Sites = "",
     site_files: Annotated[
         Path | None,
-        typer.Option(help="Folder of <site>.yaml, if you have the sites' data: a full report."),
+        Option(help="Folder of <site>.yaml, if you have the sites' data: a full report."),
     ] = None,
-    preset: Preset = None,
-    settings: Settings = None,
+    preset: cli_run.Preset = None,
+    settings: cli_run.Settings = None,
     retries: Retries = 3,
     server_timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for a server that has gone away.")
+        float, Option(min=0, help="Seconds to wait for a server that has gone away.")
     ] = 3600.0,
-    force: Force = False,
+    force: cli_run.Force = False,
 ) -> None:
     """Submit a job to the server that your startup kit names, and see it to its end.
 
     A job that breaks (a process was killed, the server restarted) is continued from its last whole
     round, and a server that is gone is waited for. An interrupt aborts it; another one leaves it to
-    itself. What comes home are models, records, and what the sites measured on their test splits.
+    itself. Models, records and what the sites measured on their test splits are downloaded.
     """
-    names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *parse(settings or []), names)
-    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    names, for_all, per_site = asked(job, sites, preset, settings)
     check_site_files(site_files, names)
     check_room(out, force)
     from cxr_study.deployment import deployed_run
     from cxr_study.deployment.flare_session import FlareSession
 
-    session = FlareSession(kit, patience=server_timeout, on_wait=_say_waiting)
+    def say_waiting(seconds: float) -> None:
+        console.print(f"the server does not answer; waiting for up to {seconds:.0f} s")
+
+    session = FlareSession(kit, patience=server_timeout, on_wait=say_waiting)
     with session:  # a kit that does not work shows before anything is removed
         make_room(out, force)
         copy = out / "job"
@@ -124,5 +125,85 @@ def submit(
     make_report(finished_run(out), out / "report", job.name, console)()
 
 
-def _say_waiting(seconds: float) -> None:
-    console.print(f"the server does not answer; waiting for up to {seconds:.0f} s")
+@kit_app.command(
+    epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
+    "--gpus 1"
+)
+def site(
+    kit: Kit,
+    site_files: Annotated[
+        Path | None, Option(help="Folder of <site>.yaml. Default: CXR_SITES, at its start.")
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        Option(metavar="CLASS", help="A class it shares; may be repeated. Default: all."),
+    ] = None,
+    min_images: Annotated[
+        int, Option(min=0, help="With fewer training images the site takes no part.")
+    ] = 0,
+    min_positives: Annotated[
+        int, Option(min=0, help="A class with fewer positive labels takes no part.")
+    ] = 0,
+    report_counts: Annotated[
+        bool, Option("--report-counts", help="Labels per class may be sent.")
+    ] = False,
+    gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
+    gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
+    carriers: Carriers = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write a hospital's policy, resources and rights into its site's kit.
+
+    They are FLARE's own, with the classes of this software allowed, error logs kept at the site,
+    its files readable for the site alone, and the policy's filter on all that leaves.
+    """
+    policy = SitePolicy(
+        share=tuple(share) if share else None,
+        min_images=min_images,
+        min_positives=min_positives,
+        report_counts=report_counts,
+        site_files=None if site_files is None else str(site_files),
+    )
+    written = localise_site(
+        kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
+    )
+    _say_written(written)
+    if site_files is None:
+        say(
+            "note     no --site-files: CXR_SITES must say where they are when this site starts. A "
+            "site nih or chexpert would train on the phantom without it."
+        )
+
+
+@kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")
+def server(
+    kit: Kit,
+    storage: Annotated[
+        Path, Option(help="Folder for jobs, snapshots and logs; FLARE's own is in /tmp.")
+    ],
+    permitted: Annotated[
+        Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
+    ] = None,
+    carriers: Carriers = "anyone",
+    force: Replace = False,
+) -> None:
+    """Write the server's storage, rights and table of permitted classes into its kit."""
+    table = None if permitted is None else _permitted(permitted)
+    _say_written(localise_server(kit, storage, permitted=table, carriers=carriers, force=force))
+
+
+def _permitted(file: Path) -> dict[str, list[str]]:
+    import yaml
+
+    content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not all(map(is_class_names, content.values())):
+        raise KitError(
+            f"{file} needs a list of class names for each site, e.g. nih: [Edema, Mass]; got "
+            f"{content!r}."
+        )
+    return content
+
+
+def _say_written(written: list[Path]) -> None:
+    for file in written:
+        say(f"written  {file}")

@@ -53,11 +53,7 @@ MOVED = {
 }
 """Command as it was once called -> as it is called now."""
 
-MOVED_OPTIONS = {
-    "--own": "--local-models",
-    "--carried-code": "--byoc",
-    "--settings": "--scenarios",
-}
+MOVED_OPTIONS = {"--own": "--local-models", "--carried-code": "--byoc", "--settings": "--scenarios"}
 """Option as it was once called -> as it is called now."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from cxr_study.cli.run import say
 from cxr_study.training.network import BACKBONES
@@ -21,14 +22,14 @@ app = typer.Typer(
     epilog="Example:  surgagg model init initial.npz --backbone densenet121 --weights imagenet"
 )
 def init(
-    file: Annotated[Path, typer.Argument(help="Checkpoint to write.")],
-    backbone: Annotated[str, typer.Option(help=f"One of {', '.join(BACKBONES)}.")] = "densenet121",
+    file: Annotated[Path, Argument(help="Checkpoint to write.")],
+    backbone: Annotated[str, Option(help=f"One of {', '.join(BACKBONES)}.")] = "densenet121",
     weights: Annotated[
-        str, typer.Option(help="imagenet, none (random), or a Keras weights file.")
+        str, Option(help="imagenet, none (random), or a Keras weights file.")
     ] = "imagenet",
-    image_size: Annotated[int, typer.Option(help="Side of the images, pixels.")] = 224,
-    hidden: Annotated[int, typer.Option(help="Units between pooling and head; 0: none.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of random weights.")] = 0,
+    image_size: Annotated[int, Option(help="Side of the images, pixels.")] = 224,
+    hidden: Annotated[int, Option(help="Units between pooling and head; 0: none.")] = 0,
+    seed: Annotated[int, Option(help="Of random weights.")] = 0,
 ) -> None:
     """Make the initial body that every site of a run starts from."""
     from surgical_aggregation.checkpoints.checkpoint import save
@@ -60,9 +61,9 @@ def init(
     epilog="Example:  surgagg model remove-classes best.npz Hernia 'Lung Lesion' --out without.npz",
 )
 def remove_classes(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of a global model.")],
-    classes: Annotated[list[str], typer.Argument(help="Names of the classes.")],
-    out: Annotated[Path, typer.Option(help="New file for the model without them.")],
+    checkpoint: Annotated[Path, Argument(help="Checkpoint of a global model.")],
+    classes: Annotated[list[str], Argument(help="Names of the classes.")],
+    out: Annotated[Path, Option(help="New file for the model without them.")],
 ) -> None:
     """Take classes out of a global model on purpose; nothing else ever removes one."""
     _check_new(out)
@@ -74,7 +75,7 @@ def remove_classes(
     save(model, out)
     left = len(wire.classes_of(model.variables))
     say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
-    say("A site that still labels one of them would teach it anew: change its 'classes' first.")
+    say("A site that still labels one of them would train it anew: change its 'classes' first.")
 
 
 @app.command(
@@ -82,9 +83,9 @@ def remove_classes(
     "--out plain.npz"
 )
 def decrypt(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint of an encrypted run.")],
-    context: Annotated[Path, typer.Option(help="client_context.tenseal of a site.")],
-    out: Annotated[Path, typer.Option(help="New file for the model in plain.")],
+    checkpoint: Annotated[Path, Argument(help="Checkpoint of an encrypted run.")],
+    context: Annotated[Path, Option(help="client_context.tenseal of a site.")],
+    out: Annotated[Path, Option(help="New file for the model in plain.")],
 ) -> None:
     """Open a model of homomorphically encrypted training, at a site; the server has no key."""
     _check_new(out)

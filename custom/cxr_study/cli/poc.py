@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from cxr_study.cli import run as cli_run
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
-from cxr_study.jobs import job_folder, presets
-from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
@@ -28,14 +27,12 @@ app = typer.Typer(
     "failed, 2 wrong use.",
 )
 
-Folder = Annotated[Path, typer.Option(help="The POC's folder; everything of it is in there.")]
-Project = Annotated[Path, typer.Option(help="FLARE's project file: who takes part.")]
-Port = Annotated[
-    int | None, typer.Option(min=1, max=65535, help="Of the server. Default: a free one.")
-]
-JobId = Annotated[str, typer.Argument(help="Id of a submitted job.")]
+Folder = Annotated[Path, Option(help="The POC's folder; everything of it is in there.")]
+Project = Annotated[Path, Option(help="FLARE's project file: who takes part.")]
+Port = Annotated[int | None, Option(min=1, max=65535, help="Of the server. Default: a free one.")]
+JobId = Annotated[str, Argument(help="Id of a submitted job.")]
 Retries = Annotated[
-    int, typer.Option(min=0, help="How often a job that breaks is continued where it broke.")
+    int, Option(min=0, help="How often a job that breaks is continued where it broke.")
 ]
 HERE = Path("runs/poc")
 
@@ -43,7 +40,7 @@ HERE = Path("runs/poc")
 @app.command(epilog="Example:  surgagg deploy poc run surgical --phantom --set num_rounds=6")
 def run(
     job: cli_run.Job,
-    out: Annotated[Path, typer.Option(help="New folder for everything.")] = Path("runs/poc-run"),
+    out: Annotated[Path, Option(help="New folder for everything.")] = Path("runs/poc-run"),
     sites: cli_run.Sites = "",
     site_files: cli_run.SiteFiles = None,
     phantom: cli_run.Phantom = False,
@@ -53,7 +50,7 @@ def run(
     project: Project = PROJECT,
     port: Port = None,
     retries: Retries = 3,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the POC running.")] = False,
+    keep: Annotated[bool, Option("--keep", help="Leave the POC running.")] = False,
     force: cli_run.Force = False,
 ) -> None:
     """Prepare a POC, start it, run a job in it to its end, report, stop, clean.
@@ -63,11 +60,8 @@ def run(
     configuration is not touched.
     """
     check_data(site_files, phantom)
-    names = split(sites) or job_folder.sites(job)
-    for_all, per_site = presets.apply(preset, *parse(settings or []), names)
-    if initial_body is not None:
-        for_all = {**for_all, "initial_body": str(initial_body.absolute())}
-    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    body = {} if initial_body is None else {"initial_body": str(initial_body.absolute())}
+    names, for_all, per_site = cli_run.asked(job, sites, preset, settings, **body)
     check_room(out, force)
     from cxr_study.deployment import poc_run
 
@@ -92,12 +86,12 @@ def run(
 def prepare(
     folder: Folder = HERE,
     project: Project = PROJECT,
-    sites: Annotated[str, typer.Option(help="Names, by comma. Default: the project's.")] = "",
+    sites: Annotated[str, Option(help="Names, by comma. Default: the project's.")] = "",
     site_files: cli_run.SiteFiles = None,
     phantom: cli_run.Phantom = False,
     port: Port = None,
     encrypted: Annotated[
-        bool, typer.Option("--encrypted", help="With keys for homomorphic encryption.")
+        bool, Option("--encrypted", help="With keys for homomorphic encryption.")
     ] = False,
 ) -> None:
     """Make certificates and startup kits."""
@@ -137,31 +131,31 @@ def watch(job_id: JobId, folder: Folder = HERE) -> None:
     """Wait for the end of a job, showing its rounds. An interrupt leaves it running."""
     from cxr_study.deployment import deployed_run
 
-    places = _system(folder).places
+    workspaces = _system(folder).workspaces
     with _lead(folder) as session:
-        deployed_run.attend(session, job_id, folder / "downloads", places, Steps(console))
+        deployed_run.attend(session, job_id, folder / "downloads", workspaces, Steps(console))
 
 
 @app.command(epilog="Example:  surgagg deploy poc download 0043d777-243b-4872-a3ae-97753961216e")
 def download(
     job_id: JobId,
     folder: Folder = HERE,
-    out: Annotated[Path, typer.Option(help="Folder for it.")] = Path("runs/downloads"),
+    out: Annotated[Path, Option(help="Folder for it.")] = Path("runs/downloads"),
 ) -> None:
-    """Take home what a finished job left at the server."""
+    """Download what a finished job left at the server."""
     with _lead(folder) as session:
         say(str(session.download(job_id, out)))
 
 
 @app.command("report", epilog="Example:  surgagg deploy poc report runs/downloads/0043d777...")
 def report_(
-    downloaded: Annotated[Path, typer.Argument(help="Folder of a downloaded job.")],
+    downloaded: Annotated[Path, Argument(help="Folder of a downloaded job.")],
     folder: Folder = HERE,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the report. Default: report, in the job's.")
+        Path | None, Option(help="Folder for the report. Default: report, in the job's.")
     ] = None,
 ) -> None:
-    """Report a job that was downloaded, with the data and the own models of the POC's sites."""
+    """Report a job that was downloaded, with the data and the local models of the POC's sites."""
     system = _system(folder)
     states = {
         site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from cxr_study.cli.run import console, say
 from cxr_study.jobs import job_folder
@@ -18,15 +18,15 @@ TABLE = "federated_test.csv"
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Of a run, or of a downloaded job.")],
+    folder: Annotated[Path, Argument(help="Of a run, or of a downloaded job.")],
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the report. Default: report, in the run's.")
+        Path | None, Option(help="Folder for the report. Default: report, in the run's.")
     ] = None,
     site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml, for a downloaded job.")
+        Path | None, Option(help="Folder of <site>.yaml, for a downloaded job.")
     ] = None,
     phantom: Annotated[
-        bool, typer.Option("--phantom", help="A downloaded job's sites have the phantom study.")
+        bool, Option("--phantom", help="A downloaded job's sites have the phantom study.")
     ] = False,
 ) -> None:
     """Report a finished run once more, or a job that was downloaded.
@@ -44,12 +44,6 @@ def report(
 
 def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Callable[[], None]:
     """Report a run as far as it can be: in full, or what its sites measured.
-
-    Args:
-        run: The run.
-        folder: Folder for the report.
-        title: Heading of it.
-        to: Where to say what is being done.
 
     Returns:
         What prints the answer, and where everything is.

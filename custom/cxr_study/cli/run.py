@@ -9,22 +9,23 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
-from cxr_study.jobs import job_folder, job_templates, presets
-from cxr_study.jobs.command_line_settings import parse
-from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs import job_folder, job_templates
+from cxr_study.jobs.command_line_settings import PRESETS, parse, with_preset
+from cxr_study.jobs.job_folder import check_network
 from cxr_study.runs.finished_run import (
     RunFolderError,
     checkpoint_folder,
     finished_run,
     read_site_files,
 )
-from cxr_study.runs.run_request import Earlier, StudyRun, check
+from cxr_study.runs.run_request import StudyRun, check
 
 console = Console()
 
 MARK = "job/meta.json"
-"""In a run's folder: what tells it from any other."""
+"""In a run's folder: tells it from any other."""
 
 DEMO_EPILOG = "Example:  surgagg demo --out runs/demo --force"
 RUN_EPILOG = (
@@ -39,28 +40,26 @@ def _opened(context: typer.Context, job: Path) -> Path:
 
 
 _JOB = {"help": f"{', '.join(job_templates.JOBS)}, or a job folder.", "callback": _opened}
-Job = Annotated[Path, typer.Argument(**_JOB)]
-Out = Annotated[Path, typer.Option(help="New folder for everything the run makes.")]
+Job = Annotated[Path, Argument(**_JOB)]
+Out = Annotated[Path, Option(help="New folder for everything the run makes.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="[SITE:]NAME=VALUE",
         help="A setting of the job, or of one site of it; may be repeated.",
     ),
 ]
-Force = Annotated[bool, typer.Option(help="Remove --out first if it is a run's folder.")]
-LocalModels = Annotated[bool, typer.Option(help="Also train each site alone, for comparison.")]
+Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
+LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
 Preset = Annotated[
-    str | None,
-    typer.Option(help=f"Settings that go together: {', '.join(presets.PRESETS)}. --set wins."),
+    str | None, Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins.")
 ]
-Sites = Annotated[str, typer.Option(help="Names, by comma. Default: the job's.")]
-SiteFiles = Annotated[Path | None, typer.Option(help="Folder of <site>.yaml: real data.")]
-Phantom = Annotated[bool, typer.Option("--phantom", help="Drawn images, in place of --site-files.")]
+Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
+SiteFiles = Annotated[Path | None, Option(help="Folder of <site>.yaml: real data.")]
+Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]
 InitialBody = Annotated[
-    Path | None,
-    typer.Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures."),
+    Path | None, Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures.")
 ]
 
 
@@ -77,7 +76,7 @@ class DataError(ValueError):
 
 def demo(
     out: Out = Path("runs/demo"),
-    job: Annotated[Path, typer.Option(**_JOB)] = Path("surgical"),
+    job: Annotated[Path, Option(**_JOB)] = Path("surgical"),
     settings: Settings = None,
     force: Force = False,
 ) -> None:
@@ -86,10 +85,9 @@ def demo(
     Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
     site alone for comparison.
     """
-    study = _study(job, out, job_folder.sites(job), None, None, None, settings)
     method = job_templates.METHODS.get(job.name)
-    title = method.title if method else job.name
-    run_and_report(study, True, f"{title} on the phantom study", force)
+    title = f"{method.title if method else job.name} on the phantom study"
+    run_and_report(_study(job, out, settings), True, title, force)
 
 
 def run(
@@ -106,22 +104,21 @@ def run(
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
-    names = split(sites) or job_folder.sites(job)
-    study = _study(job, out, names, site_files, initial_body, preset, settings)
-    run_and_report(study, local_models, f"{job.name} on {', '.join(names)}", force)
+    study = _study(job, out, settings, sites, site_files, initial_body, preset)
+    run_and_report(study, local_models, f"{job.name} on {', '.join(study.sites)}", force)
 
 
 def continue_(
-    earlier: Annotated[Path, typer.Argument(help="Folder of an earlier run.")],
+    earlier: Annotated[Path, Argument(help="Folder of an earlier run.")],
     out: Out = Path("runs/continued"),
     sites: Annotated[
-        str, typer.Option(help="Names, by comma: more, fewer or others. Default: the same.")
+        str, Option(help="Names, by comma: more, fewer or others. Default: the same.")
     ] = "",
     site_files: Annotated[
-        Path | None, typer.Option(help="Folder of <site>.yaml. Default: the earlier run's data.")
+        Path | None, Option(help="Folder of <site>.yaml. Default: the earlier run's data.")
     ] = None,
     start: Annotated[
-        Start, typer.Option("--from", help="Model to start from; best: with new optimizers.")
+        Start, Option("--from", help="Model to start from; best: with new optimizers.")
     ] = Start.LAST,
     settings: Settings = None,
     local_models: LocalModels = False,
@@ -129,8 +126,8 @@ def continue_(
 ) -> None:
     """Go on where an earlier run ended, and write a report.
 
-    With the job and the settings that it had. After an interruption the missing rounds are made up,
-    and the outcome is that of a run which was never interrupted; after a run that ended, as many
+    With the job and the settings that it had. After an interruption the missing rounds are made,
+    and the result is that of a run which was never interrupted; after a run that ended, as many
     rounds again are made.
     """
     known = read_site_files(earlier)
@@ -142,39 +139,42 @@ def continue_(
     job = earlier / "job"
     names = split(sites) or job_folder.sites(job)
     for_all, per_site = parse(settings or [])
-    study = StudyRun(
-        job=job,
-        folder=out,
-        sites=names,
-        site_files=site_files or known,
-        initial_body=None,
-        settings={**_missing_rounds(earlier, start), **for_all},
-        per_site=per_site,
-        earlier=Earlier(earlier, start.value),
-    )
+    for_all = {**_missing_rounds(earlier, start), **for_all}
+    data, model = site_files or known, start.value
+    study = StudyRun(job, out, names, data, None, for_all, per_site, earlier, model)
     check(study, local_models=local_models)
     rounds = {**job_folder.read_settings(job), **study.settings}["num_rounds"]
     say(f"{rounds} rounds from {study.start(study.workspace)}")
     for name in sorted(set(names) - study.states(study.workspace, names).keys()):
-        say(f"{name} has no state of the earlier run to go on with: its optimizer starts afresh")
+        say(f"{name} has no state of the earlier run to restore: its optimizer starts afresh")
     run_and_report(study, local_models, f"{earlier.name}, continued on {', '.join(names)}", force)
+
+
+def asked(
+    job: Path, sites: str, preset: str | None, given: list[str] | None, **more: object
+) -> tuple[tuple[str, ...], dict[str, object], dict[str, dict[str, object]]]:
+    """Names of the sites, settings and per-site settings that a command asks for, checked."""
+    names = split(sites) or job_folder.sites(job)
+    for_all, per_site = with_preset(preset, *parse(given or []), names)
+    for_all |= more
+    job_folder.check(job, sites=names, settings=for_all, per_site=per_site)
+    return names, for_all, per_site
 
 
 def _study(
     job: Path,
     out: Path,
-    sites: tuple[str, ...],
-    site_files: Path | None,
-    initial_body: Path | None,
-    preset: str | None,
     given: list[str] | None,
+    sites: str = "",
+    site_files: Path | None = None,
+    initial_body: Path | None = None,
+    preset: str | None = None,
 ) -> StudyRun:
-    for_all, per_site = presets.apply(preset, *parse(given or []), sites)
-    job_folder.check(job, sites=sites, settings=for_all, per_site=per_site)
+    names, for_all, per_site = asked(job, sites, preset, given)
     network = job_folder.typed(job, for_all)
     if "backbone" in network.model_fields_set:  # a census has none
         check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
-    return StudyRun(job, out, sites, site_files, initial_body, for_all, per_site=per_site)
+    return StudyRun(job, out, names, site_files, initial_body, for_all, per_site)
 
 
 def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
@@ -190,11 +190,7 @@ def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
 
 
 def check_data(site_files: Path | None, phantom: bool) -> None:
-    """Refuse to train on nobody's data, or on two kinds of them.
-
-    Raises:
-        DataError: Neither or both are given.
-    """
+    """Refuse to train on nobody's data, or on two kinds of them."""
     if (site_files is None) != phantom:
         got = "both" if phantom else "neither"
         raise DataError(
@@ -209,7 +205,7 @@ def split(sites: str) -> tuple[str, ...]:
 
 
 def run_and_report(study: StudyRun, local_models: bool, title: str, force: bool) -> None:
-    """Run a study, print its answer, and say where everything is."""
+    """Run a study, print its result, and say where everything is."""
     check(study, local_models=local_models)  # before an earlier run is removed for this one
     make_room(study.folder, force)
     from cxr_study.reports.run.console import print_summary
@@ -226,22 +222,14 @@ def run_and_report(study: StudyRun, local_models: bool, title: str, force: bool)
 
 
 def make_room(folder: Path, force: bool, mark: str = MARK) -> None:
-    """Remove a folder of an earlier run where that is wanted; `mark` tells it from others.
-
-    Raises:
-        RunFolderError: See `check_room`.
-    """
+    """Remove a folder of an earlier run (see `mark`) where that is wanted, or see `check_room`."""
     check_room(folder, force, mark)
     if folder.exists():
         shutil.rmtree(folder)
 
 
 def check_room(folder: Path, force: bool, mark: str = MARK) -> None:
-    """Refuse a folder that `make_room` could not make room in.
-
-    Raises:
-        RunFolderError: The folder exists, and is not to be removed or is no run's.
-    """
+    """Refuse a folder that exists, unless it is a run's and is to be removed."""
     if not folder.exists():
         return
     if not force:
@@ -256,5 +244,5 @@ def check_room(folder: Path, force: bool, mark: str = MARK) -> None:
 
 
 def say(text: str, to: Console = console) -> None:
-    """Print a line as it is: nothing in a path or a message is markup, or broken off."""
+    """Print a line as it is: nothing in a path or a message is markup, or wrapped."""
     to.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -7,55 +7,53 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
-from cxr_study.cli.run import say, split
+from cxr_study.cli.run import DataError, say, split
 from cxr_study.deployment.poc_project import PROJECT
 from cxr_study.studies.plan.shipped_files import names
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Rerun the papers' studies, or make one.",
-    epilog="Example:  surgagg study run clients shared-classes --quick",
+    epilog="Example:  surgagg study run clients shared-classes --phantom --quick",
 )
 console = Console()
 
 
-@app.command(epilog="Example:  surgagg study run clients shared-classes --quick")
+@app.command(epilog="Example:  surgagg study run clients shared-classes --phantom --quick")
 def run(
     studies: Annotated[
-        list[str], typer.Argument(help=f"Study files, or names: {', '.join(names('published'))}.")
+        list[str], Argument(help=f"Study files, or names: {', '.join(names('published'))}.")
     ],
-    data: Annotated[
-        str, typer.Option(help="Data file, or 'phantom': which data, and which recipe.")
-    ] = "phantom",
+    data: Annotated[str, Option(help="Data file: which data, and which recipe.")] = "",
+    phantom: Annotated[bool, Option("--phantom", help="Drawn images, in place of --data.")] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for all runs; those that are there are not made again.")
+        Path, Option(help="Folder for all runs; those that are there are not made again.")
     ] = Path("runs/studies"),
     quick: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quick",
             help="The scenarios of the quick form, one seed; --scenarios and --seeds win.",
         ),
     ] = False,
-    scenarios: Annotated[str, typer.Option(help="Some scenarios, by comma. Default: all.")] = "",
-    methods: Annotated[str, typer.Option(help="Some methods, by comma. Default: all.")] = "",
+    scenarios: Annotated[str, Option(help="Some scenarios, by comma. Default: all.")] = "",
+    methods: Annotated[str, Option(help="Some methods, by comma. Default: all.")] = "",
     seeds: Annotated[
-        int | None, typer.Option(help="How many: 0, 1, ... Default: the study's.", min=1)
+        int | None, Option(help="How many: 0, 1, ... Default: the study's.", min=1)
     ] = None,
     at_once: Annotated[
         int,
-        typer.Option(
-            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.",
-            min=0,
+        Option(
+            help="Runs side by side at most, say on one GPU; 0: as cores and memory allow.", min=0
         ),
     ] = 0,
     poc: Annotated[
-        bool,
-        typer.Option("--poc", help="Federated runs with real services, TLS and an admin session."),
+        bool, Option("--poc", help="Federated runs with real services, TLS and an admin session.")
     ] = False,
     project: Annotated[
-        Path, typer.Option(help="FLARE's project file for --poc, which has the sites.")
+        Path, Option(help="FLARE's project file for --poc, which has the sites.")
     ] = PROJECT,
 ) -> None:
     """Make every run of some studies that is not made yet, side by side, and report on them.
@@ -63,6 +61,12 @@ def run(
     Federated runs in FLARE's simulator, or one after the other in a POC. A failed run does not stop
     the others; the same command goes on where an earlier one was interrupted.
     """
+    if bool(data) == phantom:
+        got = "both" if phantom else "neither"
+        raise DataError(
+            "a study needs --data <data file> for real data, or --phantom for drawn images; got "
+            f"{got}."
+        )
     from cxr_study.studies.plan.data_file import read_data
     from cxr_study.studies.plan.selection import Selection, trainings
     from cxr_study.studies.plan.study_file import path_of, read_study
@@ -73,7 +77,7 @@ def run(
         seeds=seeds or (1 if quick else None),
         quick=quick and not scenarios,
     )
-    found = read_data(data)
+    found = read_data(data or "phantom")
     read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while

@@ -1,4 +1,4 @@
-"""Where this study keeps what can be made again."""
+"""The cache: data that can be made again."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,6 @@ import platformdirs
 
 
 def cache_dir() -> Path:
-    """Return the cache folder; it need not exist yet.
-
-    Returns:
-        `$SURGAGG_CACHE` where it is set, else the user's cache folder for this program.
-    """
+    """The cache folder, which need not exist yet: `$SURGAGG_CACHE`, else one of the user's."""
     folder = os.environ.get("SURGAGG_CACHE")
     return Path(folder) if folder else Path(platformdirs.user_cache_dir("surgical-aggregation"))

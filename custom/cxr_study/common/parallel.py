@@ -1,4 +1,4 @@
-"""Work that is shared out among processes."""
+"""Work that processes share."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ T = TypeVar("T")
 def shared_out(
     work: Callable[..., T], jobs: Sequence[tuple[Any, ...]], *, processes: int, report: Report
 ) -> list[T]:
-    """Do all jobs, as many at a time as there are processes.
+    """Do all jobs, as many at a time as there are processes; what came out, in the jobs' order.
 
     Args:
         work: A function of a module, called with the values of each job.
         jobs: What can be pickled, and so can what comes out.
         processes: How many; 1: this one.
         report: Called after each job.
-
-    Returns:
-        What came out, in the jobs' order.
     """
     found = []
     for each in Parallel(n_jobs=processes, return_as="generator")(delayed(work)(*j) for j in jobs):

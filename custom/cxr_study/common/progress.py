@@ -1,7 +1,7 @@
 """How far long work is: a bar, the rounds of a run, and steps with their seconds.
 
-On a terminal a bar moves; where nobody watches, there is a line now and then. The server imports
-this module, so rich is imported only where something is shown.
+On a terminal a bar moves; elsewhere there is a line now and then. The server imports this module,
+so rich is imported only where something is shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ def bar(description: str) -> Iterator[Report]:
     Example:
         >>> with bar("decoding images") as report:
         ...     report(1, 2)
-        ...     report(2, 2)
     """
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, TimeRemainingColumn
@@ -49,12 +48,7 @@ def bar(description: str) -> Iterator[Report]:
 
 
 def round_bars(console: Console, *, transient: bool = False) -> Progress:
-    """What `RoundProgress` draws on; for a `with` block.
-
-    Args:
-        console: Where.
-        transient: Whether it goes when the block ends. Default False.
-    """
+    """What `RoundProgress` draws on, for a `with` block, at whose end transient bars go."""
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     after = (TextColumn("{task.fields[now]}"), TimeElapsedColumn())
@@ -87,13 +81,7 @@ class RoundProgress:
         self._task = progress.add_task(title, total=total or None, completed=made, now="starting")
 
     def show(self, made: int, best: Mapping[str, Any] | None, stopped: bool) -> None:
-        """Show where the run is.
-
-        Args:
-            made: Rounds made.
-            best: The newest record of a best model, with its "value"; None: there is none yet.
-            stopped: Whether it stopped early.
-        """
+        """Show the rounds made, the last record of a best model (None: none), an early stop."""
         if not made and not self.total:
             return
         now = f"round {made}/{self.total}" if self.total else f"round {made}"
@@ -108,28 +96,19 @@ class RoundProgress:
 
 
 class Steps:
-    """The steps of a long command: a line for each when it is over.
-
-    Args:
-        console: Where to.
-    """
+    """The steps of a long command: a line on a console for each when it is over."""
 
     def __init__(self, console: Console):
         self.console = console
 
     @contextmanager
     def step(self, name: str, text: str = "", *, alone: bool = True) -> Iterator[list[str]]:
-        """One step, the body of a `with` block.
+        """One step, the body of a `with` block; it may append more text to the list that it gets.
 
         Args:
             name: What it does, one word.
-            text: What with; the body may append more to the list that it gets.
+            text: What with.
             alone: Whether nothing else moves on the terminal meanwhile. Default True.
-
-        Example:
-            >>> with Steps(Console()).step("start") as said:
-            ...     said.append("server and 2 sites")
-            start     server and 2 sites                                               0.0 s
         """
         from rich.text import Text
 

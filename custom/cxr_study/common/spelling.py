@@ -1,4 +1,4 @@
-"""Names as people type them: what spellings have in common, and what a mistyped one may mean."""
+"""Names as people type them: what spellings share, and what a mistyped one may mean."""
 
 import difflib
 import re
@@ -6,23 +6,12 @@ from collections.abc import Sequence
 
 
 def key(name: str) -> str:
-    """Return what all spellings of a name have in common.
-
-    Case does not matter, and neither does which of "_", " ", "/" and "-" separates the words.
-    """
+    """What all spellings of a name share: without case, and however its words are separated."""
     return re.sub(r"[_\s/-]+", " ", name).strip().casefold()
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Say which known names a mistyped one may have meant.
-
-    Args:
-        name: The name that is not known.
-        known: Names that are.
-
-    Returns:
-        "nearest known: ..." with up to three names, or "known: ..." with all where none is near.
-    """
+    """Say which known names a mistyped one may have meant: up to three near ones, else all."""
     close = near(name, known)
     return f"nearest known: {', '.join(close)}" if close else f"known: {', '.join(known)}"
 

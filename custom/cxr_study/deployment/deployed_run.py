@@ -1,18 +1,18 @@
-"""A job on a deployed system: submitted, monitored, continued after a failure, downloaded."""
+"""Submit, monitor, continue and download a job on a deployed system."""
 
 from __future__ import annotations
 
 import itertools
 import shutil
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cxr_study.common.progress import RoundProgress, Steps, round_bars
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.flare_session import FlareSession, SessionError
-from cxr_study.deployment.job_failure import explain
+from cxr_study.deployment.job_failure import Workspaces, explain
 from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER, JobFailedError
@@ -25,7 +25,7 @@ _SITES_PATIENCE = 120.0
 
 
 class DeployedRunError(JobFailedError):
-    """A job did not end well; the message holds the reason and the log to read."""
+    """A job on a deployed system did not end well."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class DeployedRun:
 
     Attributes:
         job: Job folder, as it is submitted.
-        folder: Folder for what is downloaded, one folder per job, and for jobs that continue it.
+        folder: Folder for the downloads, one per job, and for jobs that continue it.
         retries: How often a job that broke is continued.
-        places: Party -> its FLARE workspace, where they are at hand; see `failure.explain`.
+        workspaces: Of the parties, as far as at hand.
     """
 
     job: Path
     folder: Path
     retries: int = 3
-    places: Mapping[str, Path] = field(default_factory=dict)
+    workspaces: Workspaces = field(default_factory=dict)
 
     @property
     def trains(self) -> bool:
@@ -51,24 +51,19 @@ class DeployedRun:
 
     @property
     def num_rounds(self) -> int:
-        """Rounds to make; 0 where that is known at the server alone, or the job trains nothing."""
+        """Rounds to make; 0 where only the server knows that, or the job trains nothing."""
         return job_folder.typed(self.job).num_rounds if self.trains else 0
 
     @property
     def continues(self) -> list[str]:
-        """Ids of the jobs that it goes on from, newest first."""
+        """Ids of the jobs that it continues, newest first."""
         named = job_folder.typed(self.job).continues
         return [job.strip() for job in named.split(",") if job.strip()]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """How far a run is.
-
-    Attributes:
-        made: Rounds that its jobs have made, as far as known.
-        planned: Rounds that they are to make; 0: not known.
-    """
+    """Rounds that a run's jobs have made, as far as known, and are to make; 0: not known."""
 
     made: int
     planned: int
@@ -86,9 +81,9 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
     """Run a job to its end. An interrupt aborts it; another one leaves it to itself.
 
     A job that broke after at least one whole round (a process was killed), or that the server lost,
-    is continued by another one from the server's checkpoint, with the rounds that are missing,
-    which the server knows; where only the test of its model is missing, that. One that was aborted
-    by an admin, that was never started, or whose sites cannot take part, is not.
+    is continued by another one from the server's checkpoint, with the missing rounds, which the
+    server knows; where only the test of its model is missing, that. A job that was aborted by an
+    admin, that was never started, or whose sites cannot take part, is not.
 
     Returns:
         The server's folders of the jobs that made it, oldest first. Of a job under which the server
@@ -121,7 +116,7 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
             servers.append(server)
         if end.completed and (not deployed.trains or (made is not None and made.all)):
             break
-        failure = explain(job_id, end, server, deployed.places)
+        failure = explain(job_id, end, server, deployed.workspaces)
         after = f" after {rounds}" if deployed.trains else ""
         reason = f"job {job_id} failed{after}: {failure.reason}"
         if failure.final or not left or attempt == deployed.retries:
@@ -132,16 +127,11 @@ def run(deployed: DeployedRun, session: FlareSession, steps: Steps) -> tuple[Pat
 
 
 def attend(
-    session: FlareSession, job_id: str, downloads: Path, places: Mapping[str, Path], steps: Steps
+    session: FlareSession, job_id: str, downloads: Path, workspaces: Workspaces, steps: Steps
 ) -> None:
     """Wait for the end of a job that somebody submitted. An interrupt leaves it to itself.
 
-    Args:
-        session: A session with its server.
-        job_id: Its id.
-        downloads: Folder for its results, if it fails: the reason is in them.
-        places: See `DeployedRun`.
-        steps: Where to say how far it is.
+    If it fails, its results are downloaded: the reason is in them.
 
     Raises:
         DeployedRunError: It did not end well.
@@ -152,26 +142,21 @@ def attend(
         steps.console.print(f"round {now.rounds}{best}", highlight=False)
 
     with steps.step("watch", alone=False) as said:
-        end = job_watch.watch(session, job_id, show, server=places.get("server"))
+        end = job_watch.watch(session, job_id, show, server=workspaces.get("server"))
         said += end.told()
     if not end.completed:
         server = None if end.lost else session.download(job_id, downloads) / SERVER
-        reason = explain(job_id, end, server, places).reason
+        reason = explain(job_id, end, server, workspaces).reason
         raise DeployedRunError(f"job {job_id} failed: {reason}")
 
 
 def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
     """Rounds that the jobs of a run have made, by the last model that the last of them left.
 
-    Args:
-        server: The server's folder of that job; None: it is not at hand.
-        jobs: Ids of the run's jobs. Of a run that they go on from, rounds do not count.
-
-    Returns:
-        None where there is no model.
+    Rounds of a run that they continue do not count. None where there is no model, or the server's
+    folder of that job is not at hand.
     """
-    last = None if server is None else server / "models" / LAST_FILE
-    if last is None or not last.is_file():
+    if server is None or not (last := server / "models" / LAST_FILE).is_file():
         return None
     manifest = load(last).manifest
     earlier = [past["rounds"][0] for past in manifest.get("history", []) if past["job"] in jobs]
@@ -179,19 +164,14 @@ def rounds_left(server: Path | None, jobs: Collection[str]) -> Rounds | None:
     return Rounds(made, made + continuation.missing_rounds(manifest))
 
 
-def copied(places: Mapping[str, Path], job_id: str, folder: Path) -> Path | None:
-    """Copy the server's folder of a job that FLARE takes to be running, and gives nothing away of.
-
-    Args:
-        places: Party -> its workspace, where they are at hand.
-        job_id: The job's id.
-        folder: Folder for the copy, which is laid out as a download.
+def copied(workspaces: Workspaces, job_id: str, folder: Path) -> Path | None:
+    """Copy the server's folder of a job that FLARE takes to be running, and so does not give away.
 
     Returns:
-        The copy; None where the server's workspace is not at hand, or the job had not begun.
+        The copy in `folder`, laid out as a download; None where the server's workspace is not at
+        hand, or the job had not begun.
     """
-    left = places["server"] / job_id if "server" in places else None
-    if left is None or not left.is_dir():
+    if "server" not in workspaces or not (left := workspaces["server"] / job_id).is_dir():
         return None
     target = folder / job_id / SERVER
     # Files that come and go while its process ends are not needed.
@@ -200,7 +180,7 @@ def copied(places: Mapping[str, Path], job_id: str, folder: Path) -> Path | None
 
 
 def _submit(session: FlareSession, job: Path, steps: Steps) -> str:
-    """Submit a job when its sites are there."""
+    """Submit a job when its sites are connected."""
     sites = set(job_folder.sites(job))
     with steps.step("submit") as said:
         deadline = time.monotonic() + _SITES_PATIENCE
@@ -217,17 +197,14 @@ def _watch(
     deployed: DeployedRun, session: FlareSession, job_id: str, rounds: Rounds, steps: Steps
 ) -> End:
     name = "train" if deployed.trains else "run"
-    with (
-        steps.step(name, alone=False) as said,
-        round_bars(steps.console, transient=True) as bars,
-    ):
+    with steps.step(name, alone=False) as said, round_bars(steps.console, transient=True) as bars:
         bar = RoundProgress(bars, "training", rounds.planned, rounds.made)
         try:
             end = job_watch.watch(
                 session,
                 job_id,
                 lambda now: bar.show(rounds.made + now.rounds, now.best, now.stopped),
-                server=deployed.places.get("server"),
+                server=deployed.workspaces.get("server"),
             )
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
@@ -242,7 +219,7 @@ def _left_alone(jobs: Sequence[str], left: Sequence[str], error: SessionError) -
     may_have_left = ",".join(dict.fromkeys([job_id, *left]))
     return (
         f"{error}\nJob {job_id} is left to itself: it may have ended, go on, or begin by itself. "
-        "Once the server answers, look with list_jobs in the admin console, take home with "
+        "Once the server answers, look with list_jobs in the admin console, download with "
         f"download_job {job_id} what has completed, and go on with what has failed or was lost: "
         f"the same command with another --out, --set continues={may_have_left} and "
         "--set num_rounds=0"
@@ -254,17 +231,17 @@ def _download(
 ) -> tuple[Path | None, Rounds | None]:
     """The server's folder of the last job, and the rounds that are made, as far as at hand."""
     if end.lost:
-        server = copied(deployed.places, jobs[-1], deployed.folder)
+        server = copied(deployed.workspaces, jobs[-1], deployed.folder)
         return server, rounds_left(server, jobs)
     with steps.step("download", "models and records") as said:
         server = session.download(jobs[-1], deployed.folder) / SERVER
-        if rounds := rounds_left(server, jobs):
-            said.append(str(rounds))
+        rounds = rounds_left(server, jobs)
+        said += [str(rounds)] * (rounds is not None)
     return server, rounds
 
 
 def _continued(deployed: DeployedRun, left: Sequence[str], attempt: int) -> Path:
-    """Job folder that goes on from the first of some jobs that left a model."""
+    """Job folder that continues the first of some jobs that left a model."""
     target = deployed.folder / f"continued-{attempt}"
     job_folder.copy(
         deployed.job,

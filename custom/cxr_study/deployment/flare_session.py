@@ -34,9 +34,7 @@ class SessionError(ValueError):
 
 
 class FlareSession:
-    """A session of an admin, which outlives a restart of the server.
-
-    Use it in a `with` block. Says nothing of its own.
+    """A session of an admin, which outlives a restart of the server; for a `with` block.
 
     Args:
         kit: The admin's startup kit, the folder that holds startup/.
@@ -82,13 +80,7 @@ class FlareSession:
         return float(self._ask(Session.get_system_info).server_info.start_time)
 
     def submit(self, job: Path) -> str:
-        """Submit a job folder; returns the job's id.
-
-        What is submitted is a copy, for FLARE writes its signatures into the folder.
-
-        Raises:
-            SessionError: The server refuses it.
-        """
+        """Submit a copy of a job folder, for FLARE writes its signatures into it; the job's id."""
         with TemporaryDirectory() as temporary:
             copy = Path(temporary) / job.name
             shutil.copytree(job, copy)
@@ -96,11 +88,7 @@ class FlareSession:
             return str(self._ask(lambda s: s.submit_job(str(copy), submit_token=once)))
 
     def meta(self, job_id: str) -> dict[str, Any]:
-        """What FLARE knows of a job: "status", "job_deploy_detail" and more.
-
-        Raises:
-            SessionError: There is no such job.
-        """
+        """What FLARE knows of a job: "status", "job_deploy_detail" and more."""
         meta: dict[str, Any] = self._ask(lambda session: session.get_job_meta(job_id))
         return meta
 
@@ -110,7 +98,7 @@ class FlareSession:
         return [str(job["job_id"]) for job in jobs if job["status"] == "RUNNING"]
 
     def stats(self, job_id: str) -> dict[str, dict[str, Any]]:
-        """What the components of a running job at the server say of themselves, by name."""
+        """What the components of a running job at the server report, by name."""
         with suppress(api_spec.JobNotRunning, api_spec.JobNotFound, api_spec.InternalError):
             answer = self._ask(lambda session: session.show_stats(job_id, "server"), refuse=False)
             stats = answer.get("server") if isinstance(answer, dict) else None
@@ -123,11 +111,7 @@ class FlareSession:
             self._ask(lambda session: session.abort_job(job_id), refuse=False)
 
     def download(self, job_id: str, folder: Path) -> Path:
-        """Download a finished job's result; returns its folder, <folder>/<job id>.
-
-        Raises:
-            SessionError: The job has not finished.
-        """
+        """Download a finished job's result; its folder, <folder>/<job id>."""
         shutil.rmtree(folder / job_id, ignore_errors=True)  # FLARE would put it inside
         at = self._ask(lambda session: session.download_job_result(job_id, str(folder.absolute())))
         return Path(at)
@@ -154,7 +138,7 @@ class FlareSession:
     def _open(self) -> Session:
         """A new session, where somebody listens.
 
-        FLARE waits for ever when it gives a session up while its connection is being made, which
+        FLARE waits for ever when it gives up a session while its connection is being made, which
         happens where a server comes up late.
         """
         config = json.loads((self.kit / "startup" / "fed_admin.json").read_text(encoding="utf-8"))
@@ -166,7 +150,7 @@ class FlareSession:
             return new_secure_session(str(admin["username"]), str(self.kit), timeout=5.0)
 
     def _connected(self, patience: float, deadline: float) -> Session:
-        """The open session; where there is none, a new one within the `patience` till a time."""
+        """The open session, or a new one; `patience` is the time until the deadline."""
         waiting = False
         while self._session is None:
             try:

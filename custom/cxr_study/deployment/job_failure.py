@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cxr_study.deployment.job_watch import End
-from cxr_study.runs import flare_log, run_failure
-from cxr_study.runs.flare_log import LoggedError
+from cxr_study.runs import run_failure
 from surgical_aggregation.site.local_notes import notes_file
 
 ABORTED = "FINISHED:ABORTED"
@@ -20,6 +19,10 @@ _SHOWN = 3
 _LOST_SITE = (
     r"(?P<time>[-\d]+ [\d:,]+) - .*Failing job {job} due to reported failure from (?P<site>\S+):"
 )
+
+
+Workspaces = Mapping[str, Path]
+"""Party ("server" or a site) -> its FLARE workspace."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +38,17 @@ class Failure:
     final: bool
 
 
-def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Path]) -> Failure:
+def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
     """Find out why a job did not end well.
 
     Args:
         job_id: Its id.
         end: How it ended.
         server: The server's folder of its results; None: they could not be downloaded.
-        places: Party ("server" or a site) -> its FLARE workspace, where they are at hand: in a
-            POC all, elsewhere none.
+        workspaces: As far as at hand: in a POC all, elsewhere none.
     """
     meta = end.meta
-    away = _sites_that_cannot(job_id, places)
+    away = _sites_that_cannot(job_id, workspaces)
     told_away = "".join(f"\n{reason}" for reason in away.values())
     if away and len(_sites(meta)) - len(away) < int(meta["min_clients"]):
         return Failure(told_away.lstrip(), final=True)
@@ -60,50 +62,59 @@ def explain(job_id: str, end: End, server: Path | None, places: Mapping[str, Pat
         details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
         return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
-    return Failure(_by_logs(job_id, end, server, places, away) + told_away, final=False)
+    told = _by_logs(job_id, end, server, workspaces, away)
+    if not workspaces:
+        told += _where_sites_say(job_id, server)
+    return Failure(told + told_away, final=False)
 
 
 def _sites(meta: Mapping[str, Any]) -> set[str]:
-    """Names of a job's sites."""
     return {party for parties in meta["deploy_map"].values() for party in parties} - {"server"}
 
 
-def _sites_that_cannot(job_id: str, places: Mapping[str, Path]) -> dict[str, str]:
+def _sites_that_cannot(job_id: str, workspaces: Workspaces) -> dict[str, str]:
     """Site that cannot take part -> its reason, which would be the same another time."""
-    notes = {site: flare_log.site_notes(place, job_id) for site, place in places.items()}
-    reasons = {site: why for site, path in notes.items() if (why := flare_log.site_reason(path))}
-    return {
-        site: f"{site} cannot take part: {reason}\nIts notes are {notes[site]}"
-        for site, reason in reasons.items()
-    }
+    told = {}
+    for site, workspace in workspaces.items():
+        notes = run_failure.site_notes(workspace, job_id)
+        if reason := run_failure.site_reason(notes):
+            told[site] = f"{site} cannot take part: {reason}\nIts notes are {notes}"
+    return told
 
 
 def _by_logs(
-    job_id: str, end: End, server: Path | None, places: Mapping[str, Path], away: Collection[str]
+    job_id: str, end: End, server: Path | None, workspaces: Workspaces, away: Collection[str]
 ) -> str:
-    """Who could not do its part; where nobody says so, the party that was the first to complain."""
+    """Who could not do its part; where nobody says so, the party that complained first."""
     logs: dict[str, run_failure.Logs] = {
-        party: (place / job_id / "error_log.txt", flare_log.site_notes(place, job_id))
-        for party, place in places.items()
+        party: (workspace / job_id / "error_log.txt", run_failure.site_notes(workspace, job_id))
+        for party, workspace in workspaces.items()
         if party not in away
     }
     if server is not None:
         logs["server"] = (server / "error_log.txt",)
-    lost = _lost_site(job_id, places)
+    lost = _lost_site(job_id, workspaces)
     errors = {
         party: found
         for party, files in logs.items()
-        if (found := flare_log.errors(*files)) and not (lost and _after(found, party, lost))
+        if (found := run_failure.logged_errors(*files))
+        # Else it complained only because the process of another site had ended.
+        and not (lost and party != lost["site"] and found[0].time >= lost["time"])
     }
-    sites_own = "" if places else _where_sites_say(job_id, server)
     if why := run_failure.why(server, {party: logs[party] for party in errors}, away):
-        return f"{why}{sites_own}"
+        return why
     if not errors:
-        return f"{end.meta['status']}: {_silent_end(lost, places)}{sites_own}"
+        where = f"at {lost['site']}" if lost else "of the job"
+        known = workspaces.get("server")
+        return (
+            f"{end.meta['status']}: a process {where} ended, and no log at hand says why. Was it "
+            "killed, or could it not load the job?"
+            + (f" The server's log is {known / 'log.txt'}" if known else "")
+        )
     party = min(errors, key=lambda name: errors[name][0].time)
     said = "\n".join(f"  {run_failure.shortened(e.text)}" for e in errors[party][-_SHOWN:])
     ended = f"{reason}\n" if (reason := run_failure.ended(server)) else ""
-    return f"{ended}The log of {party} is {logs[party][0]}, and ends with\n{said}{sites_own}"
+    return f"{ended}The log of {party} is {logs[party][0]}, and ends with\n{said}"
 
 
 def _where_sites_say(job_id: str, server: Path | None) -> str:
@@ -116,23 +127,9 @@ def _where_sites_say(job_id: str, server: Path | None) -> str:
     )
 
 
-def _lost_site(job_id: str, places: Mapping[str, Path]) -> re.Match[str] | None:
-    """The server's note, with "site" and "time", that a site's process ended ill."""
-    if "server" not in places:
+def _lost_site(job_id: str, workspaces: Workspaces) -> re.Match[str] | None:
+    """The server's note, with "site" and "time", that a site's process ended badly."""
+    if "server" not in workspaces:
         return None
-    log = flare_log.read(places["server"] / "log.txt")
+    log = run_failure.read_log(workspaces["server"] / "log.txt")
     return re.search(_LOST_SITE.format(job=re.escape(job_id)), log)
-
-
-def _after(errors: Sequence[LoggedError], party: str, lost: re.Match[str]) -> bool:
-    """Whether a party complained only because the process of another site had ended."""
-    return party != lost["site"] and errors[0].time >= lost["time"]
-
-
-def _silent_end(lost: re.Match[str] | None, places: Mapping[str, Path]) -> str:
-    where = f"at {lost['site']}" if lost else "of the job"
-    known = f" The server's log is {places['server'] / 'log.txt'}" if "server" in places else ""
-    return (
-        f"a process {where} ended, and no log at hand says why. Was it killed, or could it not "
-        f"load the job?{known}"
-    )

@@ -1,10 +1,11 @@
-"""A submitted job from its submission to its end, as the server tells an admin."""
+"""Watch a job from its submission to its end, as the server tells an admin."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,7 @@ _UNANSWERED = 3
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a running job is.
-
-    Attributes:
-        rounds: Rounds that it has made.
-        best: Record of its best model so far, with "round" and "value"; None: there is none.
-        stopped: Whether it stopped early.
-    """
+    """Rounds that a job has made, the record of its best model so far, whether it stopped early."""
 
     rounds: int = 0
     best: Mapping[str, Any] | None = None
@@ -44,7 +39,7 @@ class End:
     Attributes:
         meta: What FLARE knows of it.
         lost: Whether the server was restarted under it. FLARE then says that it runs, for ever.
-        seen: The last that it said of itself.
+        seen: Its last progress.
     """
 
     meta: Mapping[str, Any]
@@ -57,7 +52,7 @@ class End:
         return not self.lost and self.meta["status"] == "FINISHED:COMPLETED"
 
     def told(self, made: int = 0) -> list[str]:
-        """It in a few words, after so many rounds of earlier jobs."""
+        """It in a few words, after `made` rounds of earlier jobs."""
         told = ["the server was restarted" if self.lost else str(self.meta["status"])]
         if self.seen.rounds:
             told.append(f"{made + self.seen.rounds} rounds seen")
@@ -73,16 +68,11 @@ def watch(
     *,
     server: Path | None = None,
 ) -> End:
-    """Wait for the end of a job.
+    """Wait for the end of a job, and show its progress whenever that has changed.
 
-    Args:
-        session: A session with its server.
-        job_id: Its id.
-        show: Called with its progress, whenever that has changed.
-        server: The server's workspace, where it is at hand: the job's record is read there, and
-            nobody asked. Default None: the server is asked.
+    With the server's workspace at hand the job's record is read there; else the server is asked.
     """
-    ask = _by_record(server / job_id) if server else _by_asking(session, job_id)
+    ask = _Asking(session, job_id) if server is None else partial(_by_record, server / job_id)
     seen = Progress()
     while True:
         meta = session.meta(job_id)
@@ -99,37 +89,33 @@ def watch(
         time.sleep(POLL)
 
 
-def _by_record(folder: Path) -> Callable[[], Progress | None]:
-    """Tells the progress of a job by its record, in the server's folder of it."""
+def _by_record(folder: Path) -> Progress | None:
+    """The progress of a job by its record, in the server's folder of it."""
+    events = read_events(folder)
+    if not events:  # not there yet, or put away already
+        return None
+    named = [event["event"] for event in events]
+    best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
+    dropped = not best or best[0]["event"] == "best_dropped"
+    return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
 
-    def ask() -> Progress | None:
-        events = read_events(folder)
-        named = [event["event"] for event in events]
-        if not events:  # not there yet, or put away already
+
+class _Asking:
+    """The progress of a job by asking it, from when it should be up until it has ended."""
+
+    def __init__(self, session: FlareSession, job_id: str):
+        self.session, self.job_id = session, job_id
+        self.begin = 0.0
+        self.answered, self.unanswered = False, 0
+
+    def __call__(self) -> Progress | None:
+        self.begin = self.begin or time.monotonic() + _QUIET
+        ending = self.answered and self.unanswered == _UNANSWERED
+        if time.monotonic() < self.begin or ending:
             return None
-        best = [event for event in events if event["event"] in ("best", "best_dropped")][-1:]
-        dropped = not best or best[0]["event"] == "best_dropped"
-        return Progress(named.count("round"), None if dropped else best[0], "stopped" in named)
-
-    return ask
-
-
-def _by_asking(session: FlareSession, job_id: str) -> Callable[[], Progress | None]:
-    """Tells the progress of a job by asking it, from when it should be up until it has left."""
-    begin = None
-    answered = False
-    unanswered = 0
-
-    def ask() -> Progress | None:
-        nonlocal begin, answered, unanswered
-        begin = begin or time.monotonic() + _QUIET
-        if time.monotonic() < begin or (answered and unanswered == _UNANSWERED):
-            return None
-        stats = session.stats(job_id).get(RunRecord.__name__)
+        stats = self.session.stats(self.job_id).get(RunRecord.__name__)
         if stats is None:
-            unanswered += 1
+            self.unanswered += 1
             return None
-        answered, unanswered = True, 0
+        self.answered, self.unanswered = True, 0
         return Progress(stats["rounds"], stats["best"], stats["stopped"])
-
-    return ask

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path("poc/project.yml")
-"""The project's own, from its root."""
+"""This project's own, from its root."""
 
 _ENCRYPTION = "nvflare.lighter.impl.he.HEBuilder"
 
@@ -21,15 +21,28 @@ class PocError(ValueError):
     """A POC cannot be prepared, started or used as wanted; the message says what to do."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PocProject:
     """What a POC's project file says.
 
     Attributes:
         content: The parsed file.
+        name: The project's.
+        server: The server's entry, and the `port` that it listens on.
+        sites: Names of the sites.
+        lead: Name of the first lead, who submits jobs.
+        project_admin: Name of the admin who may stop anything.
     """
 
     content: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self.name = str(self.content["name"])
+        self.server = next(iter(self._participants("server")))
+        self.port = int(self.server["fed_learn_port"])
+        self.sites = tuple(str(client["name"]) for client in self._participants("client"))
+        admins = {p["role"]: str(p["name"]) for p in reversed(self._participants("admin"))}
+        self.lead, self.project_admin = admins["lead"], admins["project_admin"]
 
     @classmethod
     def read(cls, path: Path) -> PocProject:
@@ -41,20 +54,19 @@ class PocProject:
         import yaml  # those who only need `PROJECT` need none
 
         try:
-            content = yaml.safe_load(path.read_text(encoding="utf-8"))
-            project = cls(content)
-            facts = (content["name"], project.sites, project.server["name"], project.lead)
+            project = cls(yaml.safe_load(path.read_text(encoding="utf-8")))
+
         except FileNotFoundError:
             raise PocError(
                 f"{path} does not exist; a POC needs FLARE's project file. Run from the project's "
-                "root, or give --project."
+                "root, or give --project one, such as `nvflare provision -g` makes."
             ) from None
         except (yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
             raise PocError(
                 f"{path} is no project file of FLARE with a server, a project_admin and a lead: "
                 f"{error!r}."
             ) from error
-        if not all(facts):
+        if not project.sites:
             raise PocError(f"{path} names no sites; a POC needs one at least.")
         return project
 
@@ -88,44 +100,8 @@ class PocProject:
         if failed:
             raise PocError(f"FLARE made no startup kits: {said.getvalue().strip()}")
 
-    @property
-    def name(self) -> str:
-        """The project's name."""
-        return str(self.content["name"])
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """Names of the sites."""
-        return tuple(p["name"] for p in self._participants if p["type"] == "client")
-
-    @property
-    def server(self) -> dict[str, Any]:
-        """The server's entry."""
-        return next(p for p in self._participants if p["type"] == "server")
-
-    @property
-    def port(self) -> int:
-        """Port that the server listens on."""
-        return int(self.server["fed_learn_port"])
-
-    @property
-    def lead(self) -> str:
-        """Name of the first lead, who submits jobs."""
-        return self._admin("lead")
-
-    @property
-    def project_admin(self) -> str:
-        """Name of the project admin, who may stop anything."""
-        return self._admin("project_admin")
-
-    def _admin(self, role: str) -> str:
-        admins = (p for p in self._participants if p["type"] == "admin" and p["role"] == role)
-        return str(next(admins)["name"])
-
-    @property
-    def _participants(self) -> list[dict[str, Any]]:
-        participants: list[dict[str, Any]] = self.content["participants"]
-        return participants
+    def _participants(self, *types: str) -> list[dict[str, Any]]:
+        return [p for p in self.content["participants"] if p["type"] in types]
 
     def changed(
         self, *, port: int, sites: Sequence[str] | None = None, encrypted: bool = False
@@ -138,7 +114,7 @@ class PocProject:
                 its first, in an organisation of its own.
             encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
         """
-        known = {p["name"]: p for p in self._participants if p["type"] == "client"}
+        known = {client["name"]: client for client in self._participants("client")}
         like = next(iter(known.values()))
         clients = [
             known.get(site, {**like, "name": site, "org": re.sub(r"\W", "_", site)})
@@ -146,8 +122,8 @@ class PocProject:
         ]
         server = {**self.server, "fed_learn_port": port, "default_host": "localhost"}
         server.pop("admin_port", None)  # FLARE then uses the one port for both
-        others = [p for p in self._participants if p["type"] not in ("client", "server")]
-        changed = {**self.content, "participants": [server, *clients, *others]}
+        participants = [server, *clients, *self._participants("admin")]
+        changed = {**self.content, "participants": participants}
         if encrypted:
             *before, signatures = self.content["builders"]
             changed["builders"] = [*before, {"path": _ENCRYPTION, "args": {}}, signatures]

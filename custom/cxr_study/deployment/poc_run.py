@@ -1,4 +1,4 @@
-"""A job in a POC of its own, from preparing it to its removal."""
+"""Run a job in a POC of its own, from its preparation to its removal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
-from cxr_study.jobs.network_check import check_network
+from cxr_study.jobs.job_folder import check_network
 from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
@@ -35,13 +35,8 @@ class PocRun:
     """A run of a job in a POC of its own.
 
     Attributes:
-        job: Job folder.
-        folder: New folder for everything the run makes.
-        sites: Names of the sites.
+        job: As all that is not said here, see `StudyRun`.
         project: FLARE's project file.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        settings: Setting -> value, beside the job's own.
-        per_site: Site -> setting -> value, at that site alone.
         port: For the server; None: a free one.
         retries: See `deployed_run.DeployedRun`.
         keep: Whether the POC keeps running afterwards.
@@ -67,17 +62,12 @@ class PocRun:
 def check(poc: PocRun) -> None:
     """Refuse what `run` could not run, while an earlier run is still in its folder.
 
-    Quick: looks into no table and no image.
+    Quick: reads no table and no image.
 
     Raises:
-        PocError: The folder has a space in its path, or the project file is unusable.
-        PortError: The port is taken, by another one than the earlier run's own POC.
-        JobError: The job folder, a setting or a site's name is unusable, there are too few sites,
-            or the job goes on from one that a new POC cannot have.
-        SiteFileError: A site file is unusable.
-        InitialBodyError: The initial body is of another network.
-        CheckpointError: It is missing, or no checkpoint.
-        ValueError: A setting's value is unusable; see `job_settings.checked`.
+        ValueError: The folder, project file, port, job folder, a setting, a site file or its name,
+            or the initial body is unusable, sites are too few, or the job continues one that a new
+            POC cannot have.
     """
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
@@ -98,19 +88,13 @@ def check(poc: PocRun) -> None:
 def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
     """Run the job, and leave its job folder, results and sites' files in the run's folder.
 
-    Args:
-        poc: The run.
-        console: Where to say what is being done.
-        report: Called when the results are there.
-
-    Whatever happens, no service is left running. Where something failed, the POC's folder stays,
-    for its logs.
+    `report` is called when the results are there. Whatever happens, no service is left running.
+    Where something failed, the POC's folder stays, for its logs.
 
     Raises:
         PocError: The POC cannot be prepared or started.
-        PortError: Its port is taken.
         DeployedRunError: The job failed.
-        ValueError: The job, a setting, a site file or what it names is unusable.
+        ValueError: The job, a setting, the port, a site file or what it names is unusable.
     """
     steps = Steps(console)
     job = poc.folder / "job"
@@ -150,7 +134,7 @@ def run(poc: PocRun, console: Console, report: Callable[[], None]) -> None:
 
 
 def _initial_body(named: str) -> Path | None:
-    """Checkpoint that the server starts from, which is on this machine; None: the embedded one."""
+    """Checkpoint that the server starts from, on this machine; None: the package's."""
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
     if named and not Path(named).is_absolute():
@@ -162,9 +146,9 @@ def _initial_body(named: str) -> Path | None:
 
 
 def _shared_cores(poc: PocRun) -> Settings:
-    """Threads of a site, for all of them are on this machine: as in the simulator, to the last bit.
+    """Threads of a site: all share this machine's cores, as in the simulator, to the last bit.
 
-    TensorFlow processes that each take all cores train half as fast as processes that share them.
+    TensorFlow processes that each take all cores train half as fast.
     """
     if job_folder.read_settings(poc.job).get("threads") != 0:
         return {}
@@ -172,7 +156,7 @@ def _shared_cores(poc: PocRun) -> Settings:
 
 
 def _run_job(poc: PocRun, system: PocSystem, job: Path, steps: Steps) -> None:
-    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.places)
+    deployed = DeployedRun(job, poc.folder / RESULTS, poc.retries, system.workspaces)
     with FlareSession(system.lead) as session:
         servers = deployed_run.run(deployed, session, steps)
     jobs = [server.parent.name for server in servers]

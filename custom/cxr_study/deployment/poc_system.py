@@ -18,8 +18,8 @@ from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.runs import flare_log
-from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
+from cxr_study.runs.run_failure import last_errors
+from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
 MARK = "surgagg_poc.yml"
 """In a POC's folder: its project file, the first that is written and what tells it from others."""
@@ -55,16 +55,12 @@ class PocSystem:
 
     @property
     def project(self) -> PocProject:
-        """Who takes part.
-
-        Raises:
-            PocError: It is not prepared.
-        """
+        """Who takes part, once it is prepared."""
         self._check_marked()
         return PocProject.read(self.root / MARK)
 
     def _check_marked(self) -> None:
-        """Make sure that it is a POC's, be it a half-made one."""
+        """Refuse a folder that is not a POC's, be it a half-made one."""
         if not (self.root / MARK).is_file():
             raise PocError(
                 f"{self.folder} holds no POC. Say surgagg deploy poc prepare --folder {self.folder}"
@@ -85,13 +81,13 @@ class PocSystem:
         return self.kit(str(self.project.server["name"]))
 
     @property
-    def places(self) -> dict[str, Path]:
+    def workspaces(self) -> dict[str, Path]:
         """Party -> its workspace; the server is called "server", as in a job."""
         return {"server": self.server, **{site: self.kit(site) for site in self.project.sites}}
 
     @property
     def site_files(self) -> Path | None:
-        """Folder of the sites' <site>.yaml; None: the embedded phantom study's."""
+        """Folder of the sites' <site>.yaml; None: the phantom."""
         privacy = self.kit(self.project.sites[0]) / "local" / "privacy.json"
         scopes = json.loads(privacy.read_text(encoding="utf-8"))["scopes"]
         folder = scopes[0]["properties"].get("site_files")
@@ -99,7 +95,7 @@ class PocSystem:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of its services: this process's, but FLARE finds its folder alone."""
+        """Variables of its services: this process's, but FLARE finds the POC's folder alone."""
         own = {
             "HOME": str(self.root / "home"),
             "TMPDIR": str(self.root / "tmp"),  # FLARE leaves files there
@@ -123,27 +119,24 @@ class PocSystem:
         sites: Sequence[str] | None = None,
         port: int | None = None,
         site_files: Path | None = None,
-        policy: SitePolicy = NO_POLICY,
         encrypted: bool = False,
     ) -> None:
-        """Make certificates and startup kits, with the local files that places of this study need.
+        """Make certificates and startup kits, with the local files that this study needs.
 
         Args:
             project: FLARE's project file.
             sites: Names of the sites; None: the project's.
             port: For the server; None: a free one, so that several systems fit on a machine.
-            site_files: Folder of <site>.yaml; None: the embedded phantom study's.
-            policy: Of every site. Default: everything is as the job asks.
+            site_files: Folder of <site>.yaml; None: the phantom.
             encrypted: Whether kits get the keys of homomorphic encryption. Default False.
 
         Raises:
             PocError: The folder is not new; or see `check`. Then nothing is left.
-            PortError: See `check`.
         """
         if self.root.exists():
             raise PocError(
                 f"a POC needs a new folder; {self.folder} exists. Give another one, or say surgagg "
-                f"poc clean --folder {self.folder}"
+                f"deploy poc clean --folder {self.folder}"
             )
         self.check(project, port)
         wanted = PocProject.read(project).changed(
@@ -155,8 +148,7 @@ class PocSystem:
             for name in ("home", "tmp"):
                 (self.root / name).mkdir()
             wanted.provision(self.root / _KITS)
-            if site_files is not None:
-                policy = replace(policy, site_files=str(site_files))
+            policy = replace(NO_POLICY, site_files=None if site_files is None else str(site_files))
             for site in wanted.sites:
                 localise_site(self.kit(site), policy)
             localise_server(self.server, self.root / "storage")
@@ -167,9 +159,7 @@ class PocSystem:
     def check(self, project: Path, port: int | None = None) -> None:
         """Refuse what no POC could be made of in its folder, once what is there is removed.
 
-        Args:
-            project: FLARE's project file.
-            port: For the server. That of the POC that runs from the folder now will be free.
+        The port of the POC that runs from the folder now will be free.
 
         Raises:
             PocError: The folder has a space in its path, or the project file is unusable.
@@ -181,19 +171,17 @@ class PocSystem:
                 f"{str(self.root)!r}. Give another one."
             )
         PocProject.read(project)
-        if port is not None and not self._holds(port):
+        own = False
+        with suppress(PocError):
+            own = self.project.port == port and self.running
+        if port is not None and not own:
             check_free(port)
 
     def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 60.0) -> None:
-        """Start server and sites, and wait until all sites are connected.
-
-        Args:
-            environment: Variables for them, beside those of this process. Default None: none.
-            timeout: Seconds to wait.
+        """Start server and sites, and wait until all sites are connected; or leave none running.
 
         Raises:
-            PocError: It is not prepared, or runs already; or a service does not come up. Then none
-                is left running.
+            PocError: It is not prepared, or runs already; or a service does not come up.
             PortError: The port is taken.
         """
         project = self.project
@@ -204,7 +192,7 @@ class PocSystem:
             )
         check_free(project.port)
         try:
-            for kit in self.places.values():
+            for kit in self.workspaces.values():
                 processes.start(kit, {**self.environment, **(environment or {})})
             self._wait(project, timeout)
         except BaseException:
@@ -216,9 +204,7 @@ class PocSystem:
         try:
             with suppress(PocError, SessionError):
                 found = processes.processes(self.root)
-                if processes.runs(found, *processes.JOB) and processes.runs(
-                    found, *processes.SERVER
-                ):
+                if all(processes.runs(found, *of) for of in (processes.JOB, processes.SERVER)):
                     self._abort_jobs()
         finally:  # also where another interrupt comes meanwhile
             processes.end(self.root)
@@ -233,36 +219,25 @@ class PocSystem:
                 time.sleep(0.5)
 
     def clean(self) -> None:
-        """Stop it and remove its folder, also a half-made one.
-
-        Raises:
-            PocError: The folder is no POC's.
-        """
+        """Stop it and remove its folder, also a half-made one."""
         self._check_marked()  # anything else is not removed
         self.stop()
         shutil.rmtree(self.root)
-
-    def _holds(self, port: int) -> bool:
-        """Whether the port is that of its own server, which runs."""
-        with suppress(PocError):
-            return self.project.port == port and self.running
-        return False
 
     def _wait(self, project: PocProject, timeout: float) -> None:
         """Wait until all sites are connected."""
         deadline = time.monotonic() + timeout
         try:
             with FlareSession(self.lead, timeout) as session:
-                while (
-                    missing := {*project.sites} - session.sites()
-                ) and time.monotonic() < deadline:
+                while missing := {*project.sites} - session.sites():
+                    if time.monotonic() > deadline:
+                        break
                     time.sleep(0.2)
         except SessionError:
             missing = {str(project.server["name"])}
         if missing:
-            kit = self.kit(min(missing))
-            errors = flare_log.last_errors(kit / processes.CONSOLE)
+            console = self.kit(min(missing)) / processes.CONSOLE
             raise PocError(
                 f"{', '.join(sorted(missing))} did not come up in {timeout:.0f} s. The log is "
-                f"{kit / processes.CONSOLE}, and ends with\n{errors}"
+                f"{console}, and ends with\n{last_errors(console)}"
             )

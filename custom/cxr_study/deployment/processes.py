@@ -33,11 +33,8 @@ def start(kit: Path, environment: Mapping[str, str]) -> None:
     """Start a service by its kit's start.sh, and the watchdog that starts it again.
 
     In a session of its own and without a terminal, so that no interrupt meant for the caller ends
-    it. What an earlier one left behind that would keep it from starting is removed.
-
-    Args:
-        kit: Its startup kit; the service must not run.
-        environment: All its variables.
+    it; with `environment` as all its variables. What an earlier one left behind that would keep it
+    from starting is removed.
     """
     for name in _LEFT_BEHIND:
         (kit / name).unlink(missing_ok=True)
@@ -57,7 +54,7 @@ def start(kit: Path, environment: Mapping[str, str]) -> None:
 def processes(folder: Path) -> list[psutil.Process]:
     """FLARE's processes that run from a folder, and their children; watchdogs first.
 
-    An editor that has one of its files open is none.
+    A program that only has one of its files open is none of them.
     """
     found: dict[psutil.Process, bool] = {}  # process -> whether it is a watchdog
     for process in psutil.process_iter():
@@ -81,9 +78,7 @@ def runs(services: Iterable[psutil.Process], *modules: str) -> bool:
 def end(folder: Path, patience: float = 3.0) -> None:
     """End every process that runs from a folder; watchdogs first, for they start others again.
 
-    Args:
-        folder: See `processes`.
-        patience: Seconds that they have to end by themselves before they are killed.
+    After `patience` seconds in which they may end by themselves they are killed.
     """
     left = processes(folder)
     while left:
@@ -103,11 +98,7 @@ def _words(process: psutil.Process) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that nobody has.
-
-    Raises:
-        PortError: A hundred in a row are taken.
-    """
+    """A port that nobody has."""
     # From the system's randomness: Keras seeds Python's, alike in all processes.
     for port in SystemRandom().sample(LASTING, 100):
         with suppress(PortError):
@@ -117,12 +108,12 @@ def free_port() -> int:
 
 
 def check_free(port: int) -> None:
-    """Make sure that a server could listen on a port.
+    """Refuse a port that somebody has, and name the process where this user may know it.
 
     Two FLARE servers on one port would both start, and each get some of the other's sites.
 
     Raises:
-        PortError: Somebody has it; the message names the process where this user may know it.
+        PortError: Somebody has it, or this user may not listen on it.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

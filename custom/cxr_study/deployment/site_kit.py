@@ -1,4 +1,4 @@
-"""What a place adds to its FLARE startup kit: its policy, its resources, its rights."""
+"""What server and sites add to their FLARE startup kits: policy, resources, rights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cxr_study.jobs.code_shipping import PACKAGES
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
-"""Name of the privacy scope that every job gets which names none."""
+"""The privacy scope of every job that names none."""
 
 GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 
@@ -23,7 +23,8 @@ CARRIERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Word -> roles that may bring code. FLARE's own: anyone (who may submit)."""
 
 PRYING = ("shell_commands", "report_env")
-"""Rights to what may hold a path: reading a place's files, and asking where they are."""
+"""Rights to what may hold a path: reading the files of a server or site, and asking where they
+are."""
 
 Contents = dict[str, Any]
 
@@ -44,21 +45,18 @@ def localise_site(
 ) -> list[Path]:
     """Write a hospital's own files into the local/ folder of its site's startup kit.
 
-    They are FLARE's defaults, which a place's own files replace whole, and: the site's policy and
-    the filter that holds every job to it; the classes of `packages` are allowed; error logs, which
-    may hold paths, are not streamed to the server; nobody of another organisation reads its files.
+    They are FLARE's defaults, which local files replace whole, and: the site's policy and the
+    filter that holds every job to it; the classes of `packages` are allowed; error logs, which may
+    hold paths, are not streamed to the server; nobody of another organisation reads its files.
 
     Args:
         kit: Startup kit.
         policy: What the hospital decides. A relative folder of site files is made absolute.
-        gpus: GPUs that jobs may use.
-        gpu_memory: Memory of each, GiB.
+        gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
+        gpu_memory: GiB.
         carriers: Who of those who submit may bring code: one of `CARRIERS`.
         packages: Whose installed code any job may use.
-        force: Replace files of the place's own.
-
-    Returns:
-        The files written.
+        force: Replace local files that are there.
 
     Raises:
         KitError: It is no kit of a site, it has such files already, or `carriers` is no such word.
@@ -85,7 +83,7 @@ def localise_server(
     packages: Sequence[str] = PACKAGES,
     force: bool = False,
 ) -> list[Path]:
-    """Write the server's own files into the local/ folder of its startup kit.
+    """Write the server's own files into the local/ folder of its startup kit; see `localise_site`.
 
     They are FLARE's defaults and: jobs, snapshots and logs are stored in a folder that stays, where
     FLARE's are in /tmp; the classes of `packages` are allowed; the classes that each site may
@@ -94,17 +92,10 @@ def localise_server(
     Args:
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
-        permitted: Site -> classes; None: as it was, at first that a site is believed what it
-            declares.
-        carriers: See `localise_site`.
-        packages: See `localise_site`.
-        force: See `localise_site`.
-
-    Returns:
-        The files written.
-
-    Raises:
-        KitError: As `localise_site`.
+        permitted: Site -> classes; None: as it was, at first whatever a site declares.
+        carriers: As in `localise_site`, and so are `packages`, `force`, result and errors.
+        packages: Whose installed code any job may use.
+        force: Replace local files that are there.
     """
     resources = _resources(kit, "the server", "fed_server.json", packages)
     stored = storage.absolute()
@@ -159,7 +150,7 @@ def _rights(kit: Path, carriers: str) -> Contents:
 
 
 def _write(kit: Path, files: Mapping[str, Contents], force: bool) -> list[Path]:
-    """Write those files of a place's own."""
+    """Write local files of a kit."""
     paths = {kit / "local" / name: content for name, content in files.items()}
     taken = [path.name for path in paths if path.exists()]
     if taken and not force:

@@ -1,4 +1,4 @@
-"""How a job's code gets to the places that run it."""
+"""How a job's code gets to the server and the sites."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 PACKAGES = ("surgical_aggregation", "cxr_study")
-"""The method and the study: what a job's configuration names, besides FLARE's own."""
+"""What a job's configuration names, besides FLARE's own classes."""
 
 MARKER = Path(__file__).parent / "templates" / "README.txt"
 """A job with a file in each app's custom/ may name classes of installed packages."""
 
 WAYS: Mapping[str, str] = MappingProxyType(
     {
-        "installed": "the places have the packages, and each allows their classes",
-        "marked": "the places have the packages, and allow the submitter to bring code",
-        "byoc": "the job brings the packages, and the places allow the submitter to",
+        "installed": "server and sites have the packages, and each allows their classes",
+        "marked": "they have the packages, and allow the submitter to bring code",
+        "byoc": "the job brings the packages, and they allow the submitter to bring code",
     }
 )
 """Way -> what it needs."""
@@ -29,31 +29,35 @@ _PATH = re.compile(r'\bpath\s*[=:]\s*"([\w.]+)"')
 
 
 def add(app: Path, way: str) -> None:
-    """Put into an app's custom/ what a way of shipping code needs there.
+    """Put into an app's custom/ what one of `WAYS` needs there.
 
-    Args:
-        app: The app's folder.
-        way: One of `WAYS`: "installed" has no custom/, "marked" a file that says why it is there,
-            "carried" verbatim copies of the packages.
+    "installed" has no custom/, "marked" a file that says why it is there, "byoc" verbatim copies of
+    the packages.
     """
     custom = app / "custom"
     if way == "marked":
         custom.mkdir()
         shutil.copyfile(MARKER, custom / MARKER.name)
     elif way == "byoc":
+        from surgical_aggregation.byoc_check import code_files  # imports FLARE
+
         for package in PACKAGES:
-            _copy(package, custom / package)
+            source = import_module(package).__file__
+            for name, file in code_files(Path(str(source)).parent).items():
+                target = custom / package / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, target)
 
 
 def mark(job: Path) -> None:
-    """Mark a job that carries no code, for FLARE's simulator, which has no allow-list."""
+    """Mark a job that brings no code, for FLARE's simulator, which has no allow-list."""
     for app in job.glob("app_*"):
         if not (app / "custom").exists():
             add(app, "marked")
 
 
 def unmark(job: Path) -> None:
-    """Take the marker out of a job, for places that allow the packages' classes, and FLARE's.
+    """Take the marker out of a job, for sites that allow the packages' classes, and FLARE's.
 
     A job that names others keeps it.
     """
@@ -67,12 +71,3 @@ def unmark(job: Path) -> None:
     for custom in job.glob("*/custom"):
         if [file.name for file in custom.iterdir()] == [MARKER.name]:
             shutil.rmtree(custom)
-
-
-def _copy(package: str, target: Path) -> None:
-    from surgical_aggregation.byoc_check import code_files
-
-    source = import_module(package).__file__
-    for name, file in code_files(Path(str(source)).parent).items():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target / name)

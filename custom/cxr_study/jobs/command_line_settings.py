@@ -1,10 +1,11 @@
-"""Settings as they are given: on a command line, for all sites or one, for a job that has them."""
+"""Settings as they are given on a command line, and presets: settings that go together."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
 
@@ -22,14 +23,10 @@ class JobError(ValueError):
 
 
 def parse(items: Sequence[str]) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
-    """Read NAME=VALUE for all sites, SITE:NAME=VALUE for one of them.
+    """Settings for all sites, NAME=VALUE, and site -> settings for one of them, SITE:NAME=VALUE.
 
-    Args:
-        items: As given; of two for the same setting the later one counts. A value is JSON where it
-            can be read as such, else a text.
-
-    Returns:
-        Setting -> value, and site -> setting -> value.
+    A value is JSON where it can be read as such, else a text. Of two for the same setting the later
+    one counts.
 
     Raises:
         JobError: An item lacks its "=" or a name.
@@ -59,11 +56,7 @@ def _value(text: str) -> object:
 
 
 def check_sites(sites: Sequence[str]) -> None:
-    """Refuse what FLARE could not call a site, or two of them alike.
-
-    Raises:
-        JobError: There is no name, a strange one, or one twice.
-    """
+    """Refuse no sites, a name that FLARE could not use, or one name twice."""
     strange = [site for site in sites if not _SITE.fullmatch(site)]
     if not sites or strange or len(set(sites)) < len(sites):
         raise JobError(
@@ -73,27 +66,14 @@ def check_sites(sites: Sequence[str]) -> None:
 
 
 def check_known(settings: Settings, known: Settings, whose: str) -> None:
-    """Refuse settings that a job or a site (`whose`, for the message) does not have.
-
-    Raises:
-        JobError: One is not known; names the nearest.
-    """
+    """Refuse settings that a job or a site (`whose`, for the message) does not have."""
     for name in settings:
         if name not in known:
             raise JobError(f"{whose} has no setting {name!r}; {nearest(name, tuple(known))}.")
 
 
 def check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
-    """Refuse settings that a site cannot have for itself.
-
-    Args:
-        site: Its name.
-        values: Setting -> value, at that site alone.
-        sites: Names of all sites that take part.
-
-    Raises:
-        JobError: The site takes no part, or a setting must be the same at every site.
-    """
+    """Refuse settings for a site that takes no part, or that must be the same at every site."""
     if site not in sites:
         raise JobError(
             f"settings are given for site {site!r}, which takes no part; "
@@ -105,3 +85,86 @@ def check_per_site(site: str, values: Settings, sites: Sequence[str]) -> None:
                 f"setting {name!r} must be the same at every site; it is given for site {site!r}. "
                 f"Set it for all of them: {name}={values[name]}"
             )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values of some settings, and site -> setting -> value where such a site takes part."""
+
+    settings: Settings
+    per_site: Mapping[str, Settings] = field(default_factory=dict)
+
+
+_NETWORK = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_size": 64}
+
+PRESETS: Mapping[str, Preset] = {
+    # ML4H 2024 (arXiv:2301.06683).
+    "paper": Preset(
+        {
+            **_NETWORK,
+            "augmentation": "paper",
+            "epochs": 1,
+            "learning_rate": 5e-5,
+            "warmup_epochs": 15,
+            "warmup_learning_rate": 5e-3,
+            "num_rounds": 150,
+            "patience": 25,
+        }
+    ),
+    # FedFBN (arXiv:2303.06180): a rate of its own at site chexpert.
+    "paper-fedfbn": Preset(
+        {
+            **_NETWORK,
+            "augmentation": "paper",
+            "epochs": 1,
+            "learning_rate": 1e-5,
+            "warmup_epochs": 15,  # not said there; as in the other paper
+            "warmup_learning_rate": 1e-3,
+            "num_rounds": 100,
+            "patience": 0,
+        },
+        {"chexpert": {"learning_rate": 5e-5}},
+    ),
+    # Real images, without flips or strong distortions.
+    # Fine-tuning an ImageNet DenseNet121 on chest X-rays peaks within a few passes, so: CheXpert's
+    # own rate of 1e-4 (Irvin et al., AAAI 2019), a head warmed up to the point where it stops
+    # moving, and an end five rounds after the best one.
+    "radiology": Preset(
+        {
+            **_NETWORK,
+            "augmentation": "radiology",
+            "epochs": 1,
+            "learning_rate": 1e-4,
+            "warmup_epochs": 5,
+            "warmup_learning_rate": 1e-3,
+            "gradient_clip": 1.0,
+            "num_rounds": 40,
+            "patience": 5,
+        }
+    ),
+}
+"""Name -> preset. All need an initial body of DenseNet121 (`surgagg model init`)."""
+
+
+def with_preset(
+    name: str | None, settings: Settings, per_site: Mapping[str, Settings], sites: Sequence[str]
+) -> tuple[dict[str, object], dict[str, dict[str, object]]]:
+    """Put a preset (None: none) under explicit settings, which win.
+
+    Those for all sites also win over the preset's for one; those for one win over all.
+
+    Returns:
+        Settings and per-site settings for `job_folder.copy`.
+
+    Raises:
+        JobError: There is no such preset.
+    """
+    if name is not None and name not in PRESETS:
+        raise JobError(f"there is no preset {name!r}; {nearest(name, tuple(PRESETS))}.")
+    preset = PRESETS[name] if name else Preset({})
+    merged = {site: dict(values) for site, values in per_site.items()}
+    for site, values in preset.per_site.items():
+        under = {name: value for name, value in values.items() if name not in settings}
+        if site in sites and under:
+            merged[site] = {**under, **merged.get(site, {})}
+    return {**preset.settings, **settings}, merged

@@ -1,15 +1,15 @@
-"""A job folder, and copies of it with other sites and settings."""
+"""A job folder: its settings, its sites, and copies of it with others."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import hocon
 from cxr_study.jobs.command_line_settings import (
     JobError,
     Settings,
@@ -27,28 +27,36 @@ CLIENT_APP = "app_client"
 SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
 CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
 
+_SETTING = re.compile(
+    r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
+    re.M | re.X,
+)
+"""A setting in a configuration's text: a primitive value at its top, `name = value`."""
+
+
+class InitialBodyError(ValueError):
+    """An initial body is of another network than the job's."""
+
 
 def read_settings(job: Path, site: str | None = None) -> dict[str, Any]:
-    """Values of a job's settings: the primitive values at the top of its two configurations.
+    """Setting -> value: the primitive values at the top of a job's two configurations.
 
-    Args:
-        job: Job folder.
-        site: Whose, where a site may have some of its own. Default None: those that the sites
-            share.
+    Those of a site that may have some of its own, or by default those that sites share.
 
     Raises:
         JobError: The folder is no job of this project, or not for this site.
     """
-    app = CLIENT_APP if site is None else _app(job, site)
+    app = CLIENT_APP
+    if site is not None:
+        apps = client_apps(job)
+        if site not in apps:
+            raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
+        app = apps[site]
     return {**_config_settings(job / SERVER_CONFIG), **_config_settings(client_config(job, app))}
 
 
 def typed(job: Path, changes: Settings | None = None) -> JobSettings:
-    """A job's settings, typed, with some changed.
-
-    Raises:
-        ValueError: See `job_settings.checked`.
-    """
+    """A job's settings, typed, with some changed; see `job_settings.checked`."""
     from cxr_study.jobs.job_settings import checked  # takes a quarter of a second
 
     return checked({**read_settings(job), **(changes or {})})
@@ -80,15 +88,8 @@ def check(
 ) -> None:
     """Refuse what nobody could run: what `copy` refuses, and fewer sites than the job waits for.
 
-    Args:
-        job: Job folder.
-        sites: Names of the sites.
-        settings: Setting -> value, at the server and at every site.
-        per_site: Site -> setting -> value, at that site alone.
-
     Raises:
-        JobError: See `copy`; or there are too few sites.
-        ValueError: A value is unknown or out of range; see `job_settings.checked`.
+        ValueError: See `copy`; or there are too few sites.
     """
     needed = _check(job, sites, settings, per_site).min_clients
     if len(sites) < needed:
@@ -112,15 +113,14 @@ def copy(
 
     Args:
         job: Job folder. A site that has an app of its own there keeps it.
-        target: New folder; must not exist.
+        target: New folder.
         sites: Names of the sites.
         settings: Setting -> value, at the server and at every site.
         per_site: Site -> setting -> value, at that site alone. Default None: none.
 
     Raises:
         JobError: A setting is not the job's, or not one that sites may differ in; its value is of
-            another type; a site is none of `sites`, or no name; or the folder
-            exists.
+            another type; a site is none of `sites`, or no name; or the folder exists.
         ValueError: A value is unknown or out of range; see `job_settings.checked`.
     """
     per_site = per_site or {}
@@ -130,55 +130,101 @@ def copy(
     shutil.copytree(job, target)
     own = {site: app for site, app in client_apps(job).items() if app != CLIENT_APP}
     for site in per_site.keys() - own.keys():
-        own[site] = _own_app(site)
+        own[site] = f"app_{site}"
         shutil.copytree(target / CLIENT_APP, target / own[site])
     for site in own.keys() - set(sites):
         shutil.rmtree(target / own.pop(site))
-    _rewrite(target / SERVER_CONFIG, settings)
-    _deploy(target, sites, own)
-    _rewrite(target / CLIENT_CONFIG, settings)
+    _change(target / SERVER_CONFIG, settings)
+    _change(target / CLIENT_CONFIG, settings)
     for site, app in own.items():
-        _rewrite(client_config(target, app), {**settings, **per_site.get(site, {})})
-
-
-def _deploy(target: Path, sites: Sequence[str], own: Mapping[str, str]) -> None:
-    """Say in a job's meta.json who gets which app, the shared one or their `own`, and who must be.
-
-    FLARE starts a job as soon as its meta's min_clients are there, and admits nobody later.
-    """
-    meta = json.loads(_read(target / META))
-    meta["min_clients"] = _config_settings(target / SERVER_CONFIG)["min_clients"]
-    deployed: dict[str, list[str]] = {SERVER_APP: meta["deploy_map"][SERVER_APP]}
+        _change(client_config(target, app), {**settings, **per_site.get(site, {})})
+    deployed: dict[str, list[str]] = {}
     for site in sites:
         deployed.setdefault(own.get(site, CLIENT_APP), []).append(site)
-    meta["deploy_map"] = deployed
+    meta = json.loads(_read(target / META))
+    # FLARE starts a job as soon as so many are there, and admits nobody later.
+    meta["min_clients"] = _config_settings(target / SERVER_CONFIG)["min_clients"]
+    meta["deploy_map"] = {SERVER_APP: meta["deploy_map"][SERVER_APP], **deployed}
     (target / META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
-def _app(job: Path, site: str) -> str:
-    apps = client_apps(job)
-    if site not in apps:
-        raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
-    return apps[site]
+def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
+    """Refuse an initial body of another network, before anything is trained.
+
+    `file` is a checkpoint, None the phantom's body; `backbone` and `hidden` are the job's.
+
+    Raises:
+        InitialBodyError: The body is of another network, as far as its manifest says of which.
+        CheckpointError: The file is missing or no checkpoint.
+    """
+    facts: Mapping[str, Any] = {"backbone": "small_densenet"}
+    if file is not None:
+        from surgical_aggregation.checkpoints.checkpoint import load
+
+        facts = load(file).manifest
+    made_for = (facts.get("backbone", backbone), facts.get("hidden", 0))
+    if made_for != (backbone, hidden):
+        raise InitialBodyError(
+            f"the job's network is {backbone} with {hidden} hidden units; the initial body "
+            f"{file or 'of the phantom'} is of {made_for[0]} with {made_for[1]}. "
+            "Make one: surgagg model init initial.npz "
+            f"--backbone {backbone} --hidden {hidden}; and "
+            "give it with --initial-body."
+        )
+
+
+def settings_in(text: str) -> dict[str, object]:
+    """Setting -> value, in the text of a configuration.
+
+    Raises:
+        JobError: A value is not written as JSON is; names the setting and its line.
+    """
+    found = {match["name"]: _value(match) for match in _SETTING.finditer(text)}
+    found.pop("format_version", None)
+    return found
+
+
+def with_settings(text: str, settings: Settings) -> str:
+    """The text of a configuration with some settings changed; every other character is kept."""
+
+    def line(match: re.Match[str]) -> str:
+        if match["name"] not in settings:
+            return match[0]
+        # As it is: pyhocon does not read an escaped letter back.
+        value = json.dumps(settings[match["name"]], ensure_ascii=False)
+        return f"{match['name']} = {value}{match['rest']}"
+
+    return _SETTING.sub(line, text)
+
+
+def _value(match: re.Match[str]) -> object:
+    try:
+        return json.loads(match["value"])
+    except json.JSONDecodeError:
+        line = match.string.count("\n", 0, match.start()) + 1
+        raise JobError(
+            f"line {line}: setting {match['name']!r} needs a number, true, false, or a text in "
+            f"double quotes; got {match['value']}."
+        ) from None
 
 
 def _config_settings(config: Path) -> dict[str, Any]:
     text = _read(config)
     try:
-        return hocon.read(text)
+        return settings_in(text)
     except JobError as error:
         raise JobError(f"{config}, {error}") from None
 
 
-def _rewrite(config: Path, settings: Settings) -> None:
-    config.write_text(hocon.changed(_read(config), settings), encoding="utf-8")
+def _change(config: Path, settings: Settings) -> None:
+    config.write_text(with_settings(_read(config), settings), encoding="utf-8")
 
 
 def _check(
     job: Path, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
 ) -> JobSettings:
     """Refuse what is no copy of the job; its settings as the sites share them."""
-    from cxr_study.jobs.job_settings import checked
+    from cxr_study.jobs.job_settings import JobSettings, checked
 
     check_sites(sites)
     shared = read_settings(job)
@@ -186,32 +232,21 @@ def _check(
     own = client_apps(job)
     for site, values in per_site.items():
         check_per_site(site, values, sites)
-        if _own_app(site) in (SERVER_APP, CLIENT_APP):
+        if f"app_{site}" in (SERVER_APP, CLIENT_APP):
             raise JobError(
                 f"a site with settings of its own needs another name than {site!r}: its app would "
                 "have the name of the others'. Rename the site."
             )
         check_known(values, _config_settings(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
         checked({**read_settings(job, site if site in own else None), **settings, **values})
-        _check_own(values, shared)
-    _check_own(settings, shared)
+    for values in (settings, *per_site.values()):
+        for name in values.keys() - JobSettings.model_fields.keys():  # that only this job has
+            if type(values[name]) is not type(shared[name]):
+                raise JobError(
+                    f"setting {name!r} needs a value like the job's own {shared[name]!r}; got "
+                    f"{values[name]!r}."
+                )
     return checked({**shared, **settings})
-
-
-def _check_own(settings: Settings, shared: Settings) -> None:
-    """Refuse values of another type, of settings that only this job has."""
-    from cxr_study.jobs.job_settings import JobSettings
-
-    for name in settings.keys() - JobSettings.model_fields.keys():
-        if type(settings[name]) is not type(shared[name]):
-            raise JobError(
-                f"setting {name!r} needs a value like the job's own {shared[name]!r}; got "
-                f"{settings[name]!r}."
-            )
-
-
-def _own_app(site: str) -> str:
-    return f"app_{site}"
 
 
 def _read(path: Path) -> str:

@@ -1,7 +1,6 @@
 """The settings of a job, each defined once: name, type, range, default and what it is for.
 
-A job has some of them, those of the server in the server's configuration and those of a site in the
-sites'. The templates of the jobs take defaults and comments from here.
+The job templates take defaults and comments from here.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class JobSettings(BaseModel):
     )
 
     # Of the server.
-    num_rounds: int = Field(12, ge=0, title="of this job; 0: what the run it continues lacks")
+    num_rounds: int = Field(12, ge=0, title="of this job; 0: those missing in the run it continues")
     patience: int = Field(0, ge=0, title="stop after so many rounds without a better model; 0: no")
     min_clients: int = Field(2, ge=1, title="accepted results that a round or evaluation needs")
     wait_seconds: int = Field(600, ge=0, title="for the others, once those are there")
@@ -80,7 +79,7 @@ class JobSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> JobSettings:
-        """What the components would refuse after the start; of a job that trains all of it."""
+        """What the components would refuse after the start; of a training job all of it."""
         given = self.model_fields_set
         for name, values in WORDS.items():
             if getattr(self, name) not in values:
@@ -118,9 +117,6 @@ class JobSettings(BaseModel):
 def checked(values: Mapping[str, Any]) -> JobSettings:
     """The settings of a job, typed.
 
-    Args:
-        values: Setting -> value.
-
     Raises:
         JobError: A value is of another type, or out of its range; says which.
         ValueError: A value is unknown, or does not go with another.
@@ -136,12 +132,7 @@ def checked(values: Mapping[str, Any]) -> JobSettings:
 
 
 def lines(*names: str, **own: object) -> str:
-    """Lines of a configuration that set some settings to their defaults, with their comments.
-
-    Args:
-        names: Of the settings, in order.
-        own: Setting -> another default.
-    """
+    """Lines of a configuration that set settings to their defaults (or `own` ones), commented."""
     made = []
     for name in names:
         field = JobSettings.model_fields[name]

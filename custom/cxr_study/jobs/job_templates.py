@@ -1,4 +1,4 @@
-"""The job folders: one template for every method of the papers, one for an evaluation."""
+"""The job folders: a template for every method of the papers, and one for an evaluation."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cxr_study.common.spelling import nearest
-from cxr_study.jobs import code_shipping, job_folder, presets
-from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.jobs import code_shipping, job_folder
+from cxr_study.jobs.command_line_settings import JobError, Settings, with_preset
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, META, SERVER_CONFIG
 from cxr_study.jobs.methods import METHODS
 
 EVALUATION = "evaluation"
-"""Name of the job that measures a model and trains none."""
+"""The job that measures a model and trains none."""
 
 JOBS = (*METHODS, EVALUATION)
 
 
 def write(name: str, folder: Path, code: str = "marked") -> None:
-    """Write a job's folder, for the two sites of the phantom study.
+    """Write the folder of one of `JOBS`, for the two sites of the phantom.
 
     Args:
-        name: Of the method, or `EVALUATION`.
+        name: The job's.
         folder: New folder.
-        code: How its code gets to the places that run it, one of `code_shipping.WAYS`.
+        code: How its code gets to server and sites, one of `code_shipping.WAYS`.
 
     Raises:
         JobError: There is no such job or way.
-        FileExistsError: The folder exists.
     """
     if name not in JOBS:
         raise JobError(f"there is no method {name!r}; {nearest(name, JOBS)}.")
@@ -68,10 +67,7 @@ def write(name: str, folder: Path, code: str = "marked") -> None:
 
 @contextmanager
 def opened(job: Path) -> Iterator[Path]:
-    """The folder of a job that is given by its folder or by its name; a named one is temporary.
-
-    Args:
-        job: A job folder, or a name of `JOBS`.
+    """The folder of a job, given as a folder or as one of `JOBS`; that of a name is temporary.
 
     Raises:
         JobError: It is neither.
@@ -100,25 +96,17 @@ def configure(
     per_site: Mapping[str, Settings],
     code: str = "marked",
 ) -> None:
-    """Write a job's folder for some sites, with some settings.
+    """Write the folder of one of `JOBS` for some sites, with some settings.
 
-    Args:
-        name: Of the method, or `EVALUATION`.
-        folder: New folder.
-        sites: Names of the sites.
-        strategy: See `surgical_aggregation.aggregation.strategy`; None: the method's own.
-        preset: See `presets`; None: the settings for the phantom study on CPUs.
-        settings: Setting -> value.
-        per_site: Site -> setting -> value.
-        code: See `write`.
+    A strategy of None is the method's own; without a preset the settings are for the phantom on
+    CPUs. For `code` see `write`.
 
     Raises:
-        JobError: No such job, preset, setting, site or way, or a value of another type.
-        StrategyError: No such strategy.
+        ValueError: No such job, preset, strategy, setting, site or way, or a value of another type.
     """
     if strategy is not None:
         settings = {**settings, "strategy": strategy}
-    settings, per_site = presets.apply(preset, settings, per_site, sites)
+    settings, per_site = with_preset(preset, settings, per_site, sites)
     with TemporaryDirectory() as temporary:
         template = Path(temporary) / name
         write(name, template, code)

@@ -1,4 +1,4 @@
-"""The methods of the papers, and ways to train that are compared: a method with a strategy."""
+"""The methods of the papers, and the rows of the tables: a method with a strategy."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ class Method:
 
     Attributes:
         name: Of the job.
-        title: What it is called in headings.
+        title: For headings.
         head: What becomes of the head; a sentence.
-        strategy: Its own strategy for the body; see `surgical_aggregation.aggregation.strategy`.
+        strategy: Its default for the body; see `surgical_aggregation.aggregation.strategy`.
         personal_head: Whether the head stays at the site.
-        other_classes: What a site takes the classes that it does not label as; see
-            `site.ChestXraySite`.
+        other_classes: How a site treats classes that it does not label; see `ChestXraySite`.
         encrypted: Whether what the sites send is homomorphically encrypted.
     """
 
@@ -90,31 +89,21 @@ TITLES: Mapping[str, str] = {
     "centralised-partial": "Centralised, partial loss",
     "complete": "Centralised, fully labelled",
 }
-"""Method -> what it is called in tables; FL: federated learning. "complete" has a whole data set
-in one place, with the labels of all its classes, where the others have it cut into sites: the
-papers' baseline of their ablations."""
+"""Method -> its name in tables. "complete" trains on a whole data set with the labels of all its
+classes, which the other methods have cut into sites: the baseline of the papers' ablations."""
 
-SOLO_STRATEGIES: Mapping[str, str] = {
-    "fedavg": "batch norm trained",
-    "fedbn+": "batch norm frozen",
-}
-"""What strategies mean where there is no federation."""
+SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
+"""What strategies mean without a federation."""
 
 HEAD_WEIGHTED: Mapping[str, tuple[str, str]] = {
     f"fedbn+-{weighting}": ("fedbn+", weighting) for weighting in ("samples", "positives")
 }
-"""Strategies of surgical aggregation with a head weighting other than the mean: name -> the
-strategy of the job, and its head weighting."""
+"""Row's strategy with a head weighting other than the mean -> the job's strategy, and that."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A way to train: a line of the table.
-
-    Attributes:
-        method: Key of `TITLES`.
-        strategy: See `surgical_aggregation.aggregation.strategy`; or of `HEAD_WEIGHTED`.
-    """
+    """A line of the table: a method (of `TITLES`) with a strategy (or one of `HEAD_WEIGHTED`)."""
 
     method: str
     strategy: str
@@ -126,7 +115,7 @@ class Row:
 
     @property
     def job_strategy(self) -> str:
-        """Strategy of the job, its head weighting apart."""
+        """Strategy of the job, without the head weighting."""
         return HEAD_WEIGHTED.get(self.strategy, (self.strategy, ""))[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What is compared with federated training: a site alone, and all sites' data in one place."""
+"""Baselines without a federation: a site alone, and all sites' data in one place."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs.command_line_settings import JobError, Settings, check_known
 from cxr_study.jobs.methods import METHODS as FEDERATED
 from surgical_aggregation.site.training.training_options import TrainingOptions
-
-if TYPE_CHECKING:
-    from cxr_study.training.chest_xray_site import ChestXraySite
 
 METHODS = MappingProxyType(
     {"individual": "surgical", "centralised": "vanilla", "centralised-partial": "partial_loss"}
@@ -37,10 +34,10 @@ class BaselineRun:
     Attributes:
         method: One of `METHODS`.
         sites: Names of the sites whose data are used; one with "individual".
-        settings: Setting -> value; see `settings`.
+        settings: Setting -> value; see `all_settings`.
         out: Folder for what `baseline.train_alone` writes.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        initial_body: Checkpoint to start from; None: the embedded study's.
+        site_files: Folder of <site>.yaml; None: the phantom.
+        initial_body: Checkpoint to start from; None: the phantom's.
     """
 
     method: str
@@ -52,15 +49,11 @@ class BaselineRun:
 
 
 def all_settings(method: str, settings: Settings) -> dict[str, Any]:
-    """Settings of a method: those of the federated job, with some changed.
-
-    Args:
-        method: One of `METHODS`.
-        settings: Setting -> value.
+    """Settings of one of `METHODS`: those of the federated job, with some changed.
 
     Raises:
-        JobError: There is no such method or setting, a value is of another type or out of range,
-            or the strategy needs a federation.
+        JobError: There is no such method or setting, a value is of another type or out of range, or
+            the strategy needs a federation.
     """
     if method not in METHODS:
         raise JobError(
@@ -84,31 +77,36 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def train(
-    run: BaselineRun,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    run: BaselineRun, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Train, in this process; see `baseline.train_alone`.
+    """Train, in this process; see `baseline.train_alone`. Calls progress(rounds made, rounds).
 
     Sets TensorFlow up, so it must come before the process's first TensorFlow operation, or after
     another run with as many threads.
-
-    Args:
-        run: What to train.
-        progress: Called as progress(rounds made, rounds).
 
     Raises:
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
     from cxr_study.phantom.demo_data import PRETRAINED_BODY
     from cxr_study.training.baseline import train_alone  # those who only check need no FLARE
-    from cxr_study.training.chest_xray_site import PooledSite
+    from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 
     values = dict(run.settings)
     threads = values["threads"] or tensorflow_setup.cores()
     tensorflow_setup.configure(threads, values["seed"], values["mixed_precision"])
-    sites = {name: _site(run, name) for name in run.sites}
+    network = ("backbone", "image_size", "hidden", "batch_size", "augmentation", "seed")
+    sites = {
+        name: ChestXraySite(
+            name,
+            None if run.site_files is None else str(run.site_files),
+            other_classes=FEDERATED[METHODS[run.method]].other_classes,
+            union=values.get("union", ""),
+            **{key: values[key] for key in network},
+        )
+        for name in run.sites
+    }
     options = [field.name for field in dataclasses.fields(TrainingOptions) if field.name in values]
     train_alone(
         PooledSite(tuple(sites.values())),
@@ -120,20 +118,4 @@ def train(
         out=run.out,
         facts={"method": run.method, "strategy": values["strategy"]},
         progress=progress,
-    )
-
-
-def _site(run: BaselineRun, name: str) -> ChestXraySite:
-    from cxr_study.training.chest_xray_site import ChestXraySite
-
-    network: Mapping[str, Any] = {
-        key: run.settings[key] for key in ("backbone", "image_size", "hidden", "batch_size", "seed")
-    }
-    return ChestXraySite(
-        name,
-        None if run.site_files is None else str(run.site_files),
-        augmentation=run.settings["augmentation"],
-        other_classes=FEDERATED[METHODS[run.method]].other_classes,
-        union=run.settings.get("union", ""),
-        **network,
     )

@@ -1,4 +1,4 @@
-"""A run's folder: where things are in it, and what a report is made of; needs no FLARE."""
+"""The folder of a finished run: where things are in it; needs no FLARE."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from cxr_study.jobs import job_folder
 
 RUN_FILE = "run.json"
-"""In a run's folder: what one needs to know later beside the job."""
+"""In a run's folder: the facts that `write_facts` writes."""
 
 RESULTS = "results"
-"""In the folder of a run on a deployed system: what was downloaded, by job."""
+"""In the folder of a run on a deployed system: the downloads, by job."""
 
 SERVER = "workspace"
-"""In a downloaded job: the server's folder of it."""
+"""In a download: the server's folder of the job."""
 
 SITES = "sites"
-"""In the folder of a run in a POC: every site's own files, which it would not send."""
+"""In the folder of a run in a POC: the sites' own files, which they do not send."""
 
 
 class JobFailedError(RuntimeError):
@@ -31,12 +31,12 @@ class RunFolderError(ValueError):
 
 
 def server_folder(workspace: Path) -> Path:
-    """Folder of the server's results in a simulator workspace."""
+    """The server's results in a simulator workspace."""
     return workspace / "server" / "simulate_job"
 
 
 def checkpoint_folder(workspace: Path, party: str = "server") -> Path:
-    """Folder of the models of the server, or of a site's files, in a simulator workspace."""
+    """The models of the server, or a site's files, in a simulator workspace."""
     return workspace / party / "checkpoints" / "simulate_job"
 
 
@@ -47,10 +47,10 @@ class FinishedRun:
     Attributes:
         job: Job folder that was run.
         servers: The server's folders of the jobs that made the run; see `job_results`.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        states: Site -> folder of its files of the run, where they are at hand: in it are models of
-            the site's own, if the strategy leaves it one.
-        alone: Site -> file of the best model that it trained alone, for comparison; or none.
+        site_files: Folder of <site>.yaml; None: the phantom.
+        states: Site -> folder of its files of the run, as far as at hand. Its local models are in
+            it, if the strategy leaves it any.
+        alone: Site -> file of the best model that it trained alone, for comparison.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
     """
 
@@ -65,14 +65,10 @@ class FinishedRun:
 def write_facts(
     folder: Path, site_files: Path | None, jobs: Sequence[str] = (), *, elsewhere: bool = False
 ) -> None:
-    """Write what `finished_run` needs to know of a run.
+    """Write what `finished_run` needs to know of a run; see `FinishedRun`.
 
-    Args:
-        folder: The run's.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study's.
-        jobs: Ids of the jobs that made it on a deployed system, oldest first; none: it ran in
-            FLARE's simulator.
-        elsewhere: Whether the sites' data is elsewhere. Default False.
+    `jobs` are the ids of those that made it on a deployed system, oldest first; without any it ran
+    in FLARE's simulator.
     """
     facts: dict[str, object] = {"site_files": site_files and str(site_files.absolute())}
     if jobs:
@@ -81,11 +77,7 @@ def write_facts(
 
 
 def read_site_files(folder: Path) -> Path | None:
-    """Folder of the site files of a run; None: the phantom study's.
-
-    Raises:
-        RunFolderError: The folder is no run's.
-    """
+    """Folder of a run's site files; None: the phantom."""
     path = _facts(folder)["site_files"]
     return None if path is None else Path(path)
 
@@ -97,20 +89,16 @@ def finished_run(folder: Path) -> FinishedRun:
         RunFolderError: The folder is no run's.
         ResultsError: A site that ran alone has left no model.
     """
-    job = folder / "job"
+    job, facts = folder / "job", _facts(folder)
     site_files = read_site_files(folder)
     sites = job_folder.sites(job)
-    if jobs := _facts(folder).get("jobs"):
+    if jobs := facts.get("jobs"):
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
         states = {site: folder / SITES / site for site in sites}
-        return FinishedRun(job, servers, site_files, states, {}, _facts(folder)["elsewhere"])
-    workspace = folder / "workspace"
+        return FinishedRun(job, servers, site_files, states, {}, facts["elsewhere"])
+    workspace, local = folder / "workspace", folder / "local"
     states = {site: checkpoint_folder(workspace, site) for site in sites}
-    alone = {
-        site: _alone(folder / "local" / site, site)
-        for site in sites
-        if (folder / "local" / site).is_dir()
-    }
+    alone = {site: _alone(local / site, site) for site in sites if (local / site).is_dir()}
     return FinishedRun(job, (server_folder(workspace),), site_files, states, alone)
 
 
@@ -121,25 +109,18 @@ def downloaded_run(
     states: Mapping[str, Path] | None = None,
     elsewhere: bool = False,
 ) -> FinishedRun:
-    """The run of one job that was downloaded from a deployed system.
-
-    Args:
-        folder: What was downloaded.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study's.
-        states: Site -> folder of its files of the job. Default None: they are not at hand.
-        elsewhere: Whether the sites' data is elsewhere. Default False.
+    """The run of one job that was downloaded from a deployed system; see `FinishedRun`.
 
     Raises:
         RunFolderError: The folder is no downloaded job.
     """
     jobs = [path.parent for path in folder.glob("job/*/meta.json")]
-    if len(jobs) != 1 or not (folder / SERVER).is_dir():
+    server = folder / SERVER
+    if len(jobs) != 1 or not server.is_dir():
         raise RunFolderError(
             f"the folder of a run, or of a downloaded job, is needed; {folder} is neither."
         )
-    return FinishedRun(
-        jobs[0], (folder / SERVER,), site_files, states or {}, {}, elsewhere=elsewhere
-    )
+    return FinishedRun(jobs[0], (server,), site_files, states or {}, {}, elsewhere)
 
 
 def _alone(workspace: Path, site: str) -> Path:

@@ -1,7 +1,7 @@
-"""Reads what finished jobs left in the server's folders: rounds, refusals, best model.
+"""What finished jobs left in the server's folders: rounds, refusals, best model.
 
-A run is one job, or several that continued each other: its folders, oldest first, are each the
-server's of a job, in the simulator's workspace or in a download.
+A run is one job, or several that continued each other: `servers` are the server's folders of the
+jobs, oldest first, in the simulator's workspace or in a download.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from cxr_study.evaluation.summary import Refusal, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.site_state import BEST_FILE
 
+_METRICS = "metrics/round_metrics.jsonl"
+
 
 class ResultsError(ValueError):
     """A folder does not hold a finished run."""
 
 
 def read_events(server: Path) -> list[dict]:
-    """Events of a run (see `run_record.RunRecord`), whole ones; none before it starts.
+    """Whole events of a job (see `run_record`), by the server's folder; none before it starts.
 
-    A newer version may write others: who reads them looks for the kinds that he knows.
-
-    Args:
-        server: The server's folder of the job.
+    A newer version may write other kinds; readers look for those that they know.
     """
     path = server / RECORD_FILE
     if not path.is_file():
@@ -41,32 +40,25 @@ def read_events(server: Path) -> list[dict]:
 def rounds(*servers: Path, personal: bool = False) -> tuple[Round, ...]:
     """The model that started each round, measured at the sites; the final model last.
 
-    From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val. A round that a job
-    began and a later one made again is the later one's.
-
-    Args:
-        servers: The run's folders.
-        personal: Whether every site has a model of its own anyway. Otherwise no value is given
-            where a site had to warm columns up first, for it measured another than the global one.
+    From FLARE's own artifacts: metrics/round_metrics.jsonl and cross_site_val. A round that a later
+    job made again is the later one's. Unless every site has a `personal` model anyway, no value is
+    given where a site had to warm columns up first, for it measured another model than the global
+    one.
     """
     measured: dict[int, dict[str, dict[str, float]]] = {}
     for server in servers:
         measured.update(_measured(server))
     if not measured:
-        raise ResultsError(f"{_metrics(servers[-1])} does not exist; has the run finished?")
+        raise ResultsError(f"{servers[-1] / _METRICS} does not exist; has the run finished?")
     final = _evaluations(servers[-1], "SRV_last")
     if final:
         measured[max(measured) + 1] = final
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 
-def _metrics(server: Path) -> Path:
-    return server / "metrics" / "round_metrics.jsonl"
-
-
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Round -> site -> metric -> value."""
-    path = _metrics(server)
+    path = server / _METRICS
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     measured = {}
     for entry in map(json.loads, lines):
@@ -84,75 +76,62 @@ def _evaluations(server: Path, model: str) -> dict[str, dict[str, float]]:
 
 
 def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> Round:
-    if not personal:
-        sites = {name: _of_global_model(metrics) for name, metrics in sites.items()}
-    losses = [metrics["bce"] for metrics in sites.values() if "bce" in metrics]
+    def value(metrics: dict[str, float], name: str) -> float | None:
+        of_global = personal or not metrics.get("warmed_up") or name.endswith("_seconds")
+        return metrics.get(name) if of_global else None
+
+    losses = [loss for m in sites.values() if (loss := value(m, "bce")) is not None]
     return Round(
         round=number,
         mean_validation_bce=sum(losses) / len(losses) if losses else None,
         sites={
             name: SiteRound(
-                validation_bce=metrics.get("bce"),
-                validation_auroc=metrics.get("auroc"),
-                train_seconds=metrics.get("train_seconds"),
-                validate_seconds=metrics.get("validate_seconds"),
+                validation_bce=value(metrics, "bce"),
+                validation_auroc=value(metrics, "auroc"),
+                train_seconds=value(metrics, "train_seconds"),
+                validate_seconds=value(metrics, "validate_seconds"),
             )
             for name, metrics in sorted(sites.items())
         },
     )
 
 
-def _of_global_model(metrics: dict[str, float]) -> dict[str, float]:
-    if not metrics.get("warmed_up"):
-        return metrics
-    return {name: value for name, value in metrics.items() if name.endswith("_seconds")}
-
-
 def refusals(*servers: Path) -> tuple[Refusal, ...]:
     """Results that the server refused or that never came; of a dropped round those of all sites."""
     return tuple(
-        Refusal(
-            event["round"], event.get("site", "all"), event["reason"], event.get("task", "train")
-        )
-        for event in _events(servers)
-        if event["event"] in ("refused", "silent", "dropped")
+        Refusal(e["round"], e.get("site", "all"), e["reason"], e.get("task", "train"))
+        for e in _events(servers, "refused", "silent", "dropped")
     )
 
 
 def rounds_run(*servers: Path) -> int:
     """How many rounds the run has made."""
-    return sum(event["event"] == "round" for event in _events(servers))
+    return len(_events(servers, "round"))
 
 
 def stopped_early(*servers: Path) -> bool:
     """Whether the run ended because no better model came."""
-    return any(event["event"] == "stopped" for event in _events(servers))
+    return bool(_events(servers, "stopped"))
 
 
 def wall_seconds(*servers: Path) -> float:
     """Seconds from the start to the end of each job."""
-    return sum(event["seconds"] for event in _events(servers) if event["event"] == "ended")
+    return sum(event["seconds"] for event in _events(servers, "ended"))
 
 
-def _events(servers: tuple[Path, ...]) -> list[dict]:
-    return [event for server in servers for event in read_events(server)]
+def _events(servers: tuple[Path, ...], *kinds: str) -> list[dict]:
+    found = [event for server in servers for event in read_events(server)]
+    return [event for event in found if event["event"] in kinds]
 
 
 def personal_checkpoints(folders: Mapping[str, Path]) -> dict[str, Path]:
-    """Site -> file of its own best model, where a strategy leaves it one.
-
-    Args:
-        folders: Site -> folder of its files of the job.
-    """
+    """Site -> file of its own best model, where it has one in its folder of the job."""
     paths = {site: folder / BEST_FILE for site, folder in folders.items()}
     return {site: path for site, path in paths.items() if path.is_file()}
 
 
 def best_checkpoint(server: Path) -> Path:
-    """File of the best global model.
-
-    Args:
-        server: The run's last folder.
+    """File of the best global model, in the run's last folder.
 
     Raises:
         ResultsError: There is none.

@@ -1,4 +1,4 @@
-"""A federated row's job in FLARE's simulator: its folder, and the models that it leaves."""
+"""The job of a federated row in FLARE's simulator: its folder, and the models that it leaves."""
 
 from __future__ import annotations
 
@@ -27,19 +27,10 @@ def configure(
     settings: Settings,
     preset: str | None = None,
 ) -> None:
-    """Write the job's folder. All sites take part in every round, with one thread each.
+    """Write the job's folder for a federated row, with the `union` of the sites' classes.
 
-    Args:
-        row: How to train; a federated one.
-        folder: New folder.
-        sites: Names of the sites.
-        union: Classes of all of them.
-        settings: Setting -> value; they win, the row's strategy apart.
-        preset: See `presets`. Default: none.
-
-    Raises:
-        JobError: A setting that the job does not have, or a value of another type.
-        ValueError: A value is unknown or out of range.
+    All sites take part in every round, with one thread each. Settings win over the preset, but not
+    over the row's strategy.
     """
     method = job_templates.METHODS[row.method]
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
@@ -66,14 +57,7 @@ def is_personal(row: Row) -> bool:
 
 
 def models(row: Row, workspace: Path, sites: Sequence[str], *, best: bool) -> Models:
-    """The best or the last models of a run in the simulator: the global one, or each site's own.
-
-    Args:
-        row: How it was trained.
-        workspace: FLARE's.
-        sites: Names of the sites.
-        best: Whether the best, not the last.
-    """
+    """The best (or last) models of a run in FLARE's workspace: a global one, or the sites' own."""
     if not is_personal(row):
         model = checkpoint_folder(workspace) / (BEST_FILE if best else LAST_FILE)
         return dict.fromkeys(sites, model)

@@ -1,6 +1,6 @@
 """FLARE's simulator without two of its races: python -m cxr_study.runs.patched_simulator <args>.
 
-With both, one run of many ends early or never, where simulators start at the same time.
+With them, a run now and then ends early or never, where simulators start at the same time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,11 @@ _reserved: list[socket.socket] = []
 
 
 def reserve_ports(number: int) -> list[int]:
-    """Ports that no program is given until this one ends.
+    """Ports that no program but FLARE's sites and server is given until this one ends.
 
-    FLARE lets the ports go that it has asked for, and a site's process listens on its one seconds
-    later. Meanwhile another simulator's may have been given it.
-
-    Args:
-        number: How many.
-
-    Returns:
-        The ports. Who asks for one of them by its number and sets SO_REUSEADDR may listen there,
-        as FLARE's sites and server do.
+    FLARE lets go of the ports that it has asked for, and a site's process listens on its one
+    seconds later. Meanwhile another simulator's may have been given it. Who asks for one by its
+    number and sets SO_REUSEADDR, as FLARE does, may listen there.
     """
     made = [socket.socket() for _ in range(number)]
     for held in made:
@@ -43,10 +37,10 @@ _do_one_task = simulator_runner.SimulatorClientRunner.do_one_task
 def run_site(
     runner: simulator_runner.SimulatorClientRunner, client: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Run a site's process, as FLARE's `do_one_task` does, and tell it its own name.
+    """Run a site's process as FLARE's `do_one_task` does, and tell it its own name.
 
-    FLARE's threads, one a site, write the name into a dictionary that they share, and send it: a
-    process may be told the name of another site, which then takes part twice, and it never.
+    FLARE's threads, one a site, write the name into a shared dictionary and send that: a process
+    may be told another site's name. That site takes part twice then, and its own never.
     """
     own = copy.copy(runner)
     own.build_ctx = dict(runner.build_ctx)

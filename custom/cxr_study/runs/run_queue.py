@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from cxr_study.runs.training_process import FAILED, ROUND
 
 T = TypeVar("T")
-"""What the caller has for a training."""
+"""What the caller calls a training."""
 
 STARTS, DONE, FAILS, KEPT = "starts", "done", "failed", "kept"
 
@@ -30,12 +30,7 @@ _GRACE = 20
 
 @dataclass(frozen=True)
 class Program:
-    """What makes a training.
-
-    Attributes:
-        command: Of a process that does as `training_process` does.
-        log: For its standard error; written anew.
-    """
+    """Command of a process as in `training_process`, and a new file for its standard error."""
 
     command: Sequence[str]
     log: Path
@@ -61,7 +56,7 @@ def run_all(
     """Make the trainings that are not made yet.
 
     An interrupt ends those that run, and so does the end of this process, be it killed; what was
-    made before stays for the next time.
+    made before is kept for the next time.
 
     Args:
         trainings: In this order, where there is room.
@@ -88,8 +83,8 @@ def run_all(
                     del pending[place]
                     crew.start(place, training, prepare(training))
             place, member = crew.next_ended()
-            if not member.reason and not is_made(member.training):
-                member.reason = "it left no result"
+            if not is_made(member.training):
+                member.reason = member.reason or "it left no result"
             if member.reason:
                 failures[place] = Failure(member.training, member.reason, member.log)
             told(member.training, FAILS if member.reason else DONE)
@@ -109,11 +104,7 @@ class _Member(Generic[T]):
 
 
 class _Crew(Generic[T]):
-    """The trainings that run, by their places.
-
-    Args:
-        told: See `run_all`.
-    """
+    """The trainings that run, by their places in the order."""
 
     def __init__(self, told: Told[T]):
         self.running: dict[int, _Member[T]] = {}
@@ -139,7 +130,6 @@ class _Crew(Generic[T]):
         self._told(training, STARTS)
 
     def _listen(self, place: int, process: subprocess.Popen[str]) -> None:
-        """Put down each line that a process says, and its end."""
         with process:
             for line in process.stdout or ():
                 self._said.put((place, line))
@@ -161,7 +151,7 @@ class _Crew(Generic[T]):
                 member.reason = line.removeprefix(FAILED).strip()
 
     def stop(self) -> None:
-        """End those that run, with the simulators that they have started."""
+        """End those that run, with their simulators."""
         processes = [member.process for member in self.running.values()]
         for process in processes:
             process.terminate()

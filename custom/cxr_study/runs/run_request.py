@@ -1,29 +1,14 @@
-"""A run of a job in FLARE's simulator as it is asked for, and whether it can be made."""
+"""A requested run of a job in FLARE's simulator, and whether it can be made."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """A run that another one continues.
-
-    Attributes:
-        folder: Its folder.
-        model: Its model to start from. From the last one the sites go on with the state that they
-            had; with the best one they start theirs afresh.
-    """
-
-    folder: Path
-    model: Literal["last", "best"] = "last"
 
 
 @dataclass(frozen=True)
@@ -34,12 +19,13 @@ class StudyRun:
         job: Job folder.
         folder: New folder for everything the run makes.
         sites: Names of the sites.
-        site_files: Folder of <site>.yaml; None: the embedded phantom study.
-        initial_body: Checkpoint to start from; None: the embedded study's.
+        site_files: Folder of <site>.yaml; None: the phantom.
+        initial_body: Checkpoint to start from; None: the phantom's.
         settings: Setting -> value, beside the job's own.
         per_site: Site -> setting -> value, at that site alone.
-        earlier: The run that this one continues, from its model instead of `initial_body`; None: a
-            fresh run.
+        earlier: Folder of the run that this one continues; None: it is a fresh run.
+        model: Of the earlier run, to start from: "last", with which the sites restore their state,
+            or "best", with which they start afresh.
     """
 
     job: Path
@@ -49,7 +35,8 @@ class StudyRun:
     initial_body: Path | None
     settings: Settings
     per_site: Mapping[str, Settings] = field(default_factory=dict)
-    earlier: Earlier | None = None
+    earlier: Path | None = None
+    model: str = "last"
 
     @property
     def workspace(self) -> Path:
@@ -61,44 +48,36 @@ class StudyRun:
         return self.folder / "local" / site
 
     def start(self, workspace: Path) -> Path | None:
-        """Checkpoint that the run in a workspace starts from; None: the embedded study's."""
+        """Checkpoint that the run in a workspace starts from; None: see `initial_body`."""
         if self.earlier is None:
             return self.initial_body
-        return checkpoint_folder(self._before(workspace)) / f"{self.earlier.model}.npz"
+        before = self.earlier / workspace.relative_to(self.folder)
+        return checkpoint_folder(before) / f"{self.model}.npz"
 
     def states(self, workspace: Path, sites: Sequence[str]) -> dict[str, Path]:
-        """Site -> folder of its state, for the sites that go on with one in a workspace."""
-        if self.earlier is None or self.earlier.model == "best":
+        """Site -> folder of its state, for the sites of a workspace that restore one."""
+        if self.earlier is None or self.model == "best":
             return {}
         from surgical_aggregation.site.site_state import has_state  # needs FLARE
 
-        before = {site: checkpoint_folder(self._before(workspace), site) for site in sites}
-        return {site: folder for site, folder in before.items() if has_state(folder)}
+        before = self.earlier / workspace.relative_to(self.folder)
+        folders = {site: checkpoint_folder(before, site) for site in sites}
+        return {site: folder for site, folder in folders.items() if has_state(folder)}
 
     def environment(self, workspace: Path) -> dict[str, str]:
         """Variables that tell the job in a workspace where sites and initial body are."""
         values = {"CXR_SITES": self.site_files, "CXR_INITIAL_BODY": self.start(workspace)}
         return {name: str(path.absolute()) for name, path in values.items() if path is not None}
 
-    def _before(self, workspace: Path) -> Path:
-        """The earlier run's workspace of the same name."""
-        folder = self.folder if self.earlier is None else self.earlier.folder
-        return folder / workspace.relative_to(self.folder)
-
 
 def check(study: StudyRun, *, local_models: bool) -> None:
-    """Refuse what `simulated_run.run` could not run. Quick: looks into no table and no image.
-
-    Args:
-        study: What is to be run.
-        local_models: Whether each site is to be run alone as well.
+    """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
 
     Raises:
         RunFolderError: The run's folder has a space in its path, or the run to continue has no
-            model to start from.
-        JobError: The job folder, a setting or a site's name is unusable, or sites are too few.
-        SiteFileError: A site file is unusable.
-        ValueError: A setting's value is; see `job_settings.checked`.
+            model to start from; with `local_models`, also one of a site alone.
+        ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
+            few.
     """
     job_folder.check(study.job, sites=study.sites, settings=study.settings, per_site=study.per_site)
     if " " in str(study.folder.absolute()):
@@ -118,31 +97,20 @@ def check(study: StudyRun, *, local_models: bool) -> None:
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
-    _check_start(study, local_models)
-    check_site_files(study.site_files, study.sites)
-
-
-def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
-    """Read every site's <site>.yaml; None: the embedded phantom study's, which are as they must be.
-
-    Raises:
-        SiteFileError: One is unusable.
-    """
-    if folder is not None:
-        from cxr_study.data.sites.site_file import read_site_file
-
-        for site in sites:
-            read_site_file(folder / f"{site}.yaml")
-
-
-def _check_start(study: StudyRun, local_models: bool) -> None:
-    workspaces = [study.workspace]
-    if local_models:
-        workspaces += [study.own_workspace(site) for site in study.sites]
-    for workspace in workspaces:
-        start = study.start(workspace)
+    alone = [study.own_workspace(site) for site in study.sites] if local_models else []
+    for start in map(study.start, [study.workspace, *alone]):
         if study.earlier is not None and start is not None and not start.is_file():
             raise RunFolderError(
                 f"the run to continue needs {start}, which is not there: it ended before its first "
                 "round, or that site was not in it. Run it anew, or without --local-models."
             )
+    check_site_files(study.site_files, study.sites)
+
+
+def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:
+    """Refuse a <site>.yaml that is unusable; the phantom, None, has none of its own to read."""
+    if folder is not None:
+        from cxr_study.data.sites.site_file import read_site_file
+
+        for site in sites:
+            read_site_file(folder / f"{site}.yaml")

@@ -1,4 +1,4 @@
-"""One run of a job in FLARE's simulator: fresh or continued, with its sites alone if wanted."""
+"""One run of a job in FLARE's simulator, fresh or continued; each site alone as well if wanted."""
 
 from __future__ import annotations
 
@@ -15,27 +15,24 @@ from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.demo_data import demo_study
-from cxr_study.runs.finished_run import RunFolderError, write_facts
-from cxr_study.runs.run_request import StudyRun, check
+from cxr_study.runs.finished_run import write_facts
+from cxr_study.runs.run_request import StudyRun
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
 
+_Job = tuple[Path, Path, Sequence[str], str]
+"""A job's folder, its workspace, its sites, and what it is called."""
+
 
 def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
-    """Run the job, and each site alone where asked, showing progress.
+    """Run a job that `run_request.check` has passed, and each site alone where asked.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
     Raises:
-        RunFolderError: The run's folder exists.
         SimulationError: A job failed.
-        ValueError: See `run_request.check`; or what a site file names is unusable.
+        ValueError: What a site file names is unusable, or the run's folder exists.
     """
-    if study.folder.exists():
-        raise RunFolderError(
-            f"a run needs a new folder; {study.folder} exists. Remove it, or give another --out."
-        )
-    check(study, local_models=local_models)
     if study.site_files is not None:
         size = job_folder.typed(study.job, study.settings).image_size
         prepare(study.site_files, study.sites, size)
@@ -55,8 +52,13 @@ def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
             _simulate_all(study, jobs, progress)
 
 
-_Job = tuple[Path, Path, Sequence[str], str]
-"""A job's folder, its workspace, its sites, and what it is called."""
+def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
+    """Check the sites' data before anything starts, and decode their images once."""
+    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
+    check_disjoint(checked)
+    for labels in checked:
+        with bar(f"{labels.site.site}: decoding images") as report:
+            load_images(labels, size, progress=report)
 
 
 def _alone(study: StudyRun) -> list[_Job]:
@@ -75,7 +77,7 @@ def _simulate_all(study: StudyRun, jobs: Sequence[_Job], progress: Progress) -> 
     """Run jobs side by side; where one fails, the others are stopped."""
     stop = Event()
     with ThreadPoolExecutor(len(jobs)) as pool:
-        pending = [pool.submit(_simulate, study, *job, progress, stop) for job in jobs]
+        pending = [pool.submit(_simulate, study, job, progress, stop) for job in jobs]
         try:
             for outcome in pending:
                 outcome.result()
@@ -84,27 +86,10 @@ def _simulate_all(study: StudyRun, jobs: Sequence[_Job], progress: Progress) -> 
             raise
 
 
-def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
-    """Find out what is wrong with the sites' data before anything starts, and decode it once."""
-    checked = [test_split.read_labels(site_files / f"{site}.yaml")[0] for site in sites]
-    check_disjoint(checked)
-    for labels in checked:
-        with bar(f"{labels.site.site}: decoding images") as report:
-            load_images(labels, size, progress=report)
-
-
-def _simulate(
-    study: StudyRun,
-    job: Path,
-    workspace: Path,
-    sites: Sequence[str],
-    title: str,
-    progress: Progress,
-    stop: Event,
-) -> None:
+def _simulate(study: StudyRun, named: _Job, progress: Progress, stop: Event) -> None:
+    job, workspace, sites, title = named
     code_shipping.mark(job)
-    total = job_folder.typed(job).num_rounds
-    shown = RoundProgress(progress, title, total)
+    shown = RoundProgress(progress, title, job_folder.typed(job).num_rounds)
 
     def watch(events: list[dict]) -> None:
         if stop.is_set():

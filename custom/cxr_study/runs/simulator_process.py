@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs import flare_log, run_failure
+from cxr_study.runs import run_failure
 from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
 from cxr_study.runs.job_results import read_events
 from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
@@ -28,7 +28,7 @@ _LOST_UNNAMED = "run_client_thread error"
 
 
 class SimulationError(JobFailedError):
-    """A job did not end well; the message holds the reason and the log to read."""
+    """A job in the simulator did not end well."""
 
 
 class LostSiteError(SimulationError):
@@ -53,13 +53,12 @@ def simulate(
         workspace: New folder for FLARE; the log goes to <workspace>-simulator.log beside it.
         sites: Names of the sites.
         environment: Variables for the job, beside those of this process.
-        states: Site -> its checkpoint folder of an earlier run, for it to go on from.
+        states: Site -> its checkpoint folder of an earlier run, to restore.
         watch: Called about twice a second with the run's events so far.
 
     Raises:
         LostSiteError: A site's process ended before its last round, and nobody said why.
-        SimulationError: The job failed otherwise, or ended without all its rounds, other than by
-            early stopping.
+        SimulationError: The job failed otherwise, or ended before its last round or early stop.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
     server = server_folder(workspace)
@@ -105,7 +104,7 @@ def simulate(
     watch(events)
     # FLARE's simulator exits with 0 also when a configuration could not be loaded.
     if process.returncode or _failed(events) or not _done(events, job):
-        reason = _reason(workspace, sites) or flare_log.last_errors(log) or "it printed nothing"
+        reason = _reason(workspace, sites) or run_failure.last_errors(log) or "it printed nothing"
         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
 
 
@@ -137,18 +136,16 @@ def _gone(workers: dict[psutil.Process, str]) -> list[str]:
 
 def _lost(workspace: Path) -> list[str]:
     """Sites that FLARE itself gave up; it goes on waiting for them."""
-    text = flare_log.read(workspace / "server" / "error_log.txt")
+    text = run_failure.read_log(workspace / "server" / "error_log.txt")
     return sorted(set(_LOST.findall(text))) or ["a site"] * (_LOST_UNNAMED in text)
 
 
 def _worker_site(process: psutil.Process) -> str | None:
     """Name of the site that a simulator worker works for; None for another process."""
-    try:
+    with suppress(psutil.Error):
         command = process.cmdline()
-    except psutil.Error:
-        return None
-    if any("simulator_worker" in word for word in command) and "--client" in command:
-        return command[command.index("--client") + 1]
+        if any("simulator_worker" in word for word in command) and "--client" in command:
+            return command[command.index("--client") + 1]
     return None
 
 
@@ -160,7 +157,7 @@ def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
     """Why a run ended early: what its parties say of themselves, and what the server did then."""
     folders = {party: workspace / party for party in (*sites, run_failure.SERVER)}
     logs = {
-        party: (folder / "error_log.txt", flare_log.site_notes(folder, SIMULATED_JOB))
+        party: (folder / "error_log.txt", run_failure.site_notes(folder, SIMULATED_JOB))
         for party, folder in folders.items()
     }
     server = server_folder(workspace)
@@ -168,20 +165,19 @@ def _reason(workspace: Path, sites: Sequence[str]) -> str | None:
 
 
 def _descendants(process: subprocess.Popen) -> set[psutil.Process]:
-    try:
+    with suppress(psutil.NoSuchProcess):
         return set(psutil.Process(process.pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return set()
+    return set()
 
 
 def _stop(process: subprocess.Popen, family: set[psutil.Process]) -> None:
     """End whatever is left of the simulator; its workers lead process groups of their own."""
     left = family | _descendants(process)
     process.terminate()
-    for end in ("terminate", "kill"):
+    for end in (psutil.Process.terminate, psutil.Process.kill):
         for member in left:
             with suppress(psutil.NoSuchProcess):
-                getattr(member, end)()
+                end(member)
         _, left = psutil.wait_procs(left, timeout=1)
     process.kill()
     process.wait()

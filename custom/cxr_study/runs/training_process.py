@@ -1,4 +1,4 @@
-"""A process that makes one training for the process that started it, see `run_queue`.
+"""The process of one training, for the process that started it; see `run_queue`.
 
 Its standard output says how far it is (`ROUND`) and why it failed (`FAILED`). It ends when its
 standard input does: with whoever started it.
@@ -23,23 +23,26 @@ Tell = Callable[[int], None]
 
 
 def main(train: Callable[[Tell], None], errors: tuple[type[Exception], ...]) -> int:
-    """Make the training of this process, so that it can be told to end.
+    """Make the training of this process, so that it can be told to end; its exit code.
 
-    Args:
-        train: Makes it; called with what is to be told how far it is.
-        errors: What it raises where a job failed. Like a ValueError or an OSError they are said in
-            one line; any other error has its trace.
-
-    Returns:
-        The exit code: 1 where the training failed, else 0.
+    Where a job failed with one of `errors`, a ValueError or an OSError, that is said in one line,
+    and the code is 1; any other error has its trace.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=_end_with_input, daemon=True).start()
+    said = 0
+
+    def tell(rounds: int) -> None:
+        nonlocal said
+        if rounds != said:
+            said = rounds
+            print(f"{ROUND}{rounds}", flush=True)
+
     in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
     try:
-        train(_Rounds())
+        train(tell)
     except in_one_line as error:
-        _say(FAILED + " ".join(str(error).split()))
+        print(FAILED + " ".join(str(error).split()), flush=True)
         return 1
     return 0
 
@@ -49,20 +52,3 @@ def _end_with_input() -> None:
     while os.read(sys.stdin.fileno(), 1024):  # sys.stdin itself would be locked when this ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-class _Rounds:
-    """Says each number of rounds once."""
-
-    def __init__(self) -> None:
-        self._said = 0
-
-    def __call__(self, rounds: int) -> None:
-        if rounds != self._said:
-            self._said = rounds
-            _say(f"{ROUND}{rounds}")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

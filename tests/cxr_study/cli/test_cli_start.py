@@ -24,58 +24,45 @@ REFUSED = {
         run --nope
         run jobs/surgical
         run jobs/surgical --phantom --set nope=3
-        run jobs/surgical --phantom --set num_rounds
-        run jobs/surgical --phantom --set seed=fast
         run jobs/surgical --phantom --set server_optimizer=nope
-        run jobs/surgical --phantom --set nhi:seed=1
         run jobs/surgical --phantom --preset papers
         run jobs/surgical --phantom --preset paper
-        run jobs/surgical --phantom --sites nih
         run jobs/surgical --phantom --out .
         run jobs/none --phantom
-        demo --job jobs/surgical --set nope=3
         continue nowhere
         report nowhere
         retire best.npz
         model init
         model remove-classes best.npz Hernia --out .
-        model decrypt best.npz --context client_context.tenseal --out .
         baseline centralized --phantom
-        baseline individual
         baseline individual --phantom --preset papers
         baseline individual --phantom --out .
-        baseline individual --phantom --strategy fedbn
         baseline individual --phantom --set nope=3
         data site nhi nowhere new.yaml
         data site nih nowhere new.yaml
-        data split nih.yaml --share 2
         data partition nih.yaml --out .
         data prepare nih.yaml --size 1
         data audit --out new
+        study run clients
         data classes a.yaml b/a.yaml
         deploy submit jobs/surgical --kit lead --out new --set nope=3
         deploy submit jobs/surgical --kit lead --out .
         deploy job surgicl --out new
-        deploy job surgical --out new --preset papers
         deploy job surgical --out new --code nope
         deploy kit site nowhere
         deploy kit server nowhere --storage new
         deploy poc run jobs/surgical --phantom --set nope=3
-        deploy poc run jobs/surgical --phantom --out .
-        deploy poc run jobs/surgical --phantom --port 70000
     """,
     ("jinja2",): """
         run surgical --phantom --set nope=3
         deploy job surgical --out new --set nope=3
-        deploy job surgical --out new --strategy fedprox
     """,
     ("yaml",): """
         run jobs/surgical --site-files nowhere
         data split nih.yaml
-        study run clinets
+        study run clinets --phantom
         study run clients --data phantm
-        study run clients --settings nope
-        study run clients --methods nope
+        study run clients --phantom --scenarios nope
     """,
 }
 """Packages of `SLOW` that they may import nevertheless -> commands that are refused."""
@@ -146,14 +133,11 @@ def told(tmp_path_factory):
 
 def test_help_and_version_import_nothing_slow(told):
     shown = {step: slow for step, (refused, slow) in told.items() if not refused}
-    assert len(shown) > 30 and {"import", "--version", "--help", "deploy poc run --help"} <= set(
-        shown
-    )
+    assert len(shown) > 30 and {"import", "--version", "deploy poc run --help"} <= shown.keys()
     assert {step: slow for step, slow in shown.items() if slow} == {}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_refusal_imports_nothing_slow(told, command):
-    refused, slow = told[command]
-    assert refused
-    assert set(slow) <= set(COMMANDS[command])
+def test_a_refusal_imports_nothing_slow(told):
+    assert [command for command in COMMANDS if not told[command][0]] == []
+    slow = {command: set(told[command][1]) - set(COMMANDS[command]) for command in COMMANDS}
+    assert {command: names for command, names in slow.items() if names} == {}

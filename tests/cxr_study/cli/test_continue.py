@@ -12,7 +12,6 @@ from cxr_study.cli.main import app
 from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
-from cxr_study.runs.run_request import Earlier
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.site_state import STATE_FILE
 
@@ -57,12 +56,14 @@ def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
 
 
 def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_path):
+    earlier = Path(shutil.move(earlier, tmp_path / "moved"))
     surgagg("continue", earlier, "--out", tmp_path / "more")
-    ((study, own, title, force),) = started
+    ((study, local_models, title, force),) = started
     assert (study.job, study.folder) == (earlier / "job", tmp_path / "more")
     assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
-    assert study.earlier == Earlier(earlier, "last") and study.initial_body is None
-    assert (own, title, force) == (False, "earlier, continued on a, b", False)
+    assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
+    assert study.start(study.workspace).is_file()
+    assert (local_models, title, force) == (False, "moved, continued on a, b", False)
     assert {**job_folder.read_settings(study.job), **study.settings}["batch_size"] == 8
 
 
@@ -74,32 +75,23 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
         "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
         "--set", "c:epochs=2", "--local-models", "--force",
     )  # fmt: skip
-    ((study, own, _, force),) = started
+    ((study, local_models, _, force),) = started
     assert study.sites == ("a", "c") and study.site_files == tmp_path
-    assert study.earlier.model == "best"
+    assert study.model == "best"
     assert study.settings == {"num_rounds": 3} and study.per_site == {"c": {"epochs": 2}}
-    assert own and force
-
-
-def test_a_phantom_run_goes_on_with_the_phantom(started, earlier):
-    (earlier / RUN_FILE).write_text('{"site_files": null}')
-    surgagg("continue", earlier)
-    assert started[0][0].site_files is None
+    assert local_models and force
 
 
 @pytest.mark.parametrize(
     ("last", "options", "rounds"),
     [
-        pytest.param({"round_": 5}, [], 7, id="interrupted"),
-        pytest.param(
-            {"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]},
-            [], 7, id="interrupted, after an earlier run's rounds",
-        ),
-        pytest.param({"round_": 12}, [], None, id="ended: as many again"),
-        pytest.param({"round_": 5, "planned_rounds": 5}, [], None, id="stopped early"),
-        pytest.param({"round_": 5}, ["--from", "best"], None, id="best model"),
+        ({"round_": 5}, [], 7),  # interrupted
+        ({"round_": 25, "planned_rounds": 32, "history": [{"job": "x", "rounds": [0, 20]}]}, [], 7),
+        ({"round_": 12}, [], None),  # ended: as many again
+        ({"round_": 5, "planned_rounds": 5}, [], None),  # stopped early
+        ({"round_": 5}, ["--from", "best"], None),
     ],
-)  # fmt: skip
+)
 def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last, options, rounds):
     put_model(earlier, **last)
     text = surgagg("continue", earlier, *options)
@@ -108,34 +100,27 @@ def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last
 
 
 def test_says_which_sites_start_without_their_state(started, earlier):
+    (earlier / RUN_FILE).write_text('{"site_files": null}')
     assert "no state" not in surgagg("continue", earlier)
     text = surgagg("continue", earlier, "--sites", "a,c")
     assert "c has no state of the earlier run" in text and "a has no state" not in text
     text = surgagg("continue", earlier, "--from", "best")
     assert text.count("has no state of the earlier run") == 2
+    assert [study.site_files for study, *_ in started] == [None] * 3  # the phantom again
 
 
-def test_a_run_without_a_model_is_refused_first_of_all(started, earlier):
-    (checkpoint_folder(earlier / "workspace") / "last.npz").unlink()
-    with pytest.raises(ValueError, match=r"run to continue needs .*last\.npz, which is not"):
-        surgagg("continue", earlier)
-    assert started == []
-
-
-def test_what_is_no_run_is_refused(started, tmp_path):
-    with pytest.raises(ValueError, match=r"an earlier `surgagg run` is needed; .* no run\.json"):
-        surgagg("continue", tmp_path)
-    assert started == []
-
-
-@pytest.mark.parametrize("out", [".", ".."])
-def test_the_run_to_continue_is_never_in_the_way(started, earlier, out):
-    with pytest.raises(ValueError, match="needs a folder of its own"):
-        surgagg("continue", earlier, "--out", earlier / out, "--force")
+@pytest.mark.parametrize(
+    ("run", "out", "message"),
+    [
+        ("other", "more", r"run to continue needs .*last\.npz, which is not"),
+        (".", "more", r"an earlier `surgagg run` is needed; .* no run\.json"),
+        ("earlier", "earlier", "needs a folder of its own"),
+        ("earlier", ".", "needs a folder of its own"),
+    ],
+)
+def test_a_mistake_is_told_first_of_all(started, earlier, tmp_path, run, out, message):
+    other = shutil.copytree(earlier, tmp_path / "other")
+    (checkpoint_folder(other / "workspace") / "last.npz").unlink()
+    with pytest.raises(ValueError, match=message):
+        surgagg("continue", tmp_path / run, "--out", tmp_path / out, "--force")
     assert started == [] and (earlier / "job").is_dir()
-
-
-def test_a_folder_that_is_moved_can_still_be_continued(started, earlier, tmp_path):
-    shutil.move(earlier, tmp_path / "moved")
-    surgagg("continue", tmp_path / "moved")
-    assert started[0][0].start(started[0][0].workspace).is_file()

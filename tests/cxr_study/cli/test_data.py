@@ -30,8 +30,24 @@ def phantom(drawn, tmp_path):
     return shutil.copytree(drawn, tmp_path / "phantom")
 
 
-def surgagg(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+@pytest.fixture
+def nih(phantom):
+    return phantom / "sites/nih.yaml"
+
+
+@pytest.fixture
+def both(phantom):
+    return sorted((phantom / "sites").glob("*.yaml"))
+
+
+def surgagg(*arguments, code=0):
+    """Type `surgagg data ...`, which ends with a code; what it says, or its mistake."""
+    result = CliRunner().invoke(app, ["data", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        assert code == "refused", result.exception
+        return str(result.exception)
+    assert result.exit_code == code, result.output
+    return result.output
 
 
 def change(site_file, **keys):
@@ -41,191 +57,136 @@ def change(site_file, **keys):
 class TestSite:
     def test_an_official_download_becomes_a_site_that_is_ready(self, phantom, tmp_path):
         site_file = tmp_path / "sites/stanford.yaml"
-        result = surgagg("data", "site", "chexpert", phantom / "chexpert", site_file)
-        assert result.exit_code == 0, result.output
-        assert "train" in result.output and str(site_file) in result.output
+        said = surgagg("site", "chexpert", phantom / "chexpert", site_file)
+        assert "train" in said and str(site_file) in said
         site = read_site_file(site_file)
         assert (site.site, site.dataset) == ("stanford", "chexpert")
         assert read_split(site.split).header["seed"] == 0
-        assert surgagg("data", "prepare", site_file, "--size", 8).exit_code == 0
+        surgagg("prepare", site_file, "--size", 8)
 
-    def test_a_site_file_that_exists_stays(self, phantom):
-        site_file = phantom / "sites/nih.yaml"
-        before = site_file.read_text()
-        result = surgagg("data", "site", "nih", phantom / "nih", site_file)
-        assert result.exit_code == 2
-        assert site_file.read_text() == before
+    @pytest.mark.parametrize(
+        ("dataset", "name", "message"),
+        [
+            ("nih", "phantom/sites/nih.yaml", "exists"),
+            ("nih", "a.txt", "<site>.yaml"),
+            ("nhi", "a.yaml", "nih"),
+        ],
+    )
+    def test_a_mistake_is_told_and_changes_nothing(self, phantom, tmp_path, dataset, name, message):
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        assert message in surgagg("site", dataset, phantom / "nih", tmp_path / name, code=2)
+        after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        assert after == before
 
     def test_a_download_without_images_leaves_no_site_file(self, phantom, tmp_path):
         shutil.rmtree(phantom / "nih/images")
-        result = surgagg("data", "site", "nih", phantom / "nih", tmp_path / "a.yaml")
-        assert "none of the 200 images" in str(result.exception)
-        assert not (tmp_path / "a.yaml").exists()
-
-    def test_a_site_file_needs_its_suffix(self, phantom, tmp_path):
-        result = surgagg("data", "site", "nih", phantom / "nih", tmp_path / "a.txt")
-        assert result.exit_code == 2
-
-    def test_an_unknown_data_set_is_refused(self, phantom, tmp_path):
-        result = surgagg("data", "site", "nhi", phantom / "nih", tmp_path / "a.yaml")
-        assert result.exit_code == 2
-        assert "nih" in result.output
+        said = surgagg("site", "nih", phantom / "nih", tmp_path / "a.yaml", code="refused")
+        assert "none of the 200 images" in said and not (tmp_path / "a.yaml").exists()
 
 
 class TestSplit:
-    def test_seed_and_share_are_followed_and_written_down(self, phantom):
-        site_file = phantom / "sites/nih.yaml"
-        result = surgagg("data", "split", site_file, "--seed", 5, "--share", "1/4")
-        assert result.exit_code == 0, result.output
-        split = read_split(read_site_file(site_file).split)
+    def test_seed_and_share_are_followed_and_written_down(self, nih):
+        surgagg("split", nih, "--seed", 5, "--share", "1/4")
+        split = read_split(read_site_file(nih).split)
         assert split.header["seed"] == 5
         assert "1/4 of the training patients used" in split.header["scheme"]
         used = split.assignment["split"].value_counts()
         assert used["train"] == pytest.approx((used["train"] + used["unused"]) / 4, abs=0.5)
 
-    def test_the_official_lists_are_followed(self, phantom, tmp_path):
+    def test_the_official_lists_are_followed(self, phantom, nih, tmp_path):
         names = sorted(path.name for path in (phantom / "nih/images").iterdir())
-        patients = sorted({name[:8] for name in names})
-        test = [name for name in names if name[:8] in patients[:4]]
-        (tmp_path / "test.txt").write_text("\n".join(test) + "\n")
-        rest = [name for name in names if name not in test]
-        (tmp_path / "train_val.txt").write_text("\n".join(rest) + "\n")
-        site_file = phantom / "sites/nih.yaml"
-        lists = (tmp_path / "train_val.txt", tmp_path / "test.txt")
-        result = surgagg("data", "split", site_file, "--nih-lists", *lists)
-        assert result.exit_code == 0, result.output
-        split = read_split(read_site_file(site_file).split).assignment
+        patients = sorted({name[:8] for name in names})[:4]
+        lists = tmp_path / "train_val.txt", tmp_path / "test.txt"
+        for file, test in zip(lists, (False, True), strict=True):
+            listed = [name for name in names if (name[:8] in patients) == test]
+            file.write_text("\n".join(listed) + "\n")
+        surgagg("split", nih, "--nih-lists", *lists)
+        split = read_split(read_site_file(nih).split).assignment
         tested = split["patient"][split["split"] == "test"]
-        assert sorted(tested.str.zfill(8)) == patients[:4]
+        assert sorted(tested.str.zfill(8)) == patients
+        both = ("--nih-lists", *lists, "--mimic-split", "split.csv")
+        assert "exclude each other" in surgagg("split", nih, *both, code=2)
 
     @pytest.mark.parametrize("share", ["0", "2", "half", "1/0"])
-    def test_a_share_that_is_none_is_refused(self, phantom, share):
-        result = surgagg("data", "split", phantom / "sites/nih.yaml", "--share", share)
-        assert result.exit_code == 2
-        assert "above 0, at most 1" in result.output
+    def test_a_share_that_is_none_is_refused(self, nih, share):
+        assert "above 0, at most 1" in surgagg("split", nih, "--share", share, code=2)
 
 
 class TestPartition:
-    def test_drawn_class_sets_share_what_is_asked_for(self, phantom, tmp_path):
+    def test_drawn_class_sets_share_what_is_asked_for(self, nih, tmp_path):
         out = tmp_path / "cut"
-        result = surgagg(
-            "data", "partition", phantom / "sites/nih.yaml", "--out", out, "--number", 3,
-            "--sets", "drawn", "--shared", 2,
-        )  # fmt: skip
-        assert result.exit_code == 0, result.output
+        drawn = ("--number", 3, "--sets", "drawn", "--shared", 2)
+        surgagg("partition", nih, "--out", out, *drawn)
         labelled = [set(read_site_file(out / f"nih-{i}.yaml").classes) for i in (1, 2, 3)]
         assert len(set.intersection(*labelled)) == 2
         assert len(set.union(*labelled)) == 14
-        assert surgagg("data", "prepare", *sorted(out.glob("*.yaml")), "--size", 8).exit_code == 0
+        surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
 
-    def test_published_class_sets_are_the_default(self, phantom, tmp_path):
-        result = surgagg(
-            "data",
-            "partition",
-            phantom / "sites/nih.yaml",
-            "--out",
-            tmp_path / "cut",
-            "--share",
-            "1/2",
-        )
-        assert result.exit_code == 0, result.output
-        assert "Nodule" in result.output and "nih-2" in result.output
+    def test_published_class_sets_are_the_default(self, nih, tmp_path):
+        said = surgagg("partition", nih, "--out", tmp_path / "cut", "--share", "1/2")
+        assert "Nodule" in said and "nih-2" in said
 
     def test_of_a_download_the_images_at_hand_are_cut(self, phantom, tmp_path):
-        images = sorted((phantom / "nih/images").iterdir())
-        for image in images[150:]:
+        for image in sorted((phantom / "nih/images").iterdir())[150:]:
             image.unlink()
         out = tmp_path / "cut"
-        refused = surgagg("data", "partition", phantom / "nih", "--out", out, "--number", 11)
-        assert "11" in str(refused.exception) and not out.exists()
-        result = surgagg("data", "partition", phantom / "nih", "--out", out)
-        assert result.exit_code == 0, result.output
+        eleven = ("--number", 11)
+        refused = surgagg("partition", phantom / "nih", "--out", out, *eleven, code="refused")
+        assert "11" in refused and not out.exists()
+        surgagg("partition", phantom / "nih", "--out", out)
         files = sorted(out.glob("*.yaml"))
         assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
-        assert surgagg("data", "prepare", *files, "--size", 8).exit_code == 0
+        surgagg("prepare", *files, "--size", 8)
         assert len(read_split(out / "split.csv").assignment) > 0
-
-    def test_a_folder_that_exists_is_refused(self, phantom):
-        result = surgagg("data", "partition", phantom / "sites/nih.yaml", "--out", phantom)
-        assert result.exit_code == 2
+        assert "needs a new folder" in surgagg("partition", files[0], "--out", out, code=2)
 
 
 class TestPrepare:
-    def test_images_are_decoded_once(self, phantom):
-        files = sorted((phantom / "sites").glob("*.yaml"))
-        first = surgagg("data", "prepare", *files, "--size", 8)
-        assert first.exit_code == 0, first.output
-        decoded = re.findall(r"([\d,]+) decoded now", first.output)
-        assert decoded[1] == "200"
-        again = surgagg("data", "prepare", *files, "--size", 8)
-        assert re.findall(r"([\d,]+) decoded now", again.output) == ["0", "0"]
+    def test_images_are_decoded_once(self, both):
+        first, again = (surgagg("prepare", *both, "--size", 8) for _ in range(2))
+        assert re.findall(r"([\d,]+) decoded now", first)[1] == "200"
+        assert re.findall(r"([\d,]+) decoded now", again) == ["0", "0"]
 
-    def test_too_many_bad_images_are_exit_code_1_and_named(self, phantom):
-        site_file = phantom / "sites/nih.yaml"
+    def test_too_many_bad_images_are_exit_code_1_and_named(self, phantom, nih):
         image = next(iter((phantom / "nih/images").iterdir()))
         image.write_bytes(b"no picture")
-        result = surgagg("data", "prepare", site_file, "--size", 8)
-        assert result.exit_code == 1
-        assert image.name in result.output and "bad_images" in result.output
-        change(site_file, bad_images=1)
-        accepted = surgagg("data", "prepare", site_file, "--size", 8)
-        assert accepted.exit_code == 0
-        assert f"left out: {image.name} unreadable" in accepted.output
+        said = surgagg("prepare", nih, "--size", 8, code=1)
+        assert image.name in said and "bad_images" in said
+        change(nih, bad_images=1)
+        assert f"left out: {image.name} unreadable" in surgagg("prepare", nih, "--size", 8)
 
 
 class TestClasses:
-    def test_the_union_and_its_holders_are_shown(self, phantom):
-        result = surgagg("data", "classes", *sorted((phantom / "sites").glob("*.yaml")))
-        assert result.exit_code == 0, result.output
-        assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in result.output
+    def test_the_union_and_who_labels_it_are_shown(self, nih, both):
+        said = surgagg("classes", *both)
+        assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in said
+        assert "need different names" in surgagg("classes", nih, nih, code=2)
 
-    def test_one_site_twice_is_refused(self, phantom):
-        site_file = phantom / "sites/nih.yaml"
-        assert surgagg("data", "classes", site_file, site_file).exit_code == 2
-
-    def test_an_undecided_look_alike_is_exit_code_1_until_it_is_decided(self, phantom):
+    def test_an_undecided_look_alike_is_exit_code_1_until_it_is_decided(self, phantom, both):
         (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
         own = phantom / "sites/own.yaml"
-        keys = {
-            "dataset": "table",
-            "labels": "../own.csv",
-            "images": "..",
-            "split": "own_split.csv",
-        }
-        own.write_text(yaml.safe_dump(keys))
-        files = sorted((phantom / "sites").glob("*.yaml"))
-        result = surgagg("data", "classes", *files)
-        assert result.exit_code == 1
-        assert "merges: {Pleural Effusion: [Effusion]}" in result.output
+        own.write_text("dataset: table\nlabels: ../own.csv\nimages: ..\nsplit: own_split.csv\n")
+        said = surgagg("classes", *both, own, code=1)
+        assert "merges: {Pleural Effusion: [Effusion]}" in said
         change(own, merges={"Pleural Effusion": ["Effusion"]})
-        assert surgagg("data", "classes", *files).exit_code == 0
+        surgagg("classes", *both, own)
         change(own, merges={}, distinct=["Effusion"])
-        assert surgagg("data", "classes", *files).exit_code == 0
+        surgagg("classes", *both, own)
 
 
-class TestAudit:
-    def test_a_page_and_what_may_be_shared_are_written(self, phantom, tmp_path):
-        files = sorted((phantom / "sites").glob("*.yaml"))
-        result = surgagg("data", "audit", *files, "--out", tmp_path / "a", "--size", 16)
-        assert result.exit_code == 0, result.output
-        page = (tmp_path / "a/audit.html").read_text()
-        assert "chexpert" in page and "Support Devices" in page
-        shared = [part for name in ("nih", "chexpert") for part in
-                  ("--shared", tmp_path / f"a/shared/{name}.json")]  # fmt: skip
-        across = surgagg("data", "audit", *shared, "--out", tmp_path / "b")
-        assert across.exit_code == 0, across.output
-        assert (tmp_path / "b/cross_site.html").is_file()
-
-    def test_nothing_to_look_at_is_refused(self, tmp_path):
-        assert surgagg("data", "audit", "--out", tmp_path).exit_code == 2
+def test_an_audit_is_a_page_and_what_may_be_shared(both, tmp_path):
+    surgagg("audit", *both, "--out", tmp_path / "a", "--size", 16)
+    page = (tmp_path / "a/audit.html").read_text()
+    assert "chexpert" in page and "Support Devices" in page
+    shared = [("--shared", tmp_path / f"a/shared/{name}.json") for name in ("nih", "chexpert")]
+    surgagg("audit", *shared[0], *shared[1], "--out", tmp_path / "b")
+    assert (tmp_path / "b/cross_site.html").is_file()
+    assert "needs site files" in surgagg("audit", "--out", tmp_path, code=2)
 
 
 def test_the_phantom_is_drawn_as_asked(tmp_path):
-    result = surgagg(
-        "data", "phantom", tmp_path / "p", "--sites", "mimic", "--images", 150, "--size", 16,
-        "--corrupt", 2,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    small = ("--images", 150, "--size", 16, "--corrupt", 2)
+    said = surgagg("phantom", tmp_path / "p", "--sites", "mimic", *small)
     site_file = tmp_path / "p/sites/mimic.yaml"
-    assert str(site_file) in result.output
-    assert surgagg("data", "prepare", site_file, "--size", 8).exit_code == 1
+    assert str(site_file) in said
+    surgagg("prepare", site_file, "--size", 8, code=1)

@@ -15,8 +15,6 @@ from surgical_aggregation import __version__
 from typed import typed
 
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"
-RUN = ["run", "surgical", "--phantom"]
-OLD = ["--out", "old", "--force"]
 
 
 @pytest.fixture
@@ -39,19 +37,14 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
 @pytest.mark.parametrize("job", ["surgical", JOB])
 def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    call = typed("run", job, "--phantom", "--set", "num_rounds=2")
-    assert call.code == 0, call.err
-    ((study, own, title, _),) = started
-    assert (study.job.name, study.site_files, own) == ("surgical", None, False)
+    assert typed("run", job, "--phantom", "--set", "num_rounds=2").code == 0
+    real = ("--site-files", "mine", "--sites", "a, b", "--local-models")
+    assert typed("run", job, *real).code == 0
+    (study, local_models, title, _), (other, others, _, _) = started
+    assert (study.job.name, study.site_files, local_models) == ("surgical", None, False)
     assert study.settings == {"num_rounds": 2} and title == "surgical on nih, chexpert"
+    assert (other.site_files, other.sites, others) == (Path("mine"), ("a", "b"), True)
     assert not list(tmp_path.iterdir())
-
-
-def test_real_data_are_those_of_the_site_files(started):
-    call = typed("run", "surgical", "--site-files", "mine", "--sites", "a, b", "--local-models")
-    assert call.code == 0, call.err
-    ((study, own, _, _),) = started
-    assert (study.site_files, study.sites, own) == (Path("mine"), ("a", "b"), True)
 
 
 @pytest.fixture
@@ -72,52 +65,39 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ([*RUN, "--set", "num_round=2"], "no setting 'num_round'; nearest known: num_rounds"),
-            ([*RUN, "--set", "num_rounds"], "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'"),
-            ([*RUN, "--set", "num_rounds=[bold]2"], "a whole number, 0 or more; got '[bold]2'"),
-            ([*RUN, "--set", "nhi:seed=2"], "site 'nhi', which takes no part; nearest known: nih"),
-            ([*RUN, "--preset", "papers"], "there is no preset 'papers'; nearest known: paper"),
-            ([*RUN, "--preset", "paper"], "densenet121 with 0 hidden units; the initial body of"),
-            (
-                ["run", "surgical"],
-                "--site-files <folder of <site>.yaml> for real data, or --phantom",
-            ),
-            ([*RUN, "--site-files", "sites"], "--phantom for drawn images; got both"),
-            (["run", "surgicl", "--phantom"], "no job 'surgicl': no such folder holds meta.json"),
-            (["run", "[red]jobs", "--phantom"], "surgagg: there is no job '[red]jobs'"),
-            (["deploy", "job", "surgicl"], "there is no method 'surgicl'; nearest known: surgical"),
-            (
-                ["deploy", "job", "surgical", "--strategy", "fedprox"],
-                "('fedavg', 'fedbn', 'fedbn+')",
-            ),
-            (["data", "partition", "."], "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
-            ([*RUN, "--out", "mine"], "a run needs a new folder; mine exists"),
-            ([*RUN, "--out", "mine", "--force"], "is removed; mine holds no job/meta.json"),
-            (["demo", "--out", "mine", "--force"], "is removed; mine holds no job/meta.json"),
-            ([*RUN, *OLD, "--set", "x=1"], "has no setting 'x'"),
-            ([*RUN, *OLD, "--set", "num_rounds=0"], "setting 'num_rounds' must be 1 or more"),
-            ([*RUN, *OLD, "--set", "backbone=foo"], "setting 'backbone' must be one of"),
-            ([*RUN, *OLD, "--set", "nih:learning_rate=-1"], "learning_rate must be 0 or more"),
-            ([*RUN, *OLD, "--sites", "nih,nih"], "sites need names of letters, digits and -._@"),
-            (["run", "surgical", *OLD, "--site-files", "no"], "no/nih.yaml does not exist"),
-            (["run", "--nope"], "No such option: --nope"),
-            (["run", "surgical", "--own"], "surgagg: --own is now: --local-models. See"),
-            (
-                ["deploy", "job", "surgical"],
-                "Missing option '--out'. See surgagg deploy job --help.",
-            ),
-            (["study", "rum"], "No such command 'rum'"),
-            (
-                ["retire", "best.npz", "Hernia", "--out", "x"],
-                "is now: surgagg model remove-classes",
-            ),
-            (["data", "sites", "--help"], "surgagg data sites is now: surgagg data partition"),
+            ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
+            ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
+            ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
+            ("deploy job surgicl", "there is no method 'surgicl'; nearest known: surgical"),
+            ("data partition .", "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
+            ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
+            *[(f"run surgical --phantom {words}", message) for words, message in {
+                "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
+                "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
+                "--set nhi:seed=2": "site 'nhi', which takes no part; nearest known: nih",
+                "--preset papers": "there is no preset 'papers'; nearest known: paper",
+                "--preset paper": "densenet121 with 0 hidden units; the initial body of",
+                "--out mine": "a run needs a new folder; mine exists",
+                "--out mine --force": "is removed; mine holds no job/meta.json",
+                "--out old --force --set x=1": "has no setting 'x'",
+                "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
+                "--out old --force --set nih:learning_rate=-1": "learning_rate must be 0 or more",
+                "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
+            }.items()],
+            ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
+            ("run --nope", "No such option: --nope"),
+            ("run surgical --own", "surgagg: --own is now: --local-models. See"),
+            ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
+            ("study rum", "No such command 'rum'"),
+            ("retire best.npz Hernia --out x", "is now: surgagg model remove-classes"),
+            ("data sites --help", "surgagg data sites is now: surgagg data partition"),
+            ("compare --seeds 3", "surgagg compare is now: surgagg study run methods"),
         ],
-    )
+    )  # fmt: skip
     def test_is_told_and_nothing_is_made_or_removed(self, home, words, message):
         before = sorted(home.rglob("*"))
         out = [] if "--out" in words or "Missing" in message else ["--out", "mistake"]
-        call = typed(*words, *out)
+        call = typed(*words.split(), *out)
         assert (call.code, call.out) == (2, ""), call.err
         (line,) = call.err.splitlines()
         assert line.startswith("surgagg: ") and message in line
@@ -127,8 +107,9 @@ class TestMistakes:
     def test_ends_the_process_with_code_2(self, tmp_path):
         script = Path(sys.executable).with_name("surgagg")
         call = subprocess.run(
-            [script, *RUN, "--set", "num_round=2"], cwd=tmp_path, capture_output=True, text=True
-        )
+            [script, "run", "surgical", "--phantom", "--set", "num_round=2"],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
         assert call.returncode == 2 and call.stdout == ""
         assert call.stderr.startswith("surgagg: job 'surgical' has no setting 'num_round'; nearest")
         assert len(call.stderr.splitlines()) == 1

@@ -52,51 +52,45 @@ def printed(run, folder):
     return console.file.getvalue()
 
 
-class TestMakeReport:
-    def test_with_the_sites_data_it_is_the_full_one(self, downloaded, full, tmp_path):
-        said = printed(downloaded_run(downloaded(), None), tmp_path / "report")
-        assert full[0][1] == tmp_path / "report"
-        assert "summary" in said and str(tmp_path / "1234/workspace/models") in said
-
-    def test_without_it_is_what_the_sites_measured(self, downloaded, full, tmp_path):
-        run = downloaded_run(downloaded(), None, elsewhere=True)
-        assert "0.750" in printed(run, tmp_path / "report")
-        assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
-        assert full == []
-
-    def test_of_an_encrypted_model_it_is_what_the_sites_measured(self, downloaded, full, tmp_path):
-        assert "0.750" in printed(downloaded_run(downloaded("surgical_he"), None), tmp_path)
-        assert full == []
-
-    def test_of_a_job_that_measures_no_model_it_is_the_place(self, downloaded, full, tmp_path):
-        folder = downloaded("census", results=False)
-        assert printed(downloaded_run(folder, None), tmp_path).split() == [
-            "results", str(folder / "workspace"),
-        ]  # fmt: skip
-
-    def test_a_run_without_results_is_refused(self, downloaded, full, tmp_path):
-        with pytest.raises(ResultsError, match="holds no result of a test split"):
-            printed(downloaded_run(downloaded(results=False), None, elsewhere=True), tmp_path)
+def test_with_the_sites_data_it_is_the_full_one(downloaded, full, tmp_path):
+    said = printed(downloaded_run(downloaded(), None), tmp_path / "report")
+    assert full[0][1] == tmp_path / "report"
+    assert "summary" in said and str(tmp_path / "1234/workspace/models") in said
 
 
-class TestCommand:
-    def call(self, *arguments):
+@pytest.mark.parametrize(("job", "elsewhere"), [("surgical", True), ("surgical_he", False)])
+def test_without_it_or_of_an_encrypted_model_it_is_what_the_sites_measured(
+    downloaded, full, tmp_path, job, elsewhere
+):
+    run = downloaded_run(downloaded(job), None, elsewhere=elsewhere)
+    assert "0.750" in printed(run, tmp_path / "report")
+    assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
+    assert full == []
+
+
+def test_of_a_job_that_measures_no_model_it_is_the_folder(downloaded, full, tmp_path):
+    folder = downloaded("census", results=False)
+    said = printed(downloaded_run(folder, None), tmp_path)
+    assert said.split() == ["results", str(folder / "workspace")]
+
+
+def test_a_run_without_results_is_refused(downloaded, full, tmp_path):
+    with pytest.raises(ResultsError, match="holds no result of a test split"):
+        printed(downloaded_run(downloaded(results=False), None, elsewhere=True), tmp_path)
+
+
+def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(downloaded, full, tmp_path):
+    def call(*arguments):
         called = CliRunner().invoke(cli.app, ["report", *map(str, arguments)])
         assert called.exit_code == 0, called.output
-        return called.output
 
-    def test_a_runs_folder_says_itself_what_it_holds(self, full, tmp_path):
-        shutil.copytree(JOBS / "surgical", tmp_path / "job")
-        write_facts(tmp_path, tmp_path / "files", ["1"])
-        self.call(tmp_path)
-        run, folder = full[0]
-        assert run.site_files == tmp_path / "files" and folder == tmp_path / "report"
-
-    def test_of_a_download_it_is_said_where_the_data_is(self, downloaded, full, tmp_path):
-        folder = downloaded()
-        self.call(folder)
-        assert full == []
-        self.call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
-        self.call(folder, "--phantom")
-        assert [run.site_files for run, _ in full] == [tmp_path, None]
-        assert [out for _, out in full] == [tmp_path / "out", folder / "report"]
+    shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
+    write_facts(tmp_path / "run", tmp_path / "files", ["1"])
+    call(tmp_path / "run")
+    folder = downloaded()
+    call(folder)  # is the table
+    call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
+    call(folder, "--phantom")
+    assert [run.site_files for run, _ in full] == [tmp_path / "files", tmp_path, None]
+    outs = [tmp_path / "run/report", tmp_path / "out", folder / "report"]
+    assert [out for _, out in full] == outs

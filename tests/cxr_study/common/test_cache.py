@@ -3,11 +3,8 @@ from pathlib import Path
 from cxr_study.common.cache import cache_dir
 
 
-def test_the_environment_decides(monkeypatch):
+def test_the_environment_decides_or_else_it_is_the_users_cache(monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", "/somewhere")
     assert cache_dir() == Path("/somewhere")
-
-
-def test_else_it_is_the_users_cache(monkeypatch):
-    monkeypatch.delenv("SURGAGG_CACHE", raising=False)
+    monkeypatch.delenv("SURGAGG_CACHE")
     assert cache_dir().name == "surgical-aggregation"

@@ -1,7 +1,5 @@
 """Numbers, names and notices in words."""
 
-import pytest
-
 from cxr_study.common.wording import counted, listed, shortened
 
 
@@ -10,13 +8,8 @@ def test_nouns_follow_their_number():
     assert [counted(n, "class", "classes") for n in (1, 2)] == ["1 class", "2 classes"]
 
 
-@pytest.mark.parametrize(
-    ("names", "text"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abc", "a, b and c")]
-)
-def test_names_are_joined_as_in_a_sentence(names, text):
-    assert listed(names) == text
-
-
-def test_of_many_names_the_first_are_given_and_the_rest_counted():
+def test_names_are_joined_as_in_a_sentence_and_of_many_the_rest_counted():
+    texts = {"": "", "a": "a", "ab": "a and b", "abc": "a, b and c"}
+    assert {names: listed(names) for names in texts} == texts
     assert shortened("abc", most=3) == "a, b and c"
     assert shortened("abcd", most=3) == "a, b, c and 1 more"

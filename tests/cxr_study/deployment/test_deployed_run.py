@@ -12,7 +12,6 @@ from cxr_study.deployment.deployed_run import (
     DeployedRunError,
     Rounds,
     attend,
-    copied,
     rounds_left,
     run,
 )
@@ -70,16 +69,12 @@ class Session:
         rounds = [rounds for _, rounds in self.plan[:number]]
         if not rounds[-1] and sum(rounds) < self.planned:
             return
-        (server / "models").mkdir()
-        history = [{"job": "another", "rounds": [0, 20]}]
-        for earlier in range(1, number):
-            begin = history[-1]["rounds"][1]
-            history.append(
-                {"job": f"job-{earlier}", "rounds": [begin, begin + rounds[earlier - 1]]}
-            )
+        ends = [20, *(20 + sum(rounds[:made]) for made in range(1, number))]
+        spans = zip([0, *ends], ends, strict=False)
+        names = ["another", *(f"job-{earlier}" for earlier in range(1, number))]
         manifest = {
-            "job": f"job-{number}", "history": history,
-            "round": 20 + sum(rounds), "planned_rounds": 20 + self.planned,
+            "job": f"job-{number}", "round": 20 + sum(rounds), "planned_rounds": 20 + self.planned,
+            "history": [{"job": j, "rounds": r} for j, r in zip(names, spans, strict=True)],
         }  # fmt: skip
         save(Checkpoint({"x": np.zeros(1)}, manifest), server / "models/last.npz")
 
@@ -99,10 +94,10 @@ def job(tmp_path):
 def go(job, tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
-    def go(*plan, present=SITES, planned=10, places=None, **arguments):
+    def go(*plan, present=SITES, planned=10, workspaces=None, **arguments):
         session = Session(plan, tmp_path / "lead")
         session.present, session.planned = set(present), planned
-        arguments = {"job": job, "places": places or {}, **arguments}
+        arguments = {"job": job, "workspaces": workspaces or {}, **arguments}
         deployed = DeployedRun(folder=tmp_path / "results", **arguments)
         try:
             return session, run(deployed, session, Steps(Console(file=StringIO())))
@@ -166,25 +161,33 @@ class TestRun:
         assert str(error).startswith(f"job job-{jobs} failed {said}")
 
     def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(self, go, tmp_path):
-        place = tmp_path / "server"
-        Session([("lost", 4)], None).leave(1, place / "job-1")
-        session, servers = go(("lost", 4), (DONE, 6), places={"server": place})
-        assert [job["continues"] for job in session.jobs] == ["", "job-1"]
+        workspace = tmp_path / "server"
+        Session([("lost", 4)], None).leave(1, workspace / "job-1")
+        (workspace / "job-1/models/.last.npz.half").touch()
+        (workspace / "job-1/stats.tmp").touch()
+        session, servers = go(("lost", 4), (DONE, 6), workspaces={"server": workspace})
+        assert asked(session) == [("", 10), ("job-1", 0)]
         assert [path.parent.name for path in servers] == ["job-1", "job-2"]
+        copy = servers[0]
+        assert copy == tmp_path / "results/job-1/workspace"  # as a download, without what changes
+        assert [path.name for path in copy.rglob("*") if path.is_file()] == ["last.npz"]
 
-    @pytest.mark.parametrize("told", [0, 1, 4])
+    @pytest.mark.parametrize("told", [0, 4])
+    @pytest.mark.parametrize("known", [False, True])  # of a job that had not begun there
     def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
-        self, go, monkeypatch, told
+        self, go, monkeypatch, tmp_path, told, known
     ):
         ends = iter([("RUNNING", True, told), (DONE, False, 6)])
 
         def watch(session, job_id, show, *, server):
-            assert server is None
             status, lost, rounds = next(ends)
-            return End({"status": status}, lost, Progress(rounds))
+            meta = {"status": status, "deploy_map": {}, "min_clients": 2}
+            return End(meta, lost, Progress(rounds))
 
         monkeypatch.setattr(job_watch, "watch", watch)
-        session, servers = go(("lost", 4), (DONE, 6))
+        session, servers = go(
+            ("lost", 4), (DONE, 6), workspaces={"server": tmp_path / "no"} if known else {}
+        )
         assert asked(session) == [("", 10), ("job-1", 0)]
         assert [path.parent.name for path in servers] == ["job-2"]
 
@@ -194,25 +197,24 @@ class TestRun:
         assert str(error).startswith("no FLARE server answers\nJob job-2 is left to itself")
         assert "--set continues=job-2,job-1 and --set num_rounds=0" in str(error)
 
-    def test_one_that_is_gone_when_a_job_is_to_be_continued_does_too(self, go, monkeypatch):
+    @pytest.mark.parametrize("made", [0, 1])
+    def test_a_job_that_the_server_does_not_take_is_a_mistake_if_it_is_the_first(
+        self, go, monkeypatch, made
+    ):
         submit = Session.submit
 
-        def once(session, job):
-            if session.jobs:
+        def refuse(session, job):
+            if len(session.jobs) == made:
                 raise SessionError("no FLARE server answers")
             return submit(session, job)
 
-        monkeypatch.setattr(Session, "submit", once)
-        _, error = go((BROKE, 2), (DONE, 8))
-        assert isinstance(error, DeployedRunError) and "continues=job-1 and" in str(error)
-
-    def test_one_that_refuses_the_first_job_is_a_mistake(self, go, monkeypatch):
-        def refuse(session, job):
-            raise SessionError("the server refuses")
-
         monkeypatch.setattr(Session, "submit", refuse)
-        with pytest.raises(SessionError):
-            go((DONE, 10))
+        if made:
+            _, error = go((BROKE, 2), (DONE, 8))
+            assert isinstance(error, DeployedRunError) and "continues=job-1 and" in str(error)
+        else:
+            with pytest.raises(SessionError):
+                go((DONE, 10))
 
     def test_a_job_that_continues_another_is_continued_from_there_if_it_makes_no_round(
         self, go, tmp_path
@@ -232,107 +234,61 @@ class TestRun:
         assert len(servers) == 1
 
 
-ERROR = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (DONE, "watch     FINISHED:COMPLETED, 3 rounds seen"),
+        (BROKE, "the disk is full"),
+        (KeyboardInterrupt(), "KeyboardInterrupt()"),
+    ],
+)
+def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
+    tmp_path, monkeypatch, status, said
+):
+    def watch(session, job_id, show, *, server):
+        show(Progress(3, {"value": 0.25}))
+        if not isinstance(status, str):
+            raise status
+        return End({"status": status}, False, Progress(3))
+
+    def download(job_id, folder):
+        server = folder / job_id / "workspace"
+        server.mkdir(parents=True)
+        line = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
+        (server / "error_log.txt").write_text(line)
+        return folder / job_id
+
+    monkeypatch.setattr(job_watch, "watch", watch)
+    session, console = Session([], None), Console(file=StringIO(), width=200)
+    session.download = download
+    try:
+        attend(session, "job", tmp_path, {}, Steps(console))
+    except (DeployedRunError, KeyboardInterrupt) as error:
+        console.print(repr(error))
+    told = console.file.getvalue()
+    assert told.startswith("round 3, best validation BCE 0.2500\n") and said in told
+    assert session.aborted == []  # an interrupt leaves it to itself
+    assert bool(list(tmp_path.iterdir())) == (status == BROKE)
 
 
-class TestAttend:
-    @pytest.fixture
-    def attended(self, tmp_path, monkeypatch):
-        """Attends a job that ends in some way, or raises; what was said, and the session."""
-
-        def attended(status):
-            def watch(session, job_id, show, *, server):
-                seen = Progress(3, {"value": 0.25})
-                show(seen)
-                if not isinstance(status, str):
-                    raise status
-                return End({"status": status}, False, seen)
-
-            def download(job_id, folder):
-                server = folder / job_id / "workspace"
-                server.mkdir(parents=True)
-                (server / "error_log.txt").write_text(ERROR)
-                return folder / job_id
-
-            monkeypatch.setattr(job_watch, "watch", watch)
-            session = Session([], None)
-            session.download = download
-            console = Console(file=StringIO(), width=200)
-            try:
-                attend(session, "job", tmp_path, {}, Steps(console))
-            except (DeployedRunError, KeyboardInterrupt) as error:
-                return repr(error), session
-            return console.file.getvalue(), session
-
-        return attended
-
-    def test_its_rounds_are_told_and_its_end(self, attended, tmp_path):
-        first, last = attended(DONE)[0].splitlines()
-        assert first == "round 3, best validation BCE 0.2500"
-        assert last.startswith("watch     FINISHED:COMPLETED, 3 rounds seen")
-        assert not list(tmp_path.iterdir())
-
-    def test_where_it_fails_the_reason_is_fetched(self, attended):
-        said, _ = attended(BROKE)
-        assert "job job failed: " in said and "the disk is full" in said
-
-    def test_an_interrupt_leaves_it_to_itself(self, attended):
-        said, session = attended(KeyboardInterrupt())
-        assert said == "KeyboardInterrupt()" and session.aborted == []
+PAST = [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}]
 
 
-MODEL = {
-    "round": 9,
-    "planned_rounds": 12,
-    "history": [{"job": "a", "rounds": [0, 3]}, {"job": "b", "rounds": [3, 5]}],
-}
-
-
-@pytest.fixture
-def server(tmp_path):
-    """The server's folder of a job that left a model with some manifest."""
-
-    def make(manifest):
-        save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
-        return tmp_path
-
-    return make
-
-
-class TestRounds:
-    @pytest.mark.parametrize(
-        ("jobs", "made"), [({"c"}, 4), ({"b", "c"}, 6), ({"a", "b", "c"}, 9), ({"lost", "b"}, 6)]
-    )
-    def test_are_those_of_the_runs_own_jobs(self, server, jobs, made):
-        rounds = rounds_left(server(MODEL), jobs)
-        assert rounds == Rounds(made, made + 3) and not rounds.all
-
-    def test_of_a_run_that_continues_nothing_are_all(self, server):
-        rounds = rounds_left(server({"round": 5, "planned_rounds": 5}), {"a"})
-        assert rounds == Rounds(5, 5) and rounds.all
-
-    def test_of_a_job_that_left_no_model_or_is_not_at_hand_are_not_known(self, tmp_path):
-        assert rounds_left(tmp_path, {"a"}) is None is rounds_left(None, {"a"})
-
-    def test_read_well(self):
-        assert str(Rounds(2, 5)) == "2 of 5 rounds"
-        assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"
-
-
-class TestCopied:
-    @pytest.fixture
-    def place(self, tmp_path):
-        (tmp_path / "server/job/models").mkdir(parents=True)
-        for name in ("models/last.npz", "models/.last.npz.half", "log.txt", "stats.tmp"):
-            (tmp_path / "server/job" / name).touch()
-        return tmp_path / "server"
-
-    def test_is_laid_out_as_a_download_without_what_comes_and_goes(self, place, tmp_path):
-        copy = copied({"server": place}, "job", tmp_path / "results")
-        assert copy == tmp_path / "results/job/workspace"
-        files = [str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()]
-        assert sorted(files) == ["log.txt", "models/last.npz"]
-
-    def test_needs_the_servers_workspace_and_a_job_that_had_begun(self, place, tmp_path):
-        assert copied({}, "job", tmp_path) is None
-        assert copied({"server": place}, "another", tmp_path) is None
+@pytest.mark.parametrize(
+    ("history", "jobs", "made"),
+    [
+        (PAST, {"c"}, 4),
+        (PAST, {"b", "c"}, 6),
+        (PAST, {"a", "b", "c"}, 9),
+        (PAST, {"lost", "b"}, 6),
+        ([], {"a"}, 9),
+    ],
+)
+def test_rounds_of_a_run_are_those_of_its_own_jobs(tmp_path, history, jobs, made):
+    assert rounds_left(tmp_path, jobs) is None is rounds_left(None, jobs)
+    manifest = {"round": 9, "planned_rounds": 12, "history": history}
+    save(Checkpoint({"x": np.zeros(1)}, manifest), tmp_path / "models/last.npz")
+    rounds = rounds_left(tmp_path, jobs)
+    assert rounds == Rounds(made, made + 3) and not rounds.all
+    assert str(rounds) == f"{made} of {made + 3} rounds"
+    assert str(Rounds(2, 0)) == "2 of an unknown number of rounds"

@@ -14,13 +14,13 @@ ERROR = "2026-01-02 03:04:{:02},000 - {} - ERROR - {}\n"
 
 
 @pytest.fixture
-def places(tmp_path):
+def workspaces(tmp_path):
     """Workspaces of a server and two sites, with empty logs."""
-    places = {name: tmp_path / name for name in ("server", "a", "b")}
-    for place in places.values():
-        (place / JOB).mkdir(parents=True)
-        (place / JOB / "error_log.txt").touch()
-    return places
+    workspaces = {name: tmp_path / name for name in ("server", "a", "b")}
+    for workspace in workspaces.values():
+        (workspace / JOB).mkdir(parents=True)
+        (workspace / JOB / "error_log.txt").touch()
+    return workspaces
 
 
 @pytest.fixture
@@ -37,11 +37,13 @@ def record(folder, *events):
 
 
 def log(folder, *lines):
-    folder.joinpath("error_log.txt").write_text("".join(lines))
+    path = folder / "error_log.txt"
+    path.write_text("".join(lines))
+    return path
 
 
-def note(place, text):
-    path = place / f"local_notes/{JOB}.txt"
+def note(workspace, text):
+    path = workspace / f"local_notes/{JOB}.txt"
     path.parent.mkdir()
     path.write_text(ERROR.format(2, "surgical_aggregation", text))
 
@@ -54,110 +56,102 @@ def note_lost_site(server):
     )
 
 
-def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, places=None, **meta):
+def why(status="FINISHED:EXECUTION_EXCEPTION", *, lost=False, server=None, workspaces=None, **meta):
     deployed = {"deploy_map": {"app_server": ["server"], "app_client": ["a", "b"]}}
     end = End({"status": status, "min_clients": 2, **deployed, **meta}, lost, Progress())
-    return explain(JOB, end, server, places or {})
+    return explain(JOB, end, server, workspaces or {})
 
 
-class TestExplain:
-    def test_a_site_that_cannot_take_part_comes_first(self, places, result):
-        log(result, ERROR.format(1, "ServerRunner", "Aborting"))
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
-        failure = why(server=result, places=places)
-        assert failure.reason.startswith("b cannot take part: no file x\nIts notes are ")
-        assert failure.final
+@pytest.mark.parametrize(
+    ("status", "facts", "said", "final"),
+    [
+        ("FINISHED:ABORTED", {}, "it was aborted by an admin.", True),
+        (
+            "FINISHED:FAILED_TO_RUN",
+            {"job_deploy_detail": ["server: OK", "a: OK", "b: BYOC not permitted", "1 < 2"]},
+            "it could not be started: b: BYOC not permitted; 1 < 2",
+            True,
+        ),
+        ("RUNNING", {"lost": True}, "the server was restarted under it", False),
+    ],
+)
+def test_some_reasons_stand_in_what_flare_knows(status, facts, said, final):
+    failure = why(status, **facts)
+    assert failure.reason.startswith(said) and failure.final == final
 
-    def test_where_enough_are_left_without_that_site_it_is_not_the_reason(self, places, result):
-        log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
-        failure = why(server=result, places=places, min_clients=1)
-        assert failure.reason.startswith("The log of server is ") and not failure.final
-        assert "the disk is full\nb cannot take part: no file x\nIts notes are " in failure.reason
 
-    def test_what_somebody_aborted_is_not_tried_again(self):
-        assert why("FINISHED:ABORTED").final
+@pytest.mark.parametrize(
+    ("needed", "begin"), [(2, "b cannot take part: no file x\nIts notes are "), (1, "The log of s")]
+)
+def test_a_site_that_cannot_take_part_is_the_reason_where_too_few_are_left(
+    workspaces, result, needed, begin
+):
+    log(result, ERROR.format(3, "ServerRunner", "the disk is full"))
+    note(workspaces["b"], f"{CANNOT_TAKE_PART}no file x")
+    failure = why(server=result, workspaces=workspaces, min_clients=needed)
+    assert failure.reason.startswith(begin) and failure.final == (needed == 2)
+    assert "b cannot take part: no file x\nIts notes are " in failure.reason
+    record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
+    assert "own log" not in why(server=result, workspaces=workspaces, min_clients=1).reason
 
-    def test_a_job_that_was_refused_says_by_whom(self):
-        details = ["server: OK", "a: OK", "b: BYOC not permitted", "num_ok_sites 1 < 2"]
-        failure = why("FINISHED:FAILED_TO_RUN", job_deploy_detail=details)
-        assert failure.final
-        assert failure.reason.endswith("started: b: BYOC not permitted; num_ok_sites 1 < 2")
 
-    def test_a_job_that_the_server_lost_may_be_continued(self, places):
-        failure = why("RUNNING", lost=True, places=places)
-        assert "the server was restarted under it" in failure.reason and not failure.final
-
-    def test_the_party_that_complained_first_is_named_with_its_last_errors(self, places, result):
+class TestByLogs:
+    def test_the_party_that_complained_first_is_named_with_its_last_errors(
+        self, workspaces, result
+    ):
         log(result, ERROR.format(9, "ServerRunner", "result is bad"))
         errors = [ERROR.format(n, "JsonScanner", f"error {n}") for n in range(1, 6)]
-        log(places["a"] / JOB, *errors)
-        failure = why(server=result, places=places)
-        log_path = places["a"] / JOB / "error_log.txt"
-        assert failure.reason.startswith(f"The log of a is {log_path}, and ends with\n")
+        file = log(workspaces["a"] / JOB, *errors)
+        failure = why(server=result, workspaces=workspaces)
+        assert failure.reason.startswith(f"The log of a is {file}, and ends with\n")
         assert [line.split("error ")[-1] for line in failure.reason.splitlines()[1:]] == list("345")
         assert not failure.final
 
     def test_what_a_site_keeps_to_itself_is_among_its_errors_where_it_is_at_hand(
-        self, places, result
+        self, workspaces, result
     ):
-        log(places["a"] / JOB, ERROR.format(2, "KerasExecutor", "train failed; the notes say why"))
-        note(places["a"], "train failed: image p17.png is truncated")
+        log(workspaces["a"] / JOB, ERROR.format(2, "KerasExecutor", "train failed"))
+        note(workspaces["a"], "train failed: image p17.png is truncated")
         log(result, ERROR.format(3, "ServerRunner", "Aborting"))
-        assert "image p17.png is truncated" in why(server=result, places=places).reason
+        assert "p17.png is truncated" in why(server=result, workspaces=workspaces).reason
 
-    def test_messages_that_could_not_be_delivered_are_no_reason(self, places, result):
-        log(places["a"] / JOB, ERROR.format(1, "CoreCell", "cannot send to 'server'"))
-        log(result, ERROR.format(2, "ServerRunner", "no model"))
-        assert "The log of server is" in why(server=result, places=places).reason
-
-    def test_the_servers_own_reason_is_said_first(self, result):
-        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
+    def test_the_servers_own_reason_is_said_before_a_long_error(self, result):
+        log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
         record(result, {"event": "failed", "reason": "too few sites"})
-        assert why(server=result).reason.startswith("too few sites\nThe log of server is ")
+        reason = why(server=result).reason
+        assert reason.startswith("too few sites\nThe log of server is ")
+        assert "begin" in reason and "end\n" in reason and len(reason) < 1000
 
-    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, places, result):
+    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, workspaces, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        log(places["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
+        file = log(workspaces["b"] / JOB, ERROR.format(1, "ClientRunner", RAISED.format(FULL)))
         record(result, {"event": "failed", "reason": "Result from b is bad"})
-        assert why(server=result, places=places).reason.splitlines() == [
+        assert why(server=result, workspaces=workspaces).reason.splitlines() == [
             f"b: {FULL}. Make room on that disk, and go on with the run.",
-            f"The log of b is {places['b'] / JOB / 'error_log.txt'}",
+            f"The log of b is {file}",
             "The server ended the run: Result from b is bad",
         ]
 
     def test_elsewhere_the_record_says_it_and_whose_log_is_to_be_read(self, result):
         log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        record(
-            result,
-            {**REFUSED, "reason": "its own log says why"},
-            {"event": "failed", "reason": "x"},
+        own = (
+            f"A site's own log is <its workspace>/{JOB}/error_log.txt, and its notes "
+            f"<its workspace>/local_notes/{JOB}.txt, at the site"
         )
+        assert why(server=result).reason.endswith(f"{own}.")
+        reason = {**REFUSED, "reason": "its own log says why"}
+        record(result, reason, {"event": "failed", "reason": "x"})
         assert why(server=result).reason.splitlines() == [
             "b, round 1: its own log says why",
             "The server ended the run: x",
-            f"A site's own log is <its workspace>/{JOB}/error_log.txt, and its notes "
-            f"<its workspace>/local_notes/{JOB}.txt, at the site: b.",
+            f"{own}: b.",
         ]
 
-    def test_a_site_that_cannot_take_part_is_not_told_twice(self, places, result):
-        note(places["b"], f"{CANNOT_TAKE_PART}no file x")
-        record(result, {**REFUSED, "reason": "own log"}, {"event": "failed", "reason": "disk full"})
-        log(result, ERROR.format(3, "ServerRunner", "Aborting"))
-        reason = why(server=result, places=places, min_clients=1).reason
-        assert reason.startswith("disk full\n") and "own log" not in reason
-
-    def test_where_no_site_is_at_hand_it_is_said_where_their_logs_are(self, result):
-        log(result, ERROR.format(2, "ServerRunner", "Aborting"))
-        said = why(server=result).reason
-        assert f"<its workspace>/{JOB}/error_log.txt, and its notes <its workspace>/local_" in said
-        assert f"local_notes/{JOB}.txt, at the site" in said
-
-    def test_a_process_that_ended_without_a_word_is_placed(self, places, result):
-        note_lost_site(places["server"])
-        reason = why(server=result, places=places).reason
-        assert "could it not load the job?" in reason
-        assert "a process at b ended" in reason and str(places["server"] / "log.txt") in reason
+    def test_a_process_that_ended_without_a_word_is_placed(self, workspaces, result):
+        note_lost_site(workspaces["server"])
+        reason = why(server=result, workspaces=workspaces).reason
+        assert "a process at b ended" in reason and "could it not load the job?" in reason
+        assert str(workspaces["server"] / "log.txt") in reason
 
     @pytest.mark.parametrize(
         ("party", "second", "said", "reason"),
@@ -170,14 +164,9 @@ class TestExplain:
         ],
     )
     def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(
-        self, places, result, party, second, said, reason
+        self, workspaces, result, party, second, said, reason
     ):
-        note_lost_site(places["server"])
-        folder = result if party == "server" else places[party] / JOB
+        note_lost_site(workspaces["server"])
+        folder = result if party == "server" else workspaces[party] / JOB
         log(folder, ERROR.format(second, "ClientRunner", said))
-        assert reason in why(server=result, places=places).reason
-
-    def test_a_long_error_keeps_both_its_ends(self, result):
-        log(result, ERROR.format(2, "runner_process", "begin" + "x" * 5000 + "end"))
-        reason = why(server=result).reason
-        assert "begin" in reason and "end\n" in reason and len(reason) < 1000
+        assert reason in why(server=result, workspaces=workspaces).reason

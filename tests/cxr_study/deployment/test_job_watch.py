@@ -5,6 +5,7 @@ import pytest
 from cxr_study.deployment import job_watch
 from cxr_study.deployment.job_watch import Progress, watch
 
+DONE = "FINISHED:COMPLETED"
 ROUND = {"rounds": 1, "best": None, "stopped": False}
 
 
@@ -41,55 +42,48 @@ def ended(session, show=lambda now: None, **arguments):
     return watch(session, "job", show, **arguments)
 
 
-def test_a_job_is_watched_from_its_submission_to_its_end():
-    end = ended(Session(["SUBMITTED", "DISPATCHED", "RUNNING", "FINISHED:COMPLETED"]))
-    assert end.completed and not end.lost
-
-
-def test_another_end_is_none_that_completed():
-    assert not ended(Session(["FINISHED:ABORTED"])).completed
+@pytest.mark.parametrize(
+    ("statuses", "started", "completed", "lost"),
+    [
+        (["SUBMITTED", "DISPATCHED", "RUNNING", DONE], 0.0, True, False),
+        (["FINISHED:ABORTED"], 0.0, False, False),
+        (["RUNNING"], 200.0, False, True),  # scheduled before the server started
+        (["DISPATCHED"], 200.0, False, True),
+        (["SUBMITTED", DONE], 200.0, True, False),
+        (["JUST DISPATCHED", DONE], 200.0, True, False),  # the server has not noted it yet
+    ],
+)
+def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started, completed, lost):
+    end = ended(Session(statuses, started=started))
+    assert (end.completed, end.lost) == (completed, lost)
 
 
 def test_its_progress_is_shown_when_it_changes():
     shown = []
-    stats = [{"RunRecord": ROUND}, {"RunRecord": ROUND}, {"RunRecord": {**ROUND, "rounds": 2}}]
-    end = ended(Session(["RUNNING"] * 3 + ["FINISHED:COMPLETED"], stats), shown.append)
+    told = [ROUND, {**ROUND, "of a newer version": 1}, {**ROUND, "rounds": 2}]
+    stats = [{"RunRecord": now} for now in told]
+    end = ended(Session(["RUNNING"] * 3 + [DONE], stats), shown.append)
     assert [now.rounds for now in shown] == [1, 2]
     assert end.seen == Progress(2)
 
 
 def test_a_job_on_its_way_out_is_not_asked_for_long():
-    starting = [{}] * 5
-    session = Session(["RUNNING"] * 20 + ["FINISHED:COMPLETED"], [*starting, {"RunRecord": ROUND}])
+    session = Session(["RUNNING"] * 20 + [DONE], [*[{}] * 5, {"RunRecord": ROUND}])
     ended(session)
-    assert session.asked == len(starting) + 1 + job_watch._UNANSWERED
+    assert session.asked == 5 + 1 + job_watch._UNANSWERED
 
 
 def test_a_question_that_was_not_answered_is_asked_again():
     later = {"RunRecord": {**ROUND, "rounds": 4}}
     answers = [{"RunRecord": ROUND}, {}, {}, later, {}, {}, {"RunRecord": {**ROUND, "rounds": 5}}]
-    assert ended(Session(["RUNNING"] * 7 + ["FINISHED:ABORTED"], answers)).seen == Progress(5)
+    assert ended(Session(["RUNNING"] * 7 + [DONE], answers)).seen == Progress(5)
 
 
 def test_a_job_that_has_just_started_is_asked_nothing(monkeypatch):
     monkeypatch.setattr(job_watch, "_QUIET", 60.0)
-    session = Session(["RUNNING"] * 3 + ["FINISHED:COMPLETED"])
+    session = Session(["RUNNING"] * 3 + [DONE])
     ended(session)
     assert session.asked == 0
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "DISPATCHED"])
-def test_a_job_that_was_scheduled_before_the_server_started_is_lost(status):
-    end = ended(Session([status], started=200.0))
-    assert end.lost and not end.completed
-
-
-def test_a_job_that_waited_while_the_server_was_restarted_is_not():
-    assert ended(Session(["SUBMITTED", "FINISHED:COMPLETED"], started=200.0)).completed
-
-
-def test_nor_is_one_whose_schedule_the_server_has_not_noted_yet():
-    assert ended(Session(["JUST DISPATCHED", "FINISHED:COMPLETED"], started=200.0)).completed
 
 
 BEST = {"event": "best", "round": 1, "value": 0.5}
@@ -113,10 +107,5 @@ def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, event
     assert shown == [told] and session.asked == 0
 
 
-def test_what_a_newer_server_says_beside_it_is_passed_over():
-    stats = [{"RunRecord": {**ROUND, "of a newer version": 1}}]
-    assert ended(Session(["RUNNING", "FINISHED:COMPLETED"], stats)).seen == Progress(1)
-
-
 def test_before_there_is_a_record_nothing_is_shown(tmp_path):
-    assert ended(Session(["RUNNING", "FINISHED:COMPLETED"]), server=tmp_path).seen == Progress()
+    assert ended(Session(["RUNNING", DONE]), server=tmp_path).seen == Progress()

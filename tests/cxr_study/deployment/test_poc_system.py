@@ -27,22 +27,16 @@ def system(tmp_path):
 
 
 class TestFolder:
-    @pytest.fixture
-    def made(self, system):
+    def test_who_takes_part_stands_in_it_from_wherever_it_is_named(self, system, monkeypatch):
         system.folder.mkdir()
         PocProject.read(PROJECT).changed(port=1, sites=["a", "b"]).write(system.folder / MARK)
-        return system
-
-    def test_who_takes_part_stands_in_it(self, made):
-        assert made.project.sites == ("a", "b")
-        names = {role: path.name for role, path in made.places.items()}
+        assert system.project.sites == ("a", "b")
+        names = {role: path.name for role, path in system.workspaces.items()}
         assert names == {"server": "server", "a": "a", "b": "b"}
-        assert made.lead.name == made.project.lead
-
-    def test_it_is_the_same_folder_from_wherever_it_is_named(self, made, monkeypatch):
-        monkeypatch.chdir(made.folder.parent)
-        relative = PocSystem(Path(made.folder.name))
-        assert relative.root == made.root and relative.kit("a") == made.kit("a")
+        assert system.lead.name == system.project.lead
+        monkeypatch.chdir(system.folder.parent)
+        relative = PocSystem(Path(system.folder.name))
+        assert relative.root == system.root and relative.kit("a") == system.kit("a")
 
     def test_processes_find_this_folder_alone_and_this_users_cache(self, system, monkeypatch):
         monkeypatch.setenv("NVFLARE_HOME", "/elsewhere")
@@ -85,31 +79,24 @@ class TestPrepare:
         assert system.folder.is_dir()
 
 
-class TestCheck:
-    def test_the_project_file(self, system, tmp_path):
-        with pytest.raises(PocError, match=r"no\.yml does not exist"):
-            system.check(tmp_path / "no.yml")
-
-    def test_a_folder_with_a_space(self, tmp_path):
-        with pytest.raises(PocError, match="without spaces"):
-            PocSystem(tmp_path / "my poc").check(PROJECT)
-
-    def test_a_port_that_another_process_has(self, system, taken):
-        with pytest.raises(PortError, match=f"needs port {taken}"):
-            system.check(PROJECT, taken)
-        system.check(PROJECT, free_port())
-
-    def test_only_a_port_of_its_own_that_runs_will_be_free(self, system, taken, monkeypatch):
-        system.folder.mkdir()
-        project = PocProject.read(PROJECT)
-        project.changed(port=taken).write(system.folder / MARK)
-        with pytest.raises(PortError):  # it does not run
-            system.check(PROJECT, taken)
-        monkeypatch.setattr(processes, "processes", lambda folder: [folder])
+def test_what_no_poc_could_be_made_of_is_refused(system, tmp_path, taken, monkeypatch):
+    with pytest.raises(PocError, match=r"no\.yml does not exist"):
+        system.check(tmp_path / "no.yml")
+    with pytest.raises(PocError, match="without spaces"):
+        PocSystem(tmp_path / "my poc").check(PROJECT)
+    with pytest.raises(PortError, match=f"needs port {taken}"):
         system.check(PROJECT, taken)
-        project.changed(port=1).write(system.folder / MARK)
-        with pytest.raises(PortError):  # it has another one
-            system.check(PROJECT, taken)
+    system.check(PROJECT, free_port())
+    system.folder.mkdir()
+    project = PocProject.read(PROJECT)
+    project.changed(port=taken).write(system.folder / MARK)
+    with pytest.raises(PortError):  # its own, but it does not run
+        system.check(PROJECT, taken)
+    monkeypatch.setattr(processes, "processes", lambda folder: [folder])
+    system.check(PROJECT, taken)
+    project.changed(port=1).write(system.folder / MARK)
+    with pytest.raises(PortError):  # it has another one
+        system.check(PROJECT, taken)
 
 
 class TestStop:

@@ -40,40 +40,36 @@ def wait_for(count, folder):
     return found
 
 
-class TestStart:
-    def test_a_service_outlives_the_session_that_started_it(self, kit, tmp_path):
-        processes.start(kit, os.environ)
-        for process in wait_for(2, tmp_path):
-            assert os.getsid(process.pid) != os.getsid(0)
-        assert (kit / processes.CONSOLE).read_text() == "started\n"
+def test_a_service_outlives_the_session_that_started_it_and_is_known_by_its_folder(kit, tmp_path):
+    left = [kit / name for name in ("pid.fl", "daemon_pid.fl", "shutdown.fl", "log.txt")]
+    for file in left:
+        file.touch()
+    processes.start(kit, os.environ)
+    watchdog, job = wait_for(2, tmp_path)
+    assert os.getsid(0) not in (os.getsid(watchdog.pid), os.getsid(job.pid))
+    assert (kit / processes.CONSOLE).read_text() == "started\n"
+    # What would have kept it from starting is removed.
+    assert [file.name for file in left if file.exists()] == ["log.txt"]
+    assert "sub_start.sh" in " ".join(watchdog.cmdline()) and job.ppid() == watchdog.pid
+    while "nvflare" not in " ".join((job := processes.processes(tmp_path)[1]).cmdline()):
+        pass  # a fork that is not yet what it will be
+    assert processes.runs([watchdog, job], *processes.JOB)
+    assert not processes.runs([watchdog], *processes.JOB)
+    assert not processes.runs([watchdog, job], *processes.SERVER)
+    assert processes.processes(tmp_path / "sys") == []  # another folder
+    found = wait_for(2, tmp_path)
+    processes.end(tmp_path)  # and nothing is started again
+    assert processes.processes(tmp_path) == []
+    assert not any(map(psutil.Process.is_running, found))
 
-    def test_what_would_keep_it_from_starting_is_removed(self, kit):
-        left = [kit / name for name in ("pid.fl", "daemon_pid.fl", "shutdown.fl", "log.txt")]
-        for file in left:
-            file.touch()
-        processes.start(kit, os.environ)
-        assert [file.name for file in left if file.exists()] == ["log.txt"]
 
-
-class TestProcesses:
-    def test_the_watchdog_comes_first_and_a_jobs_process_is_known(self, kit, tmp_path):
-        processes.start(kit, os.environ)
-        watchdog, job = wait_for(2, tmp_path)
-        assert "sub_start.sh" in " ".join(watchdog.cmdline()) and job.ppid() == watchdog.pid
-        while "nvflare" not in " ".join((job := processes.processes(tmp_path)[1]).cmdline()):
-            pass  # a fork that is not yet what it will be
-        assert processes.runs([watchdog, job], *processes.JOB)
-        assert not processes.runs([watchdog], *processes.JOB)
-        assert not processes.runs([watchdog, job], *processes.SERVER)
-        assert processes.processes(tmp_path / "sys") == []  # another folder
-
-    def test_a_program_that_looks_at_a_file_of_it_is_none(self, tmp_path):
-        command = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
-        with subprocess.Popen(command) as process:
-            try:
-                assert processes.processes(tmp_path) == []
-            finally:
-                process.kill()
+def test_a_program_that_looks_at_a_file_of_it_is_none(tmp_path):
+    command = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
+    with subprocess.Popen(command) as process:
+        try:
+            assert processes.processes(tmp_path) == []
+        finally:
+            process.kill()
 
 
 LAST_WORDS = f"""
@@ -87,33 +83,18 @@ signal.signal(signal.SIGTERM, leave)
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
 
 
-class TestEnd:
-    def test_nothing_is_started_again(self, kit, tmp_path):
-        processes.start(kit, os.environ)
-        found = wait_for(2, tmp_path)
-        processes.end(tmp_path)
+@pytest.mark.parametrize("program", [STUBBORN, LAST_WORDS], ids=["stubborn", "last words"])
+def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(tmp_path, program):
+    processes.end(tmp_path)  # where nothing runs nothing happens
+    command = [sys.executable, "-c", textwrap.dedent(program), "nvflare.x", f"{tmp_path}/site"]
+    with subprocess.Popen(command):
+        wait_for(1, tmp_path)
+        time.sleep(0.5)  # until it listens to signals
+        processes.end(tmp_path, patience=0.3)
         assert processes.processes(tmp_path) == []
-        assert not any(map(psutil.Process.is_running, found))
-
-    @pytest.mark.parametrize("program", [STUBBORN, LAST_WORDS], ids=["stubborn", "last words"])
-    def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(
-        self, tmp_path, program
-    ):
-        command = [sys.executable, "-c", textwrap.dedent(program), "nvflare.x", f"{tmp_path}/site"]
-        with subprocess.Popen(command):
-            wait_for(1, tmp_path)
-            time.sleep(0.5)  # until it listens to signals
-            processes.end(tmp_path, patience=0.3)
-            assert processes.processes(tmp_path) == []
-
-    def test_where_nothing_runs_nothing_happens(self, tmp_path):
-        processes.end(tmp_path)
 
 
 class TestPorts:
-    def test_a_free_port_is_free(self):
-        check_free(free_port())
-
     def test_who_has_a_port_is_named(self, taken, monkeypatch):
         with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
             check_free(taken)

@@ -1,45 +1,43 @@
 import re
+from pathlib import Path
 
 import pytest
 
+from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import (
+    PRESETS,
     JobError,
     check_known,
     check_per_site,
     check_sites,
     parse,
+    with_preset,
 )
+from cxr_study.jobs.job_templates import METHODS
 
 
-class TestParse:
-    def test_a_setting_is_for_all_sites_or_for_the_one_before_the_colon(self):
-        assert parse(["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"]) == (
-            {"num_rounds": 20},
-            {"nih": {"learning_rate": 1e-5, "epochs": 2}},
-        )
+@pytest.mark.parametrize(
+    ("items", "settings", "per_site"),
+    [
+        (["num_rounds=20", "nih:learning_rate=1e-5", "nih:epochs=2"],
+         {"num_rounds": 20}, {"nih": {"learning_rate": 1e-5, "epochs": 2}}),
+        (["x=1", "a:x=1", "x=2", "a:x=2"], {"x": 2}, {"a": {"x": 2}}),
+        (["x=true"], {"x": True}, {}),
+        (["x=densenet121"], {"x": "densenet121"}, {}),
+        (["x=a=b:c"], {"x": "a=b:c"}, {}),
+        (["x="], {"x": ""}, {}),
+    ],
+)  # fmt: skip
+def test_a_value_is_json_or_else_a_text_for_all_sites_or_one(items, settings, per_site):
+    found = parse(items)
+    assert found == (settings, per_site)
+    assert list(map(type, found[0].values())) == list(map(type, settings.values()))
 
-    @pytest.mark.parametrize(
-        ("text", "value"),
-        [
-            ("x=3", 3),
-            ("x=1e-5", 1e-5),
-            ("x=true", True),
-            ("x=densenet121", "densenet121"),
-            ("x=a=b:c", "a=b:c"),
-            ("x=", ""),
-        ],
-    )
-    def test_a_value_is_json_or_else_a_text(self, text, value):
-        (parsed,) = parse([text])[0].values()
-        assert parsed == value and type(parsed) is type(value)
 
-    def test_the_later_of_two_counts(self):
-        assert parse(["x=1", "a:x=1", "x=2", "a:x=2"]) == ({"x": 2}, {"a": {"x": 2}})
-
-    @pytest.mark.parametrize("text", ["x", "=3", ":x=3", "a:=3", ""])
-    def test_another_form_is_refused(self, text):
-        with pytest.raises(JobError, match=r"--set needs NAME=VALUE, .* or SITE:NAME=VALUE; got"):
-            parse([text])
+@pytest.mark.parametrize("text", ["x", "=3", ":x=3", "a:=3", ""])
+def test_another_form_is_refused(text):
+    with pytest.raises(JobError, match=r"--set needs NAME=VALUE, .* or SITE:NAME=VALUE; got"):
+        parse([text])
 
 
 @pytest.mark.parametrize("sites", [["a", "a"], ["a b"], ["../x"], [""], []])
@@ -71,3 +69,64 @@ def test_what_a_site_cannot_have_for_itself_is_refused(site, values, message):
     check_per_site("a", {"epochs": 2}, ["a", "b"])
     with pytest.raises(JobError, match=re.escape(message)):
         check_per_site(site, values, ["a", "b"])
+
+
+JOBS = Path(__file__).parents[3] / "jobs"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_preset_fits_every_method(preset, method, tmp_path):
+    sites = ["nih", "chexpert"]
+    settings, per_site = with_preset(preset, {}, {}, sites)
+    job = tmp_path / "job"
+    job_folder.copy(JOBS / method, job, sites=sites, settings=settings, per_site=per_site)
+    found = job_folder.read_settings(job)
+    assert {name: found[name] for name in settings} == settings
+    assert found["backbone"] == "densenet121" and found["image_size"] == 224
+
+
+class TestApply:
+    def test_the_papers_recipe_is_theirs(self):
+        settings, per_site = with_preset("paper", {}, {}, ["a"])
+        wanted = {
+            "batch_size": 64, "learning_rate": 5e-5, "warmup_epochs": 15,
+            "warmup_learning_rate": 5e-3, "num_rounds": 150, "patience": 25, "epochs": 1,
+            "augmentation": "paper", "hidden": 0,
+        }  # fmt: skip
+        assert {name: settings[name] for name in wanted} == wanted
+        assert per_site == {}
+
+    @pytest.mark.parametrize(
+        ("settings", "per_site", "sites", "merged"),
+        [
+            ({}, {}, "nih chexpert", {"chexpert": {"learning_rate": 5e-5}}),
+            ({}, {}, "nih-1 nih-2", {}),
+            ({"learning_rate": 0.5}, {}, "nih chexpert", {}),
+            (
+                {"learning_rate": 0.25},
+                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+                "nih chexpert",
+                {"chexpert": {"learning_rate": 0.5}, "nih": {"epochs": 2}},
+            ),
+            (
+                {},
+                {"chexpert": {"epochs": 2}},
+                "chexpert",
+                {"chexpert": {"learning_rate": 5e-5, "epochs": 2}},
+            ),
+        ],
+        ids=["its own", "not there", "set for all", "set for one", "another one set"],
+    )
+    def test_a_rate_of_one_site_stands_under_what_is_set(self, settings, per_site, sites, merged):
+        shared, of_sites = with_preset("paper-fedfbn", settings, per_site, sites.split())
+        assert shared["learning_rate"] == settings.get("learning_rate", 1e-5)
+        assert of_sites == merged
+
+    def test_without_a_preset_nothing_changes(self):
+        given = {"seed": 1}, {"a": {"epochs": 2}}
+        assert with_preset(None, *given, ["a"]) == given
+
+    def test_an_unknown_preset_is_refused_with_the_nearest(self):
+        with pytest.raises(JobError, match="no preset 'papers'; nearest known: paper"):
+            with_preset("papers", {}, {}, ["a"])

@@ -3,14 +3,36 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pyhocon import ConfigFactory
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
+from cxr_study.jobs.job_folder import (
+    CLIENT_CONFIG,
+    SERVER_CONFIG,
+    check_network,
+    settings_in,
+    with_settings,
+)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 JOBS = Path(__file__).parents[3] / "jobs"
 SURGICAL = JOBS / "surgical"
+TEXT = """\
+format_version = 2
+
+rounds = 12        # of this job
+rate = 1e-3
+name = "a # \\"b\\""  # in quotes
+mixed = false
+
+components = [
+  { id = "site"
+    args { rate = "{rate}" } }
+]
+"""
 
 
 def content(folder):
@@ -21,15 +43,47 @@ def content(folder):
 def copy(tmp_path):
     """Copy the surgical job with some settings; returns the copy."""
 
-    def make(settings=None, sites=("a", "b"), per_site=None):
+    def make(settings=None, sites=("a", "b"), per_site=None, job=SURGICAL):
         target = tmp_path / "copies" / "job"
-        job_folder.copy(SURGICAL, target, sites=sites, settings=settings or {}, per_site=per_site)
+        job_folder.copy(job, target, sites=sites, settings=settings or {}, per_site=per_site)
         return target
 
     return make
 
 
-class TestSettings:
+class TestText:
+    def test_settings_are_the_primitive_values_at_the_top_with_their_types(self):
+        found = settings_in(TEXT)
+        assert found == {"rounds": 12, "rate": 1e-3, "name": 'a # "b"', "mixed": False}
+        assert type(found["rounds"]) is int and type(found["mixed"]) is bool
+
+    @pytest.mark.parametrize(
+        "value", ["c", "/my data/of # 1", "C:\\runs", r"\d+/$", 'say "so"', "é"]
+    )
+    def test_a_text_is_read_back_as_it_was_set_and_every_other_character_kept(self, value):
+        changed = with_settings(TEXT, {"name": value, "elsewhere": 1})
+        assert settings_in(changed)["name"] == value
+        quoted = json.dumps(value, ensure_ascii=False)
+        assert changed == TEXT.replace(r'"a # \"b\""', quoted)
+
+    @pytest.mark.parametrize("config", sorted(JOBS.glob("*/app_*/config/*.conf")), ids=str)
+    def test_values_are_those_that_flares_parser_reads(self, config):
+        text = config.read_text()
+        found, parsed = settings_in(text), ConfigFactory.parse_string(text)
+        assert found == {name: parsed[name] for name in found}
+        assert [type(value) for value in found.values()] == [type(parsed[name]) for name in found]
+
+    @pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
+    def test_a_value_that_is_none_is_refused_by_its_setting_and_line(self, value):
+        with pytest.raises(JobError) as error:
+            settings_in(TEXT.replace("1e-3", value))
+        assert str(error.value) == (
+            "line 4: setting 'rate' needs a number, true, false, or a text in double quotes; got "
+            f"{value}."
+        )
+
+
+class TestRead:
     def test_a_value_that_cannot_be_read_is_refused_by_its_file_and_line(self, tmp_path):
         shutil.copytree(SURGICAL, tmp_path / "job")
         config = tmp_path / "job" / SERVER_CONFIG
@@ -41,73 +95,55 @@ class TestSettings:
     def test_what_is_no_job_is_refused(self, job):
         with pytest.raises(JobError, match=r"config_fed_server\.conf does not exist; a job folder"):
             job_folder.read_settings(job)
+        with pytest.raises(JobError, match=r"meta\.json does not exist"):
+            job_folder.sites(job)
 
-
-def test_sites_are_those_of_the_deploy_map():
-    assert job_folder.sites(SURGICAL) == ("nih", "chexpert")
+    def test_a_site_that_the_job_lacks_is_refused(self):
+        assert job_folder.sites(SURGICAL) == ("nih", "chexpert")
+        with pytest.raises(JobError, match="job 'surgical' has no site 'nhi'; nearest known: nih"):
+            job_folder.read_settings(SURGICAL, "nhi")
 
 
 class TestCopy:
-    def test_without_settings_only_the_sites_change(self, copy):
-        original, copied = content(SURGICAL), content(copy(sites=("nih", "chexpert")))
-        assert copied.pop(Path("meta.json")) and original.pop(Path("meta.json"))
-        assert copied == original
-
-    def test_sites_are_written_and_nothing_else_of_the_meta(self, copy):
-        meta = json.loads((copy(sites=("a", "b", "c")) / "meta.json").read_text())
-        assert meta["deploy_map"].pop("app_client") == ["a", "b", "c"]
-        own = json.loads((SURGICAL / "meta.json").read_text())
-        del own["deploy_map"]["app_client"]
-        assert meta == own
-
-    def test_flare_waits_for_as_many_sites_as_a_round_needs(self, copy):
+    def test_the_meta_says_the_sites_and_how_many_a_round_needs(self, copy):
+        before = content(SURGICAL)
         job = copy({"min_clients": 3}, sites=("a", "b", "c", "d"))
-        assert json.loads((job / "meta.json").read_text())["min_clients"] == 3
+        meta, own = (json.loads((j / "meta.json").read_text()) for j in (job, SURGICAL))
+        deployed = {**own["deploy_map"], "app_client": ["a", "b", "c", "d"]}
+        assert meta == {**own, "deploy_map": deployed, "min_clients": 3}
+        assert content(SURGICAL) == before
 
     def test_settings_are_set_in_both_files_and_every_other_byte_is_kept(self, copy):
         target = copy({"num_rounds": 3, "strategy": "fedbn", "hidden": 256})
+        copied, original = content(target), content(SURGICAL)
         strategy = ('strategy = "fedbn+"      ', 'strategy = "fedbn"      ')
         for name, replaced in {
             SERVER_CONFIG: [("num_rounds = 12 ", "num_rounds = 3 "), strategy],
             CLIENT_CONFIG: [("hidden = 0 ", "hidden = 256 "), strategy],
         }.items():
-            text = (SURGICAL / name).read_text()
+            text = original.pop(Path(name)).decode()
             for old, new in replaced:
                 assert text.count(old) == 1
                 text = text.replace(old, new)
-            assert (target / name).read_text() == text
+            assert copied.pop(Path(name)).decode() == text
+        assert copied.pop(Path("meta.json")) and original.pop(Path("meta.json"))
+        assert copied == original
 
     @pytest.mark.parametrize(
         ("name", "value"),
         [
             ("sites", "/my data/of # 1"),
             ("initial_body", "C:\\runs\\body.npz"),
-            ("sites", r"\d+/(gamma|beta)$"),
-            ("initial_body", 'say "dense"'),
             ("mixed_precision", True),
-            ("report_counts", True),
             ("learning_rate", 1e-5),
             ("learning_rate", 1),
             ("seed", 3),
         ],
     )
-    def test_a_value_is_read_back_as_it_was_set(self, copy, name, value):
-        settings = job_folder.read_settings(copy({name: value}))
-        assert settings.pop(name) == value
+    def test_a_value_is_read_back_from_a_copy_of_a_copy(self, copy, tmp_path, name, value):
+        job_folder.copy(copy({name: value}), tmp_path / "second", sites=["c"], settings={})
         own = job_folder.read_settings(SURGICAL)
-        del own[name]
-        assert settings == own
-
-    def test_the_job_itself_stays_as_it_is(self, copy):
-        before = content(SURGICAL)
-        copy({"num_rounds": 99})
-        assert content(SURGICAL) == before
-
-    def test_a_copy_can_be_copied(self, copy, tmp_path):
-        first = copy({"num_rounds": 3, "learning_rate": 1e-5})
-        job_folder.copy(first, tmp_path / "second", sites=["c"], settings={"seed": 5})
-        settings = job_folder.read_settings(tmp_path / "second")
-        assert (settings["num_rounds"], settings["learning_rate"], settings["seed"]) == (3, 1e-5, 5)
+        assert job_folder.read_settings(tmp_path / "second") == {**own, name: value}
 
     @pytest.mark.parametrize(
         ("job", "settings", "message"),
@@ -115,23 +151,17 @@ class TestCopy:
             ("surgical", {"num_round": 3}, "job 'surgical' has no setting 'num_round'; nearest"),
             ("surgical", {"num_rounds": "three"}, "setting 'num_rounds' needs a whole number"),
             ("surgical", {"epochs": 0}, "epochs must be at least 1"),
-            (
-                "census",
-                {"min_count": "ten"},
-                "needs a value like the job's own 10; got",
-            ),
+            ("census", {"min_count": "ten"}, "needs a value like the job's own 10; got"),
         ],
     )
-    def test_what_the_job_cannot_have_is_refused(self, tmp_path, job, settings, message):
+    def test_what_the_job_cannot_have_is_refused(self, copy, tmp_path, job, settings, message):
         with pytest.raises(ValueError, match=message):
-            job_folder.copy(JOBS / job, tmp_path / "job", sites=["a", "b"], settings=settings)
-        assert not (tmp_path / "job").exists()
+            copy(settings, job=JOBS / job)
+        assert not (tmp_path / "copies").exists()
 
-    def test_a_job_without_meta_is_refused(self, tmp_path):
-        shutil.copytree(SURGICAL, tmp_path / "job")
-        (tmp_path / "job/meta.json").unlink()
-        with pytest.raises(JobError, match=r"meta\.json does not exist"):
-            job_folder.sites(tmp_path / "job")
+    def test_a_folder_that_exists_is_left_alone(self, tmp_path):
+        with pytest.raises(JobError, match="exists"):
+            job_folder.copy(SURGICAL, tmp_path, sites=["a"], settings={})
 
 
 class TestPerSite:
@@ -140,37 +170,27 @@ class TestPerSite:
     RATE = {"b": {"learning_rate": 1e-5, "epochs": 2}}  # noqa: RUF012
 
     def test_its_app_differs_from_the_others_in_its_settings_alone(self, copy):
-        job = copy({"seed": 5}, sites=("a", "b", "c"), per_site=self.RATE)
+        job = copy({"seed": 5, "epochs": 4}, sites=("a", "b", "c"), per_site=self.RATE)
         assert job_folder.client_apps(job) == {"a": "app_client", "c": "app_client", "b": "app_b"}
         shared, own = (content(job / app) for app in ("app_client", "app_b"))
         config = Path("config/config_fed_client.conf")
         assert own.pop(config) == shared.pop(config).replace(
             b"learning_rate = 0.001 ", b"learning_rate = 1e-05 ", 1
-        ).replace(b"epochs = 1 ", b"epochs = 2 ")
+        ).replace(b"epochs = 4 ", b"epochs = 2 ", 1)
         assert own == shared and len(shared) == 1
-
-    def test_its_settings_are_read_for_it_alone(self, copy):
-        job = copy({"seed": 5}, per_site=self.RATE)
         names = ("seed", "learning_rate", "epochs", "num_rounds")
         assert [job_folder.read_settings(job, "b")[name] for name in names] == [5, 1e-5, 2, 12]
         assert job_folder.read_settings(job, "a") == job_folder.read_settings(job)
-        assert [job_folder.read_settings(job)[name] for name in names] == [5, 1e-3, 1, 12]
+        assert [job_folder.read_settings(job)[name] for name in names] == [5, 1e-3, 4, 12]
 
-    def test_its_setting_wins_over_the_one_for_all(self, copy):
-        job = copy({"epochs": 4}, per_site=self.RATE)
-        assert [job_folder.read_settings(job, site)["epochs"] for site in "ab"] == [4, 2]
-
-    def test_no_app_tells_of_another_site(self, copy):
+    def test_where_every_site_has_its_own_no_app_tells_of_another(self, copy):
         job = copy(sites=("north", "south"), per_site={"south": {"seed": 1}, "north": {"seed": 2}})
+        deployed = json.loads((job / "meta.json").read_text())["deploy_map"]
+        apps = {"app_server": ["server"], "app_north": ["north"], "app_south": ["south"]}
+        assert deployed == apps
         for site, other in (("north", "south"), ("south", "north")):
             for path, data in content(job / f"app_{site}").items():
                 assert other not in path.as_posix() and other.encode() not in data
-
-    def test_where_every_site_has_its_own_none_gets_the_shared_app(self, copy):
-        job = copy(per_site={"a": {"seed": 1}, "b": {"seed": 2}})
-        deployed = json.loads((job / "meta.json").read_text())["deploy_map"]
-        assert deployed == {"app_server": ["server"], "app_a": ["a"], "app_b": ["b"]}
-        assert job_folder.sites(job) == ("a", "b")
 
     def test_a_copy_of_a_copy_keeps_it_and_settings_for_all_reach_it(self, copy, tmp_path):
         first = copy(sites=("a", "b", "c"), per_site={**self.RATE, "c": {"seed": 9}})
@@ -186,41 +206,74 @@ class TestPerSite:
     @pytest.mark.parametrize(
         ("per_site", "message"),
         [
-            ({"x": {"seed": 1}}, "given for site 'x', which takes no part; known: a, b"),
+            ({"x": {"seed": 1}}, "given for site 'x', which takes no part; known: a, client"),
             ({"a": {"sed": 1}}, "a site of job 'surgical' has no setting 'sed'; nearest known: s"),
             ({"a": {"num_rounds": 1}}, "a site of job 'surgical' has no setting 'num_rounds'"),
             ({"a": {"seed": "x"}}, "setting 'seed' needs a whole number"),
             ({"a": {"epochs": 0}}, "epochs must be at least 1"),
             ({"a": {"strategy": "fedbn"}}, "setting 'strategy' must be the same at every site"),
+            ({"client": {"seed": 1}}, "needs another name than 'client'"),
         ],
     )
     def test_what_cannot_be_is_refused(self, copy, tmp_path, per_site, message):
         with pytest.raises(ValueError, match=re.escape(message)):
-            copy(per_site=per_site)
+            copy(sites=("a", "client"), per_site=per_site)
         assert not (tmp_path / "copies").exists()
 
-    def test_a_site_whose_app_would_have_anothers_name_is_refused(self, copy):
-        with pytest.raises(JobError, match="needs another name than 'client'"):
-            copy(sites=("client", "b"), per_site={"client": {"seed": 1}})
 
-    def test_settings_of_a_site_that_the_job_lacks_are_refused(self):
-        with pytest.raises(JobError, match="job 'surgical' has no site 'nhi'; nearest known: nih"):
-            job_folder.read_settings(SURGICAL, "nhi")
-
-
-def test_fewer_sites_than_the_job_waits_for_are_refused():
-    def check(sites, **settings):
+@pytest.mark.parametrize(
+    ("sites", "settings", "message"),
+    [
+        (["a"], {}, r"needs the results of 2 sites; got a\. Add sites, or set min_clients=1"),
+        (["a", "b"], {"min_clients": 3}, "of 3 sites; got a, b"),
+        (["a", "a"], {}, "sites need names"),
+    ],
+)
+def test_fewer_sites_than_the_job_waits_for_are_refused(sites, settings, message):
+    job_folder.check(SURGICAL, sites=["a"], settings={"min_clients": 1}, per_site={})
+    with pytest.raises(JobError, match=message):
         job_folder.check(SURGICAL, sites=sites, settings=settings, per_site={})
 
-    with pytest.raises(JobError, match=r"needs the results of 2 sites; got a\. Add sites, or set"):
-        check(["a"])
-    check(["a"], min_clients=1)
-    with pytest.raises(JobError, match="of 3 sites; got a, b"):
-        check(["a", "b"], min_clients=3)
-    with pytest.raises(JobError, match="sites need names"):
-        check(["a", "a"])
+
+@pytest.fixture
+def check(tmp_path):
+    """Checks a body with some facts, or the phantom's, for a job's network."""
+
+    def check(facts, backbone, hidden):
+        file = None if facts is None else tmp_path / "body.npz"
+        if facts is not None:
+            save(Checkpoint({"dense/kernel": np.ones(2)}, facts), file)
+        check_network(file, backbone=backbone, hidden=hidden)
+
+    return check
 
 
-def test_a_folder_that_exists_is_left_alone(tmp_path):
-    with pytest.raises(JobError, match="exists"):
-        job_folder.copy(SURGICAL, tmp_path, sites=["a"], settings={})
+@pytest.mark.parametrize(
+    ("facts", "backbone", "hidden"),
+    [
+        (None, "small_densenet", 0),
+        ({"backbone": "densenet121"}, "densenet121", 0),
+        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 8),
+        ({}, "densenet121", 0),  # does not say of what it is
+    ],
+)
+def test_a_body_of_the_jobs_network_passes(check, facts, backbone, hidden):
+    check(facts, backbone, hidden)
+
+
+@pytest.mark.parametrize(
+    ("facts", "backbone", "hidden", "message"),
+    [
+        (None, "densenet121", 0, "is densenet121 with 0 .* of the phantom is of small_densenet"),
+        (None, "small_densenet", 8, "is small_densenet with 8 .* of the phantom is of"),
+        ({"backbone": "densenet121", "hidden": 8}, "densenet121", 0, r"npz is of .*121 with 8\. M"),
+    ],
+)
+def test_a_body_of_another_is_refused_by_its_name(check, facts, backbone, hidden, message):
+    with pytest.raises(ValueError, match=message):
+        check(facts, backbone, hidden)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        check_network(tmp_path / "none.npz", backbone="densenet121", hidden=0)

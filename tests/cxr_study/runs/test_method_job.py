@@ -9,14 +9,6 @@ from cxr_study.runs.finished_run import checkpoint_folder
 
 SITES = ("nih", "chexpert")
 UNION = ("Edema", "Fracture", "Mass")
-METHODS = ("surgical", "personalised", "vanilla", "partial_loss")
-WORKSPACE = Path("/workspace")
-OWN_MODELS = [
-    Row("personalised", "fedavg"),
-    Row("personalised", "fedbn+"),
-    Row("surgical", "fedbn"),
-    Row("vanilla", "fedbn"),
-]
 
 
 @pytest.fixture
@@ -32,66 +24,59 @@ def configured(tmp_path):
     return configure
 
 
-class TestConfigure:
-    @pytest.mark.parametrize("method", METHODS)
-    def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(
-        self, configured, method, tmp_path
-    ):
-        settings, sites = configured(Row(method, "fedavg"))
-        job_templates.write(method, tmp_path / "template")
-        changed = {"strategy": "fedavg", "threads": 1, "min_clients": 2}
-        if "union" in settings:
-            changed["union"] = "Edema,Fracture,Mass"
-        assert settings == job_folder.read_settings(tmp_path / "template") | changed
-        assert sites == SITES
-
-    @pytest.mark.parametrize(
-        ("strategy", "weighting", "reported"),
-        [
-            ("fedbn+", "mean", False),
-            ("fedbn+-samples", "samples", False),
-            ("fedbn+-positives", "positives", True),
-        ],
-    )
-    def test_columns_are_weighed_as_the_row_says(self, configured, strategy, weighting, reported):
-        settings, _ = configured(Row("surgical", strategy))
-        assert settings["strategy"] == "fedbn+"
-        assert settings["head_weighting"] == weighting
-        assert settings["report_counts"] is reported
-
-    def test_all_sites_take_part_in_every_round(self, configured):
-        settings, sites = configured(Row("surgical", "fedbn+"), sites=("a", "b", "c"))
-        assert (settings["min_clients"], sites) == (3, ("a", "b", "c"))
-
-    def test_what_is_set_wins_over_all_but_the_rows_strategy(self, configured):
-        given = {"threads": 3, "batch_size": 8, "seed": 7}
-        settings, _ = configured(
-            Row("surgical", "fedbn+"), given | {"strategy": "fedavg"}, preset="paper"
-        )
-        assert settings == {**settings, **given, "strategy": "fedbn+", "learning_rate": 5e-5}
-
-    def test_a_preset_has_its_settings_of_one_site(self, configured, tmp_path):
-        configured(Row("surgical", "fedbn+"), preset="paper-fedfbn")
-        rates = [
-            job_folder.read_settings(tmp_path / "job", site)["learning_rate"] for site in SITES
-        ]
-        assert rates == [1e-5, 5e-5]
+@pytest.mark.parametrize("method", ("surgical", "personalised", "vanilla", "partial_loss"))
+def test_it_is_the_methods_job_with_the_rows_strategy_for_all_sites(configured, method, tmp_path):
+    settings, sites = configured(Row(method, "fedavg"), sites=("a", "b", "c"))
+    job_templates.write(method, tmp_path / "template")
+    changed = {"strategy": "fedavg", "threads": 1, "min_clients": 3}
+    if "union" in settings:
+        changed["union"] = "Edema,Fracture,Mass"
+    assert settings == job_folder.read_settings(tmp_path / "template") | changed
+    assert sites == ("a", "b", "c")
 
 
-class TestModels:
-    @pytest.mark.parametrize(("best", "file"), [(True, "best.npz"), (False, "last.npz")])
-    @pytest.mark.parametrize("method", ["surgical", "vanilla", "partial_loss"])
-    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn+"])
-    def test_there_is_one_for_all_sites(self, method, strategy, best, file):
-        row = Row(method, strategy)
-        assert not method_job.is_personal(row)
-        model = checkpoint_folder(WORKSPACE) / file
-        assert method_job.models(row, WORKSPACE, SITES, best=best) == dict.fromkeys(SITES, model)
+@pytest.mark.parametrize(
+    ("strategy", "weighting", "reported"),
+    [
+        ("fedbn+", "mean", False),
+        ("fedbn+-samples", "samples", False),
+        ("fedbn+-positives", "positives", True),
+    ],
+)
+def test_columns_are_weighed_as_the_row_says(configured, strategy, weighting, reported):
+    settings, _ = configured(Row("surgical", strategy))
+    assert (settings["strategy"], settings["head_weighting"]) == ("fedbn+", weighting)
+    assert settings["report_counts"] is reported
 
-    @pytest.mark.parametrize(("best", "file"), [(True, "site_best.npz"), (False, "site_last.npz")])
-    @pytest.mark.parametrize("row", OWN_MODELS)
-    def test_sites_with_variables_of_their_own_have_their_own(self, row, best, file):
-        assert method_job.is_personal(row)
-        assert method_job.models(row, WORKSPACE, SITES, best=best) == {
-            site: checkpoint_folder(WORKSPACE, site) / file for site in SITES
-        }
+
+def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(configured, tmp_path):
+    given = {"threads": 3, "batch_size": 8, "seed": 7}
+    row = Row("surgical", "fedbn+")
+    settings, _ = configured(row, given | {"strategy": "fedavg"}, preset="paper-fedfbn")
+    assert settings == {**settings, **given, "strategy": "fedbn+", "learning_rate": 1e-5}
+    assert job_folder.read_settings(tmp_path / "job", "chexpert")["learning_rate"] == 5e-5
+
+
+@pytest.mark.parametrize("best", [True, False])
+@pytest.mark.parametrize(
+    ("row", "personal"),
+    [
+        (Row("surgical", "fedavg"), False),
+        (Row("vanilla", "fedbn+"), False),
+        (Row("partial_loss", "fedbn+"), False),
+        (Row("personalised", "fedavg"), True),
+        (Row("personalised", "fedbn+"), True),
+        (Row("surgical", "fedbn"), True),
+        (Row("vanilla", "fedbn"), True),
+    ],
+)
+def test_models_are_one_for_all_or_one_for_each_site_with_variables_of_its_own(row, personal, best):
+    assert method_job.is_personal(row) == personal
+    file = "best.npz" if best else "last.npz"
+    wanted = {
+        site: checkpoint_folder(Path("/w"), site) / f"site_{file}"
+        if personal
+        else checkpoint_folder(Path("/w")) / file
+        for site in SITES
+    }
+    assert method_job.models(row, Path("/w"), SITES, best=best) == wanted

@@ -15,30 +15,17 @@ import pytest
 from cxr_study.runs import patched_simulator
 
 
-@pytest.fixture
-def port():
-    """A reserved port."""
-    [port] = patched_simulator.reserve_ports(1)
-    yield port
-    patched_simulator._reserved.pop().close()
-
-
-class TestReservedPorts:
-    def test_nobody_else_is_given_one(self, port):
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind(("", port))
-
-    def test_a_site_listens_on_it_as_flare_does(self, port):
-        with Listener(("localhost", port)) as listener, Client(("localhost", port)):
-            listener.accept().close()
-
-    def test_each_is_another(self):
-        ports = patched_simulator.reserve_ports(50)
-        held = [patched_simulator._reserved.pop() for _ in ports]
-        assert len(set(ports)) == 50
-        assert [made.getsockname()[1] for made in reversed(held)] == ports
-        for made in held:
-            made.close()
+def test_nobody_else_is_given_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
+    ports = patched_simulator.reserve_ports(50)
+    held = [patched_simulator._reserved.pop() for _ in ports]
+    assert len(set(ports)) == 50
+    assert [made.getsockname()[1] for made in reversed(held)] == ports
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("", ports[0]))
+    with Listener(("localhost", ports[0])) as listener, Client(("localhost", ports[0])):
+        listener.accept().close()
+    for made in held:
+        made.close()
 
 
 class Connection:

@@ -97,22 +97,17 @@ def logs(tmp_path):
 
 
 class TestWhy:
-    def test_a_sites_own_exception_comes_first_with_what_to_do(self, server, logs):
+    @pytest.mark.parametrize(
+        "events", [[failed(OF_FLARE)], [ROUND, refused(ITS_OWN_LOG), failed(ITS_OWN_LOG)]]
+    )
+    def test_a_sites_own_exception_comes_first_and_once_with_what_to_do(self, server, logs, events):
         at_hand = logs(nih=FULL, chexpert=UNSENT)
-        assert run_failure.why(server(failed(OF_FLARE)), at_hand).splitlines() == [
+        assert run_failure.why(server(*events), at_hand).splitlines() == [
             "nih: OSError: [Errno 28] No space left on device. Make room on that disk, and go on "
             "with the run.",
             f"The log of nih is {at_hand['nih'][0]}",
-            f"The server ended the run: {OF_FLARE}",
+            f"The server ended the run: {events[-1]['reason']}",
         ]
-
-    def test_it_is_told_once_where_the_record_has_the_error_code_alone(self, server, logs):
-        record = server(
-            ROUND, refused(ITS_OWN_LOG, task="train"), failed(TOO_FEW.format(ITS_OWN_LOG))
-        )
-        first, _, last = run_failure.why(record, logs(nih=FULL)).splitlines()
-        assert first.startswith("nih: OSError: ")
-        assert last == f"The server ended the run: {TOO_FEW.format(ITS_OWN_LOG)}"
 
     def test_a_refusal_on_record_is_told_with_its_round_and_what_to_do(self, server, logs):
         reason = not_permitted()
@@ -124,20 +119,13 @@ class TestWhy:
         )
 
     def test_without_the_sites_logs_it_is_what_the_record_says(self, server):
-        record = server(refused(ITS_OWN_LOG, round_=0), failed(TOO_FEW.format(ITS_OWN_LOG)))
-        assert run_failure.why(record, {}).startswith(f"nih, round 0: {ITS_OWN_LOG}\nThe server")
-
-    def test_a_site_without_an_answer_and_an_evaluation_are_told(self, server):
-        silent = {
-            "event": "silent",
-            "site": "a",
-            "round": 3,
-            "task": "train",
-            "reason": "no answer",
-        }
+        silent = {**refused("no answer", "a", 3), "event": "silent"}
         measured = refused("no metrics", "b", None, task="validate")
-        lines = run_failure.why(server(silent, measured, NEWER), {}).splitlines()
-        assert lines == ["a, round 3: no answer", "b, validate: no metrics"]
+        told = run_failure.why(server(silent, measured, NEWER, failed(TOO_FEW.format("x"))), {})
+        assert told.splitlines() == [
+            "a, round 3: no answer", "b, validate: no metrics",
+            f"The server ended the run: {TOO_FEW.format('x')}",
+        ]  # fmt: skip
 
     def test_sites_with_the_same_reason_share_a_line(self, server, logs):
         at_hand = logs(nih=UNKNOWN, chexpert=UNKNOWN)
@@ -147,26 +135,24 @@ class TestWhy:
             f"The log of nih is {at_hand['nih'][0]}",
         ]
 
-    def test_the_server_that_could_not_start_is_a_party(self, logs):
-        assert run_failure.why(None, logs(server=UNKNOWN)).startswith(
-            f"server: {NO_CLASS}. Install"
-        )
+    def test_the_server_is_a_party_unless_it_ended_the_run_itself(self, server, logs):
+        at_hand = logs(server=UNKNOWN)
+        assert run_failure.why(None, at_hand).startswith(f"server: {NO_CLASS}. Install")
+        assert run_failure.why(server(failed("no body")), at_hand) is None
 
-    def test_the_server_that_ended_the_run_has_said_why_on_record(self, server, logs):
-        assert run_failure.why(server(failed("no body")), logs(server=UNKNOWN)) is None
-
-    def test_an_error_that_says_what_to_do_stands_alone(self, logs):
-        first = run_failure.why(None, logs(nih=BODY)).splitlines()[0]
-        assert first == (
-            "nih: SiteError: the server's body and this site's differ. Start the run from another."
-        )
-        told = FULL.replace("OSError: [Errno 28]", "CheckpointError: make room:")
-        last = run_failure.why(None, logs(nih=told)).splitlines()[0]
-        assert last == "nih: CheckpointError: make room: No space left on device"
-
-    def test_what_a_site_says_of_itself_goes_before_its_exceptions(self, logs):
-        said = f"2026-01-02 03:04:05,006 - KerasExecutor - ERROR - {CANNOT_TAKE_PART}no csv\n"
-        assert run_failure.why(None, logs(nih=said + FULL)).startswith("nih: no csv\nThe log")
+    @pytest.mark.parametrize(
+        ("log", "first"),
+        [
+            (BODY, "nih: SiteError: the server's body and this site's differ. Start the run from "
+                   "another."),
+            (FULL.replace("OSError: [Errno 28]", "CheckpointError: make room:"),
+             "nih: CheckpointError: make room: No space left on device"),
+            (f"2026-01-02 03:04:05,006 - KerasExecutor - ERROR - {CANNOT_TAKE_PART}no csv\n{FULL}",
+             "nih: no csv"),
+        ],
+    )  # fmt: skip
+    def test_a_sites_own_words_and_what_it_says_to_do_stand_alone(self, logs, log, first):
+        assert run_failure.why(None, logs(nih=log)).splitlines()[0] == first
 
     def test_what_the_run_went_on_after_is_no_reason(self, server, logs):
         earlier = refused(ITS_OWN_LOG, round_=0)
@@ -180,19 +166,98 @@ class TestWhy:
     def test_where_nobody_says_anything_there_is_nothing(self, server, logs):
         assert run_failure.why(server(failed("no body"), NEWER), logs(nih=UNSENT)) is None
         assert run_failure.why(None, {}) is None
-
-    def test_a_long_exception_keeps_both_its_ends(self, logs):
-        long = FULL.replace("OSError: [Errno 28]", f"InternalError: begin{'x' * 5000} ")
-        why = run_failure.why(None, logs(nih=long))
-        assert "InternalError: begin" in why and "left on device" in why and len(why) < 1000
+        long = logs(nih=FULL.replace("OSError: [Errno 28]", f"Error: begin{'x' * 5000} "))
+        why = run_failure.why(None, long)  # both its ends are kept
+        assert "Error: begin" in why and "left on device" in why and len(why) < 1000
 
 
-def test_the_reason_that_the_server_ended_the_run_for_is_on_record(server):
-    assert run_failure.ended(server(NEWER, failed("no body"), failed("so what"))) == "no body"
-    assert run_failure.ended(None) is None
-
-
-def test_sites_that_were_refused_after_the_last_whole_round(server):
+def test_the_record_says_why_the_server_ended_the_run_and_whom_it_refused_last(server):
     events = (refused("NaN", "a", 0), ROUND, refused("NaN", "c"), refused("late", "b"))
-    assert run_failure.refused(server(*events)) == ["b", "c"]
-    assert run_failure.refused(None) == []
+    record = server(*events, NEWER, failed("no body"), failed("so what"))
+    assert run_failure.ended(record) == "no body" and run_failure.ended(None) is None
+    assert run_failure.refused(record) == ["b", "c"] and run_failure.refused(None) == []
+
+
+LOG = """2026-01-02 03:04:05,006 - A - INFO - fine
+2026-01-02 03:04:06,006 - B - ERROR - [identity=a] - first
+2026-01-02 03:04:07,006 - C - ERROR - Traceback (most recent call last):
+  File "x.py", line 1, in f
+    self.work()
+    ^^^^^^^^^^^
+ValueError: it is wrong, as
+its second line says
+
+2026-01-02 03:04:08,006 - CoreCell - ERROR - [ME=server] cannot send to 'server.1'
+2026-01-02 03:04:09,006 - D - WARNING - an Error is near
+"""
+
+
+ONE_RAISED = """2026-01-02 03:04:10,006 - F - ERROR - Traceback (most recent call last):
+  File "x.py", line 1, in f
+{}
+
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "error_log.txt"
+    path.write_text(LOG)
+    return path
+
+
+def test_an_error_is_its_line_and_of_a_traceback_the_exception_in_order_of_time(log, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("2026-01-02 03:04:06,500 - site - ERROR - train failed: no image\n")
+    found = run_failure.logged_errors(log, notes, tmp_path / "no.txt")
+    assert [error.text for error in found] == [
+        "2026-01-02 03:04:06,006 - B - ERROR - [identity=a] - first",
+        "2026-01-02 03:04:06,500 - site - ERROR - train failed: no image",
+        "2026-01-02 03:04:07,006 - C - ERROR -\nValueError: it is wrong, as\nits second line says",
+    ]
+    assert found[2].time == "2026-01-02 03:04:07,006"
+
+
+class TestLastException:
+    def test_it_is_that_of_the_last_traceback(self, log, tmp_path):
+        found = "ValueError: it is wrong, as\nits second line says"
+        assert run_failure.last_exception(log) == (found, log)
+        log.write_text(LOG + ONE_RAISED.format("a.b.SiteError: no model"))
+        assert run_failure.last_exception(log) == ("SiteError: no model", log)
+        log.write_text(LOG.splitlines()[1] + "\n")
+        assert run_failure.last_exception(log, tmp_path / "no.txt") is None
+
+    def test_one_that_flare_makes_of_another_is_not_it(self, log):
+        wrapped = ONE_RAISED.format("nvflare.fuel.common.excepts.ConfigError: Error processing x")
+        log.write_text(ONE_RAISED.format("TypeError: no class") + wrapped)
+        assert run_failure.last_exception(log) == ("TypeError: no class", log)
+        log.write_text(wrapped)
+        assert run_failure.last_exception(log) == ("ConfigError: Error processing x", log)
+
+    def test_an_error_in_a_sites_notes_is_one(self, log, tmp_path):
+        notes = tmp_path / "notes.txt"
+        notes.write_text(
+            "2026-01-02 03:04:08,007 - surgical_aggregation - INFO - nothing is withheld\n"
+            "2026-01-02 03:04:08,006 - surgical_aggregation - ERROR - train failed: no a.png\n"
+        )
+        assert run_failure.last_exception(log, notes) == ("train failed: no a.png", notes)
+        log.write_text(ONE_RAISED.format("KeyError: 1"))  # later
+        assert run_failure.last_exception(log, notes) == ("KeyError: 1", log)
+
+
+def test_last_errors_are_of_any_program_and_else_the_last_lines(log):
+    assert run_failure.last_errors(log, 1).endswith("its second line says")
+    assert "first" in run_failure.last_errors(log)
+    log.write_text("some words\nModuleNotFoundError: no x\nmore words\n")
+    assert run_failure.last_errors(log) == "ModuleNotFoundError: no x"
+    log.write_text("1\n2\n3\n")
+    assert run_failure.last_errors(log, 2) == "2\n3"
+
+
+def test_why_a_site_cannot_take_part_may_have_lines(log, tmp_path):
+    assert run_failure.site_notes(tmp_path, "7") == tmp_path / "local_notes/7.txt"
+    assert run_failure.site_reason(log) is None
+    with log.open("a") as file:
+        file.write(f"2026-01-02 03:04:09,006 - E - ERROR - {CANNOT_TAKE_PART}no file\nnor folder\n")
+        file.write("2026-01-02 03:04:10,006 - E - ERROR - train refused\n")
+    assert run_failure.site_reason(log) == "no file\nnor folder"

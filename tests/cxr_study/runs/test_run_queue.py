@@ -66,70 +66,50 @@ def wait_until(true, seconds=60):
         time.sleep(0.05)
 
 
-class TestRunAll:
-    def test_every_training_is_made_in_order(self, make, tmp_path):
-        assert make(DO, 2, 0, 1) == []
-        assert notes(tmp_path) == ["2 done", "0 done", "1 done"]
+def test_each_is_prepared_and_made_in_order_once_and_can_be_followed(make, tmp_path, monkeypatch):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/only_here.py").touch()  # the code that runs is this process's
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    prepared, told = [], []
 
-    def test_one_that_is_made_is_not_made_again(self, make, tmp_path):
-        make(DO, 0)
-        told = []
-        assert make(DO, 0, 1, told=lambda *what: told.append(what)) == []
-        assert notes(tmp_path) == ["0 done", "1 done"]
-        assert told == [(0, KEPT), (1, STARTS), (1, DONE)]
+    def prepare(number):
+        prepared.append((number, notes(tmp_path)))
+        command = [sys.executable, tmp_path / "program.py", str(number)]
+        return Program(command, tmp_path / f"{number}.log")
 
-    def test_one_is_prepared_just_before_it_starts(self, make, tmp_path):
-        def prepare(number):
-            prepared.append((number, notes(tmp_path)))
-            return Program([sys.executable, tmp_path / "program.py", str(number)], tmp_path / "log")
-
-        prepared = []
-        make(DO, 0, 1, prepare=prepare)
-        assert prepared == [(0, []), (1, ["0 done"])]
-
-    def test_how_far_one_is_can_be_followed(self, make):
-        told = []
-        program = 'print("noise"); print("round 1", flush=True); print("round 2")\n'
-        make(program + DO, 0, told=lambda _, doing: told.append(doing))
-        assert told == [STARTS, "round 1", "round 2", DONE]
-
-    def test_the_code_that_runs_is_this_ones(self, make, tmp_path, monkeypatch):
-        (tmp_path / "code").mkdir()
-        (tmp_path / "code/only_here.py").touch()
-        monkeypatch.syspath_prepend(tmp_path / "code")
-        assert make("import only_here\n" + DO, 0) == []
+    say = 'import only_here; print("noise"); print("round 1", flush=True); print("round 2")\n'
+    done = lambda *what: told.append(what)  # noqa: E731
+    assert make(say + DO, 2, 0, prepare=prepare, told=done) == []
+    assert notes(tmp_path) == ["2 done", "0 done"]
+    assert prepared == [(2, []), (0, ["2 done"])]
+    assert told[:4] == [(2, STARTS), (2, "round 1"), (2, "round 2"), (2, DONE)]
+    told.clear()
+    assert make(DO, 0, 1, told=done) == []
+    assert notes(tmp_path) == ["2 done", "0 done", "1 done"]
+    assert told == [(0, KEPT), (1, STARTS), (1, DONE)]
 
 
 class TestFailures:
-    def test_one_has_its_reason_and_stops_no_other(self, make, tmp_path):
-        told = []
-        program = 'if number == 0: print("failed: no disk"); sys.exit(1)\n' + DO
-        [failure] = make(program, 0, 1, told=lambda *what: told.append(what))
-        assert (failure.training, failure.reason) == (0, "no disk")
-        assert told == [(0, STARTS), (0, FAILS), (1, STARTS), (1, DONE)]
-        assert notes(tmp_path) == ["1 done"]
-
-    def test_a_crash_is_one_with_its_log(self, make, tmp_path):
-        [failure] = make("raise RuntimeError('kaboom')", 0)
-        assert failure.reason == "its process ended with code 1"
-        assert failure.log == tmp_path / "0.log"
-        assert "kaboom" in failure.log.read_text()
-
     @pytest.mark.parametrize(
-        ("program", "code"),
-        [("import signal; os.kill(os.getpid(), signal.SIGKILL)", -9), (DO + "sys.exit(3)", 3)],
+        ("program", "reason", "logged"),
+        [
+            ('print("failed: no disk"); sys.exit(1)', "no disk", ""),
+            ("raise RuntimeError('kaboom')", "its process ended with code 1", "kaboom"),
+            ("os.kill(os.getpid(), 9)", "its process ended with code -9", ""),
+            (DO + "sys.exit(3)", "its process ended with code 3", ""),  # after all is made
+            ("pass", "it left no result", ""),
+        ],
     )
-    def test_a_process_that_is_killed_or_crashes_after_all_is_made_is_one(
-        self, make, program, code
+    def test_one_has_its_reason_and_log_and_stops_no_other(
+        self, make, tmp_path, program, reason, logged
     ):
-        [failure] = make(program, 0)
-        assert failure.reason == f"its process ended with code {code}"
-
-    def test_a_training_that_leaves_nothing_is_one(self, make):
         told = []
-        [failure] = make("pass", 0, told=lambda _, doing: told.append(doing))
-        assert failure.reason == "it left no result"
-        assert told == [STARTS, FAILS]
+        program = f"if number == 0:\n{textwrap.indent(program, '    ')}\nelse:\n    {DO}"
+        [failure] = make(program, 0, 1, told=lambda *what: told.append(what))
+        assert (failure.training, failure.reason) == (0, reason)
+        assert failure.log == tmp_path / "0.log" and logged in failure.log.read_text()
+        assert told == [(0, STARTS), (0, FAILS), (1, STARTS), (1, DONE)]
+        assert notes(tmp_path)[-1] == "1 done"
 
     def test_one_is_made_anew_the_next_time_with_a_log_of_its_own(self, make, tmp_path):
         [failure] = make("raise RuntimeError('kaboom')", 0)
@@ -195,12 +175,14 @@ class TestInterrupt:
         signal.signal(signal.SIGINT, before)
 
     def test_it_ends_what_runs_and_starts_no_more(self, make, tmp_path):
-        began = time.monotonic()
+        began, told, threads = time.monotonic(), Interrupt(after=3), active_count()
         with pytest.raises(KeyboardInterrupt):
-            make(WAIT, *range(5), at_once=3, told=Interrupt(after=3))
+            make(WAIT, *range(5), at_once=3, told=told)
         assert time.monotonic() - began < 20
         assert sorted(notes(tmp_path)) == ["0 start", "1 start", "2 start"]
         assert processes(tmp_path) == []
+        wait_until(lambda: active_count() <= threads)  # another test's may end meanwhile
+        assert sorted(told.heard) == ["round 1"] * 3 + [STARTS] * 3  # and no failure
 
     def test_what_was_made_before_stays_and_the_rest_is_made_the_next_time(self, make, tmp_path):
         with pytest.raises(KeyboardInterrupt):
@@ -216,64 +198,48 @@ class TestInterrupt:
             make(stubborn, 0, told=Interrupt(after=1))
         wait_until(lambda: processes(tmp_path) == [], seconds=5)
 
-    def test_a_training_has_time_to_stop_what_it_has_started(self, make, tmp_path):
+    def test_a_training_hears_of_it_once_and_has_time_to_stop_what_it_has_started(
+        self, make, tmp_path
+    ):
+        """A second signal, a terminal's, would cut short how it ends its simulator."""
         told = "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
+        told += "note(os.getpgid(0) == os.getpid())\n"
         careful = f"{told}try:\n    {WAIT}finally:\n    time.sleep(0.5); note('stopped')\n"
         with pytest.raises(KeyboardInterrupt):
             make(careful, 0, told=Interrupt(after=1))
-        assert notes(tmp_path) == ["0 start", "0 stopped"]
-
-    def test_a_training_that_it_ends_is_no_failure(self, make):
-        told = Interrupt(after=1)
-        threads = active_count()
-        with pytest.raises(KeyboardInterrupt):
-            make(WAIT, 0, told=told)
-        wait_until(lambda: active_count() <= threads)  # another test's may end meanwhile
-        assert told.heard == [STARTS, "round 1"]
-
-    def test_a_terminals_interrupt_reaches_a_training_as_one_request_to_end(self, make, tmp_path):
-        """A second signal would cut short how a training ends its simulator."""
-        make("note(os.getpgid(0) == os.getpid())\n" + DO, 0)
-        assert notes(tmp_path) == ["0 True", "0 done"]
+        assert notes(tmp_path) == ["0 True", "0 start", "0 stopped"]
 
 
-class TestParentKilled:
-    """Nobody is left then who could end the trainings."""
-
-    @pytest.fixture
-    def parent(self, tmp_path):
-        """A process that makes a training with a program, which begins to train and waits."""
-        (tmp_path / "program.py").write_text(
-            "import sys, time\n"
-            "from pathlib import Path\n"
-            "from cxr_study.runs import training_process\n"
-            "home = Path(__file__).parent\n"
-            "def train(tell):\n"
-            "    try:\n"
-            '        (home / "trains").touch()\n'
-            "        time.sleep(600)\n"
-            "    finally:\n"
-            '        (home / "cleaned up").touch()\n'
-            "sys.exit(training_process.main(train, ()))\n"
-        )
-        (tmp_path / "parent.py").write_text(
-            "import sys\n"
-            "from pathlib import Path\n"
-            "from cxr_study.runs.run_queue import Program, run_all\n"
-            "home = Path(__file__).parent\n"
-            'program = Program([sys.executable, str(home / "program.py")], home / "log")\n'
-            "run_all([0], prepare=lambda _: program, is_made=lambda _: False,\n"
-            "        has_room=lambda *_: True, told=lambda *_: None)\n"
-        )
-        # Its own input goes on when it is killed.
-        with subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdin=PIPE) as parent:
-            yield parent
+def test_a_training_ends_with_the_process_that_started_it(tmp_path):
+    """Nobody is left who could end it, where that one was killed."""
+    (tmp_path / "program.py").write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from cxr_study.runs import training_process\n"
+        "home = Path(__file__).parent\n"
+        "def train(tell):\n"
+        "    try:\n"
+        '        (home / "trains").touch()\n'
+        "        time.sleep(600)\n"
+        "    finally:\n"
+        '        (home / "cleaned up").touch()\n'
+        "sys.exit(training_process.main(train, ()))\n"
+    )
+    (tmp_path / "parent.py").write_text(
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from cxr_study.runs.run_queue import Program, run_all\n"
+        "home = Path(__file__).parent\n"
+        'program = Program([sys.executable, str(home / "program.py")], home / "log")\n'
+        "run_all([0], prepare=lambda _: program, is_made=lambda _: False,\n"
+        "        has_room=lambda *_: True, told=lambda *_: None)\n"
+    )
+    # Its own input goes on when it is killed.
+    with subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdin=PIPE) as parent:
+        try:
+            wait_until((tmp_path / "trains").exists)
+            assert len(processes(tmp_path)) == 1
+        finally:
             parent.kill()
-
-    def test_a_training_ends_with_the_process_that_started_it(self, parent, tmp_path):
-        wait_until((tmp_path / "trains").exists)
-        assert len(processes(tmp_path)) == 1
-        parent.send_signal(signal.SIGKILL)
-        parent.wait()
-        wait_until(lambda: processes(tmp_path) == [])
-        assert (tmp_path / "cleaned up").exists()
+    wait_until(lambda: processes(tmp_path) == [])
+    assert (tmp_path / "cleaned up").exists()

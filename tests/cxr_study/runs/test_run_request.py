@@ -6,7 +6,8 @@ import pytest
 
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.runs.run_request import Earlier, RunFolderError, StudyRun, check
+from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
+from cxr_study.runs.run_request import StudyRun, check
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -24,7 +25,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
         ({"site_files": Path("none")}, SiteFileError, "none/a.yaml does not exist"),
         ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
         (
-            {"earlier": Earlier(Path("earlier"))},
+            {"earlier": Path("earlier")},
             RunFolderError,
             "earlier/workspace.*last.npz, which is not there",
         ),
@@ -42,3 +43,21 @@ def test_what_nobody_could_run_is_refused(changes, kind, message):
     check(StudyRun(**values), local_models=True)
     with pytest.raises(kind, match=message):
         check(StudyRun(**{**values, **changes}), local_models=False)
+
+
+def test_a_site_alone_needs_a_run_of_its_own_to_continue(tmp_path):
+    last = checkpoint_folder(tmp_path / "earlier/workspace") / "last.npz"
+    last.parent.mkdir(parents=True)
+    last.touch()
+    study = StudyRun(
+        JOBS / "surgical",
+        tmp_path / "run",
+        ("a", "b"),
+        None,
+        None,
+        {},
+        earlier=tmp_path / "earlier",
+    )
+    check(study, local_models=False)
+    with pytest.raises(RunFolderError, match=r"earlier/local/a/.*last\.npz, which is not there"):
+        check(study, local_models=True)

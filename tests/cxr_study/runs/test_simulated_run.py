@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -13,8 +14,8 @@ from cxr_study.data.sites import site_file
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.runs import simulated_run
-from cxr_study.runs.finished_run import RUN_FILE, RunFolderError, checkpoint_folder
-from cxr_study.runs.run_request import Earlier, StudyRun
+from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
+from cxr_study.runs.run_request import StudyRun
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation.site.site_state import STATE_FILE
@@ -24,25 +25,19 @@ JOB = Path(__file__).parents[3] / "jobs" / "surgical"
 
 
 @pytest.fixture
-def continued():
-    """[(workspace, states that its sites go on with)] of every call to the simulator."""
-    return []
-
-
-@pytest.fixture
 def happens():
     """Further events of a run."""
     return []
 
 
 @pytest.fixture
-def simulated(monkeypatch, continued, happens):
+def simulated(monkeypatch, happens):
     """Calls to the simulator, which runs nothing."""
     calls = []
 
     def simulate(job, workspace, sites, *, environment, states, watch):
-        calls.append((job, workspace, tuple(sites), environment))
-        continued.append((workspace.name, states))
+        calls.append(SimpleNamespace(job=job, workspace=workspace, sites=tuple(sites),
+                                     environment=environment, states=states))  # fmt: skip
         watch([{"event": "round"}, {"event": "best", "value": 0.5}, *happens])
 
     monkeypatch.setattr(simulated_run, "simulate", simulate)
@@ -50,8 +45,8 @@ def simulated(monkeypatch, continued, happens):
 
 
 @pytest.fixture(autouse=True)
-def embedded(monkeypatch):
-    """Names of what was asked of the embedded study."""
+def phantom(monkeypatch):
+    """How often the phantom was asked for."""
     asked = []
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     monkeypatch.setattr(simulated_run, "prepare", lambda site_files, sites, size: None)
@@ -80,29 +75,39 @@ def go(study, local_models=False):
 
 
 class TestRun:
-    def test_the_job_is_a_copy_with_the_settings_and_the_marker(self, study, simulated, tmp_path):
+    def test_the_job_is_a_copy_with_the_settings_and_the_marker(
+        self, study, simulated, phantom, tmp_path
+    ):
         job_templates.write("surgical", tmp_path / "mine", "installed")
         go(study(job=tmp_path / "mine"))
-        ((job, workspace, sites, environment),) = simulated
-        assert (job, workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
-        assert sites == job_folder.sites(job) == ("nih", "chexpert")
-        settings = job_folder.read_settings(job)
-        assert (settings["num_rounds"], settings["learning_rate"], settings["min_clients"]) == (
-            2,
-            0.5,
-            2,
-        )
-        assert len(list(job.glob("*/custom/README.txt"))) == 2
-        assert environment == {
+        (call,) = simulated
+        assert (call.job, call.workspace) == (tmp_path / "run/job", tmp_path / "run/workspace")
+        assert call.sites == job_folder.sites(call.job) == ("nih", "chexpert")
+        settings = job_folder.read_settings(call.job)
+        assert (settings["num_rounds"], settings["learning_rate"]) == (2, 0.5)
+        assert len(list(call.job.glob("*/custom/README.txt"))) == 2
+        assert call.environment == {
             "CXR_SITES": str(tmp_path / "sites"),
             "CXR_INITIAL_BODY": str(tmp_path / "body.npz"),
         }
+        assert call.states == {} and phantom == []
+        facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
+        assert facts == {"site_files": str(tmp_path / "sites")}
+
+    def test_the_phantom_is_made_and_on_record(
+        self, study, simulated, phantom, monkeypatch, tmp_path
+    ):
+        monkeypatch.chdir(tmp_path)  # relative paths hold wherever a site works
+        go(study(site_files=None, initial_body=Path("body.npz")))
+        body = str(tmp_path / "body.npz")
+        assert phantom == ["phantom"] and simulated[0].environment == {"CXR_INITIAL_BODY": body}
+        assert json.loads((tmp_path / "run" / RUN_FILE).read_text()) == {"site_files": None}
 
     def test_alone_a_site_runs_the_same_job_without_waiting_for_another(self, study, simulated):
         go(study(), local_models=True)
-        alone = {sites: job for job, _, sites, _ in simulated[1:]}
+        alone = {call.sites: call.job for call in simulated[1:]}
         assert set(alone) == {("nih",), ("chexpert",)}
-        federated = job_folder.read_settings(simulated[0][0])
+        federated = job_folder.read_settings(simulated[0].job)
         for sites, job in alone.items():
             settings = job_folder.read_settings(job)
             assert job_folder.sites(job) == sites
@@ -116,32 +121,6 @@ class TestRun:
         run(study(), local_models=False, console=Console(file=text, width=120))
         line = text.getvalue().splitlines()[0]
         assert line == f"federated run: round 1/2, best validation BCE 0.5000{said}"
-
-    def test_the_folder_says_where_the_site_files_are(self, study, simulated, tmp_path):
-        go(study())
-        facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
-        assert facts == {"site_files": str(tmp_path / "sites")}
-        go(study(site_files=None, folder=tmp_path / "phantom"))
-        assert json.loads((tmp_path / "phantom" / RUN_FILE).read_text()) == {"site_files": None}
-
-    def test_relative_paths_hold_wherever_a_site_works(
-        self, study, simulated, monkeypatch, tmp_path
-    ):
-        monkeypatch.chdir(tmp_path)
-        go(study(site_files=Path("here"), initial_body=None), local_models=False)
-        assert simulated[0][3] == {"CXR_SITES": str(tmp_path / "here")}
-
-    def test_only_what_is_not_given_is_made(self, study, simulated, embedded, tmp_path):
-        go(study())
-        assert embedded == []
-        go(study(folder=tmp_path / "two", site_files=None))
-        assert embedded == ["phantom"]
-
-    def test_a_folder_that_exists_is_left_alone(self, study, simulated, embedded, tmp_path):
-        (tmp_path / "run").mkdir()
-        with pytest.raises(RunFolderError, match=r"a run needs a new folder; .*/run exists"):
-            go(study(site_files=None))
-        assert simulated == [] and embedded == []
 
     def test_sites_that_share_patients_are_told_before_anything_is_made(
         self, study, simulated, monkeypatch, tmp_path
@@ -157,13 +136,6 @@ class TestRun:
         with pytest.raises(SplitError, match="a patient belongs to one site; 2 are at both"):
             go(study())
         assert simulated == [] and not (tmp_path / "run").exists()
-
-    def test_what_check_refuses_is_told_before_anything_is_made(
-        self, study, simulated, embedded, tmp_path
-    ):
-        with pytest.raises(job_folder.JobError):
-            go(study(settings={"rounds": 2}, site_files=None))
-        assert not (tmp_path / "run").exists() and embedded == []
 
     def test_a_site_alone_that_fails_stops_the_others(self, study, monkeypatch):
         begun = threading.Barrier(2, timeout=60)
@@ -211,50 +183,28 @@ class TestContinue:
         folder = tmp_path / "earlier"
         for workspace in (folder / "workspace", folder / "local" / "nih"):
             checkpoint_folder(workspace).mkdir(parents=True)
-            for name in ("last.npz", "best.npz"):
-                (checkpoint_folder(workspace) / name).touch()
             for site in ("nih", "chexpert"):
                 checkpoint_folder(workspace, site).mkdir(parents=True)
                 (checkpoint_folder(workspace, site) / STATE_FILE).touch()
         return folder
 
-    def test_starts_from_the_earlier_runs_last_model(self, study, simulated, earlier, embedded):
-        go(study(earlier=Earlier(earlier), initial_body=None))
-        start = simulated[0][3]["CXR_INITIAL_BODY"]
-        assert start == str(checkpoint_folder(earlier / "workspace") / "last.npz")
-        assert embedded == []
-
-    def test_sites_go_on_with_their_states_where_they_have_one(
-        self, study, simulated, continued, earlier
+    def test_it_starts_from_the_last_model_and_sites_restore_the_state_that_they_have(
+        self, study, simulated, earlier
     ):
-        go(study(earlier=Earlier(earlier), sites=("nih", "mimic")))
-        assert continued == [
-            ("workspace", {"nih": checkpoint_folder(earlier / "workspace", "nih")})
-        ]
+        go(study(earlier=earlier, initial_body=None, sites=("nih", "mimic")))
+        start, state = (checkpoint_folder(earlier / "workspace", *site) for site in ((), ("nih",)))
+        assert simulated[0].environment["CXR_INITIAL_BODY"] == str(start / "last.npz")
+        assert simulated[0].states == {"nih": state}
 
-    def test_from_the_best_model_every_site_starts_afresh(
-        self, study, simulated, continued, earlier
-    ):
-        go(study(earlier=Earlier(earlier, "best")))
-        assert simulated[0][3]["CXR_INITIAL_BODY"].endswith("best.npz")
-        assert continued == [("workspace", {})]
+    def test_from_the_best_model_every_site_starts_afresh(self, study, simulated, earlier):
+        go(study(earlier=earlier, model="best"))
+        assert simulated[0].environment["CXR_INITIAL_BODY"].endswith("best.npz")
+        assert simulated[0].states == {}
 
-    def test_a_site_alone_goes_on_with_its_own_run(self, study, simulated, continued, earlier):
-        go(
-            study(earlier=Earlier(earlier), sites=("nih",), settings={"min_clients": 1}),
-            local_models=True,
-        )
-        start = simulated[1][3]["CXR_INITIAL_BODY"]
-        assert start == str(checkpoint_folder(earlier / "local" / "nih") / "last.npz")
-        assert continued[1] == ("nih", {"nih": checkpoint_folder(earlier / "local" / "nih", "nih")})
-
-    def test_a_site_alone_that_has_no_model_is_told_before_anything_is_made(
-        self, study, simulated, earlier, tmp_path
-    ):
-        with pytest.raises(RunFolderError, match=r"last\.npz, which is not there"):
-            go(study(earlier=Earlier(earlier)), local_models=True)
-        assert simulated == [] and not (tmp_path / "run").exists()
-
-    def test_a_fresh_run_takes_up_nothing(self, study, simulated, continued):
-        go(study())
-        assert continued == [("workspace", {})]
+    def test_a_site_alone_continues_its_own_run(self, study, simulated, earlier):
+        only_nih = {"sites": ("nih",), "settings": {"min_clients": 1}}
+        go(study(earlier=earlier, **only_nih), local_models=True)
+        own = earlier / "local" / "nih"
+        start = simulated[1].environment["CXR_INITIAL_BODY"]
+        assert start == str(checkpoint_folder(own) / "last.npz")
+        assert simulated[1].states == {"nih": checkpoint_folder(own, "nih")}

@@ -73,6 +73,11 @@ record("started")
 """
 
 
+LOST = """
+(workspace / "server").mkdir(parents=True)
+(workspace / "server/error_log.txt").write_text("SimulatorClientRunner - ERROR - {}")
+"""
+
 LINE = "2026-01-01 10:00:00,000 - surgical_aggregation - ERROR - "
 NOTES = """
 notes = workspace / "south/local_notes/simulate_job.txt"
@@ -89,26 +94,12 @@ FAILURES = {
         r"south: no csv, first:\na\.png\nThe log of south is .*\n"
         "The server ended the run: an error",
     ),
-    "a site's task, before the server's reason": (
-        NOTES + f'notes.write_text("{LINE}train failed: no a.png\\n")\n'
-        'record("failed", reason="a site answered with an error")\n',
-        r"south: train failed: no a.png\nThe log of south is .*local_notes.*\n"
-        "The server ended the run: a site answered with an error",
-    ),
-    "a refusal": (
-        'record("refused", site="south", round=0, task="train", reason="NaN in it")\n'
-        'record("failed", reason="round 0 needs two")\n',
-        r"south, round 0: NaN in it\nThe server ended the run: round 0 needs two",
-    ),
     "too few rounds": (
         'record("round", round=0)\n'
         'print("10:00 - INFO - fine\\n10:01 - ERROR - out of memory\\n10:02 - INFO - bye")\n',
         "10:01 - ERROR - out of memory",
     ),
-    "stopped in a round that did not end": (
-        'record("stopped", round=0)\n',
-        "it printed nothing",
-    ),
+    "stopped in a round that did not end": ('record("stopped", round=0)\n', "it printed nothing"),
     "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
     "silence": ("", "it printed nothing"),
 }
@@ -130,19 +121,16 @@ class Ending:
 
 
 class TestSimulate:
-    def test_flare_is_given_the_job_and_a_thread_for_every_site(self, pretend, run, tmp_path):
+    def test_flare_gets_the_job_and_a_thread_for_every_site_and_the_watcher_every_event(
+        self, pretend, run, tmp_path
+    ):
+        seen = []
         pretend(GOOD + 'print(*sys.argv[1:], os.environ["CXR_SITES"])\n')
-        run(environment={"CXR_SITES": "/my/sites"})
-        log = (tmp_path / "runs/workspace-simulator.log").read_text()
-        assert log == (
+        run(environment={"CXR_SITES": "/my/sites"}, watch=seen.append)
+        assert (tmp_path / "runs/workspace-simulator.log").read_text() == (
             f"-m cxr_study.runs.patched_simulator {tmp_path}/job "
             f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
         )
-
-    def test_the_watcher_sees_every_event_in_the_end(self, pretend, run):
-        seen = []
-        pretend(GOOD)
-        run(watch=seen.append)
         assert [event["round"] for event in seen[-1]] == [0, 1]
 
     @pytest.mark.parametrize(("program", "reason"), FAILURES.values(), ids=FAILURES)
@@ -152,39 +140,22 @@ class TestSimulate:
         with pytest.raises(SimulationError, match=rf"^the job failed: {reason}\nThe log is {log}$"):
             run()
 
-    def test_the_server_that_gave_up_is_not_waited_for(self, pretend, run):
-        pretend('record("failed", reason="no body"); time.sleep(60)')
-        began = time.monotonic()
-        with pytest.raises(SimulationError, match="no body"):
-            run()
-        assert time.monotonic() - began < 20
-
-    def test_a_site_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
-        said = "TypeError: Can't load class a.B: No module named 'a'"
-
-        def complain():
-            log = run.workspace / "south/error_log.txt"
-            log.parent.mkdir()
-            log.write_text(
-                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
-                f'\n  File "x.py", line 1, in f\n{said}\n\n'
-            )
-
-        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
-            run(watch=Ending(complain))
-        assert not isinstance(raised.value, LostSiteError)
-
-    def test_a_site_that_the_run_went_on_without_is_no_failure(self, pretend, run):
-        said = "this site cannot take part in the run: no csv"
-        pretend(
+    @pytest.mark.parametrize(
+        "program",
+        [
+            # A site that the run went on without.
             GOOD + '(workspace / "south/local_notes").mkdir(parents=True)\n'
-            f'(workspace / "south/local_notes/simulate_job.txt").write_text("{said}\\n")\n'
-        )
-        run()
-
-    def test_a_job_that_stops_early_has_done_all_its_rounds(self, pretend, run):
-        pretend('record("stopped", round=0); record("round", round=0)\n')
+            '(workspace / "south/local_notes/simulate_job.txt").write_text('
+            '"this site cannot take part in the run: no csv\\n")\n',
+            # A job that stops early has done all its rounds.
+            'record("stopped", round=0); record("round", round=0)\n',
+            # What a site's process forks and ends is not the site.
+            FORKING + "time.sleep(3)\n" + GOOD,
+        ],
+        ids=["went on without a site", "stopped early", "a site forks"],
+    )
+    def test_what_ends_well_is_no_failure(self, pretend, run, program):
+        pretend(program)
         run()
 
     def test_states_are_put_where_flare_has_emptied_its_workspace(self, pretend, run, tmp_path):
@@ -205,18 +176,59 @@ class TestSimulate:
         log = (tmp_path / "runs/workspace-simulator.log").read_text()
         assert log == "['site_state.npz', 'site_state_before.npz']\n"
 
-    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
+
+class TestSiteIsGone:
+    """Nobody waits for it, nor for a server that gave up."""
+
+    @pytest.fixture(autouse=True)
+    def quickly(self):
         began = time.monotonic()
-        with pytest.raises(LostSiteError, match="the process of south is gone"):
-            run(watch=Ending(lambda: None))
+        yield
         assert time.monotonic() - began < 50
 
-    def test_what_a_sites_process_forks_and_ends_is_not_the_site(self, pretend, run):
-        pretend(FORKING + "time.sleep(3)\n" + GOOD)
-        run()
+    @pytest.mark.parametrize(
+        ("program", "error", "message"),
+        [
+            ('record("failed", reason="no body")', SimulationError, "no body"),
+            (
+                LOST.format("Communication error with client south: reset"),
+                LostSiteError,
+                "the process of south is gone",
+            ),
+            (
+                LOST.format("run_client_thread error: ConnectionResetError: reset"),
+                LostSiteError,
+                "the process of a site is gone",
+            ),
+        ],
+    )
+    def test_who_gave_up_is_believed(self, pretend, run, program, error, message):
+        pretend(program + "\ntime.sleep(60)")
+        with pytest.raises(error, match=message):
+            run()
 
-    def test_a_site_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
+    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
+        pretend(WORKER + "time.sleep(60)\n")
+        with pytest.raises(LostSiteError, match="the process of south is gone"):
+            run(watch=Ending(lambda: None))
+
+    def test_one_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
+        pretend(WORKER + "time.sleep(60)\n")
+        said = "TypeError: Can't load class a.B: No module named 'a'"
+
+        def complain():
+            log = run.workspace / "south/error_log.txt"
+            log.parent.mkdir()
+            log.write_text(
+                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
+                f'\n  File "x.py", line 1, in f\n{said}\n\n'
+            )
+
+        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
+            run(watch=Ending(complain))
+        assert not isinstance(raised.value, LostSiteError)
+
+    def test_one_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
         pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
 
         def wait_for_the_end():
@@ -226,48 +238,24 @@ class TestSimulate:
 
         run(watch=Ending(wait_for_the_end))
 
-    @pytest.mark.parametrize(
-        ("said", "who"),
-        [
-            ("Communication error with client south: reset", "south"),
-            ("run_client_thread error: ConnectionResetError: reset", "a site"),
-        ],
-    )
-    def test_a_site_that_flare_gave_up_before_it_was_seen_is_not_waited_for(
-        self, pretend, run, said, who
-    ):
-        pretend(f"""
-            (workspace / "server").mkdir(parents=True)
-            line = "SimulatorClientRunner - ERROR - {said}"
-            (workspace / "server/error_log.txt").write_text(line)
-            time.sleep(60)
-        """)
-        began = time.monotonic()
-        with pytest.raises(LostSiteError, match=f"the process of {who} is gone"):
-            run()
-        assert time.monotonic() - began < 20
 
-    def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(
-        self, pretend, run, tmp_path
-    ):
-        pretend("""
-            deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
-            child = subprocess.Popen(
-                [sys.executable, "-c", deaf + "; time.sleep(60)", str(workspace)],
-                start_new_session=True, stdout=subprocess.PIPE,
-            )
-            child.stdout.readline()
-            record("started")
-            time.sleep(60)
-        """)
-        calls = []
+def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(pretend, run, tmp_path):
+    pretend("""
+        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+        child = subprocess.Popen(
+            [sys.executable, "-c", deaf + "; time.sleep(60)", str(workspace)],
+            start_new_session=True, stdout=subprocess.PIPE,
+        )
+        child.stdout.readline()
+        record("started")
+        time.sleep(60)
+    """)
 
-        def watch(events):
-            calls.append(events)
-            if events:
-                assert len(processes(tmp_path / "runs")) == 2
-                raise KeyboardInterrupt
+    def watch(events):
+        if events:
+            assert len(processes(tmp_path / "runs")) == 2
+            raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            run(watch=watch)
-        assert processes(tmp_path / "runs") == []
+    with pytest.raises(KeyboardInterrupt):
+        run(watch=watch)
+    assert processes(tmp_path / "runs") == []

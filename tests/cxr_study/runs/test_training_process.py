@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -31,14 +30,9 @@ def start(tmp_path):
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
     def start(program):
+        command, pipe = [sys.executable, "-c", BEGINNING + program], subprocess.PIPE
         process = subprocess.Popen(
-            [sys.executable, "-c", BEGINNING + textwrap.dedent(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            env=buffered,
+            command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=buffered
         )
         started.append(process)
         return process
@@ -55,22 +49,19 @@ def said(process):
         return process.stdout.read(), process.stderr.read()
 
 
-def test_every_number_of_rounds_is_said_once(start):
-    program = """
-        def train(tell):
-            for rounds in (0, 1, 1, 2, 2): tell(rounds)
-        print(training_process.main(train, ()))
-        """
-    assert said(start(program)) == ("round 1\nround 2\n0\n", "")
-
-
-def test_what_a_user_can_cause_is_one_line_and_exit_code_1(start):
-    program = """
-        def train(tell): raise error("no disk;\\n  make room")
-        for error in (ValueError, OSError, EOFError, AssertionError):
-            print(training_process.main(train, (EOFError, AssertionError)))
-        """
-    assert said(start(program)) == ("failed: no disk; make room\n1\n" * 4, "")
+@pytest.mark.parametrize(
+    ("program", "out"),
+    [
+        ("for rounds in (0, 1, 1, 2, 2): tell(rounds)", "round 1\nround 2\n0\n"),
+        *[(f"raise {error}('no disk;\\n  make room')", "failed: no disk; make room\n1\n")
+          for error in ("ValueError", "OSError", "EOFError")],
+    ],
+)  # fmt: skip
+def test_rounds_are_said_once_and_what_a_user_can_cause_in_one_line(start, program, out):
+    process = start(
+        f"def train(tell):\n    {program}\nprint(training_process.main(train, (EOFError,)))"
+    )
+    assert said(process) == (out, "")
 
 
 def test_any_other_error_has_its_trace(start):

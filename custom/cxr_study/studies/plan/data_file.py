@@ -34,7 +34,7 @@ from typing import Any
 from cxr_study.common.yaml_files import Keys, read_keys
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.jobs.presets import PRESETS
+from cxr_study.jobs.command_line_settings import PRESETS
 from cxr_study.studies.plan import shipped_files
 
 DATA_SETS: Mapping[str, str] = MappingProxyType(
@@ -59,7 +59,7 @@ class StudyData:
         sources: Data set -> folder of its official download, or site file of all of it; or site ->
             its site file. Empty for the phantom.
         initial_body: Checkpoint to start from; None: the embedded study's.
-        preset: See `presets`; None: none.
+        preset: See `PRESETS`; None: none.
         settings: Setting -> value; win over the preset's. Whether a job has them is not looked at.
         given: Whether `sources` are sites.
     """

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cxr_study.jobs import job_folder, presets
-from cxr_study.jobs.command_line_settings import Settings
+from cxr_study.jobs import job_folder
+from cxr_study.jobs.command_line_settings import Settings, with_preset
+from cxr_study.jobs.job_folder import check_network
 from cxr_study.jobs.methods import Row
-from cxr_study.jobs.network_check import check_network
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
 from cxr_study.studies.plan.scenario import Scenario
@@ -79,7 +79,7 @@ def all_settings(
         row: How to train.
         sites: Names of the sites.
         union: Classes of all of them.
-        preset: See `presets`; None: none.
+        preset: See `PRESETS`; None: none.
         given: Setting -> value; they win.
 
     Raises:
@@ -106,7 +106,7 @@ def _without_federation(
     What a preset says for one site counts where that site is the only one and trains alone.
     """
     alone = sites if row.method == "individual" and len(sites) == 1 else ()
-    settings, per_site = presets.apply(preset, given, {}, alone)
+    settings, per_site = with_preset(preset, given, {}, alone)
     settings |= per_site.get(sites[0], {})
     own: dict[str, object] = {"threads": 1}
     if row.method != "individual":
@@ -117,7 +117,7 @@ def _without_federation(
 
 def network(data: StudyData) -> dict[str, Any]:
     """The settings of all trainings' network: backbone, image_size and hidden."""
-    settings, _ = presets.apply(data.preset, data.settings, {}, ())
+    settings, _ = with_preset(data.preset, data.settings, {}, ())
     own = {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
     found = baseline_run.all_settings("individual", own)
     return {name: found[name] for name in NETWORK}

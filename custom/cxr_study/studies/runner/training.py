@@ -21,7 +21,7 @@ class Training:
         union: Classes of all of them.
         site_files: Folder of <site>.yaml.
         initial_body: Checkpoint to start from.
-        preset: See `presets`; None: none.
+        preset: See `PRESETS`; None: none.
         settings: Setting -> value.
         folder: For jobs, workspaces and models; an interrupted training goes on by what is there.
         last: Whether the last model is wanted, not the best.

@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
+from cxr_study.jobs.job_folder import InitialBodyError
 from cxr_study.jobs.job_settings import JobError
 from cxr_study.jobs.methods import Row
-from cxr_study.jobs.network_check import InitialBodyError
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
