@@ -31,26 +31,18 @@ def runs(tmp_path_factory, initial_body):
         folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
         wait_seconds=60,
     )  # fmt: skip
-    return SimpleNamespace(first=first, recipe=by_recipe(folder, initial_body), faulty=faulty)
+    table = folder / "sites.json"
+    table.write_text(json.dumps(SITES))
+    command = [RECIPES, "simulator", folder, table, initial_body, json.dumps(SETTINGS)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    recipe = Run(folder)
+    recipe.workspace = Path(json.loads((folder / "found.json").read_text()))
+    recipe.server = recipe.workspace / "server/simulate_job"
+    return SimpleNamespace(first=first, recipe=recipe, faulty=faulty)
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
     """The run that faults and lies strike, without them."""
     return undisturbed_run(tmp_path_factory, "undisturbed")
-
-
-def by_recipe(folder, initial_body):
-    """The first run, as the recipe makes it."""
-    table, log = folder / "sites.json", folder / "recipe.log"
-    table.write_text(json.dumps(SITES))
-    command = [RECIPES, "simulator", folder, table, initial_body, json.dumps(SETTINGS)]
-    with log.open("w") as output:
-        done = subprocess.run(
-            [sys.executable, *command], stdout=output, stderr=subprocess.STDOUT, timeout=300
-        )
-    assert done.returncode == 0, log.read_text()[-3000:]
-    made = Run(folder)
-    made.workspace = Path(json.loads((folder / "found.json").read_text()))
-    made.server = made.workspace / "server/simulate_job"
-    return made
