@@ -54,18 +54,18 @@ def finished(surgagg, initial_body, job, out, *options):
     return SimpleNamespace(out=call.out, folder=folder, summary=summary, html=html)
 
 
+@pytest.fixture(scope="module")
+def phantom(surgagg, initial_body):
+    """A phantom study, with each site alone as well."""
+    write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
+    return finished(
+        surgagg, initial_body, ROOT / "jobs/surgical", "runs/phantom", "--local-models",
+        "--site-files", "phantom/sites", "--set", "num_rounds=2",
+        "--set", "nih:learning_rate=2e-3",
+    )  # fmt: skip
+
+
 class TestRun:
-    """On the phantom, each site alone as well."""
-
-    @pytest.fixture(scope="class")
-    def phantom(self, surgagg, initial_body):
-        write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
-        return finished(
-            surgagg, initial_body, ROOT / "jobs/surgical", "runs/phantom", "--local-models",
-            "--site-files", "phantom/sites", "--set", "num_rounds=2",
-            "--set", "nih:learning_rate=2e-3",
-        )  # fmt: skip
-
     def test_it_prints_the_table_and_where_everything_is(self, phantom):
         lines = phantom.out.splitlines()
         assert any("Mean AUROC on each site's test split" in line for line in lines)
@@ -114,20 +114,20 @@ class TestRun:
         assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
 
 
+@pytest.fixture(scope="module")
+def real(surgagg, initial_body):
+    """A study on real images, cut into two sites."""
+    cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
+    assert cut.code == 0, cut.err
+    return finished(
+        surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
+        "--sites", "nih-1,nih-2", "--set", "num_rounds=1",
+    )  # fmt: skip
+
+
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
 class TestReal:
-    """On real images, cut into two sites."""
-
-    @pytest.fixture(scope="class")
-    def real(self, surgagg, initial_body):
-        cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
-        assert cut.code == 0, cut.err
-        return finished(
-            surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
-            "--sites", "nih-1,nih-2", "--set", "num_rounds=1",
-        )  # fmt: skip
-
     def test_two_sites_have_the_published_classes_and_share_no_patient(self, real):
         sites = real.summary.sites
         assert list(sites) == ["nih-1", "nih-2"] and real.summary.data == "real"
