@@ -24,20 +24,19 @@ ROLES = ("the sites", "the server", "files and predictions")
 
 
 class CpuSeconds:
-    """What every process has used."""
+    """What every process has used: id -> what it does in a run, CPU seconds."""
 
     def __init__(self):
         self.used = {}
 
     def look(self, process, command):
-        """Note what a process has used so far, and what it does in a run."""
         times, what = process.cpu_times(), simulated(command)
         role = ROLES[2 if what is None else what == "server"]
         self.used[process.pid] = (role, times.user + times.system)
 
-    def total(self, what=None):
+    def total(self, *roles):
         """Of all processes so far, or of those with a role; the ended ones too."""
-        return sum(used for role, used in self.used.values() if what in (None, role))
+        return sum(used for role, used in self.used.values() if role in (roles or ROLES))
 
 
 def profile(run, folder):
@@ -65,8 +64,8 @@ def profile(run, folder):
             f"  {name:22s} {wall / times:6.1f} s {used / times:7.1f} CPU seconds; "
             f"together {used / total:4.0%} of the CPU seconds"
         )
-    for what in ROLES:
-        print(f"  {what:22s} {cpu.total(what) / total:4.0%} of the CPU seconds")
+    for role in ROLES:
+        print(f"  {role:22s} {cpu.total(role) / total:4.0%} of the CPU seconds")
     return took
 
 

@@ -39,43 +39,31 @@ ROWS = {
 """Row -> classes of the site's head."""
 
 
-class FourteenClasses(Site):
+class SiteOfClasses(Site):
     """As much of a site as `LabelHead` asks for."""
 
-    def __init__(self, classes):
-        super().__init__()
-        self.labelled = classes
-
-    @property
-    def classes(self):
-        return self.labelled
-
-    def model(self):
-        raise NotImplementedError
-
-    def data(self, split, *, training=False, first_pass=0):
-        raise NotImplementedError
+    classes = model = data = None
 
 
 def serialised(model, row, classes):
     """Bytes of a task and of a result: what SelectHead, the strategy and LabelHead leave of it."""
     trained = {v.path: v.numpy() for v in model.weights}
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
-    kernel, bias = trained["head/kernel"], trained["head/bias"]
-    columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
-    method = job_templates.METHODS[row.method]
-    labelled = {} if method.personal_head else columns
-    fl_ctx = context(
-        "nih", classes if labelled else (), engine=Engine(site=FourteenClasses(classes))
-    )
-    learnable = to_learnable(GlobalModel(wire.join(body, labelled)))
+    columns, kept = {}, kept_at_site(row.strategy, variable_kinds(model))
+    if job_templates.METHODS[row.method].personal_head:
+        kept |= trained.keys() - body.keys()
+    else:
+        kernel, bias = trained["head/kernel"], trained["head/bias"]
+        columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
+    site = SiteOfClasses()
+    site.classes = tuple(columns)
+    fl_ctx = context("nih", site.classes, engine=Engine(site=site))
+    learnable = to_learnable(GlobalModel(wire.join(body, columns)))
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
-    kept = kept_at_site(row.strategy, variable_kinds(model))
-    kept |= set() if labelled else trained.keys() - body.keys()
     sent = {path: value for path, value in trained.items() if path not in kept}
     result = DXO(DataKind.WEIGHTS, data=sent).to_shareable()
-    if labelled:
+    if columns:
         result = LabelHead().process(result, fl_ctx)
     return len(fobs.dumps(task)), len(fobs.dumps(result))
 
