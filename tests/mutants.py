@@ -7,7 +7,6 @@ file of its name, then those that import it; none that starts FLARE processes.
 """
 
 import argparse
-import ast
 import hashlib
 import os
 import re
@@ -17,15 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
 from support.mutations import mutations
+from support.product import SOURCES, imports, product
 
-SOURCES = ("components", "custom")
 FLARE = ("tests/simulator/", "tests/poc/")
 PYTEST = (
     *("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"),
@@ -39,56 +38,23 @@ FAILING = "not counted, as its tests fail without it:"
 TOO_SLOW = "not counted, as its tests take longer than the time limit without it:"
 
 
-def product(root):
-    """Files of the product, as paths from the project's root -> their modules."""
-    files = sorted(file for source in SOURCES for file in (root / source).rglob("*.py"))
-    paths = [file.relative_to(root) for file in files]
-    modules = (".".join(path.with_suffix("").parts[1:]) for path in paths)
-    return {path: name.removesuffix(".__init__") for path, name in zip(paths, modules, strict=True)}
-
-
 def draw(root, number, seed, only):
-    """Paths and mutations: as many from each module of a folder, 2 or more from each folder.
+    """Paths and mutations: one of each module, in a random order, then a second one, and so on.
 
-    Larger folders get more. Which ones a module gives hangs on the seed, the names of its
-    functions and what each has to mutate: a function that stays as it is keeps its own.
+    The order hangs on the seed, the names of modules and functions, and what each function has to
+    mutate: a function that stays as it is keeps its own mutations.
     """
 
     def rank(*parts):
         return hashlib.sha256("|".join(map(str, (seed, *parts))).encode()).hexdigest()
 
-    lines, ranked = Counter(), defaultdict(list)
+    drawn = []
     for path, module in product(root).items():
-        source = (root / path).read_bytes() if only in path.as_posix() else b""
-        found = sorted(mutations(source), key=lambda one, module=module: rank(module, one.key))
-        if found:
-            lines[path.parent] += source.count(b"\n")
-            ranked[path.parent] += [
-                (turn, rank(module), path, one) for turn, one in enumerate(found)
-            ]
-    there = {folder: len(found) for folder, found in ranked.items()}
-    least = min(2, number // max(1, len(there)))
-    share = Counter({folder: min(least, there[folder]) for folder in there})
-    while share.total() < min(number, sum(there.values())):
-        more = [folder for folder in there if share[folder] < there[folder]]
-        share[max(more, key=lambda folder: lines[folder] / (share[folder] + 1))] += 1
-    return [
-        (path, mutation)
-        for folder, found in ranked.items()
-        for _, _, path, mutation in sorted(found, key=lambda one: one[:2])[: share[folder]]
-    ]
-
-
-def imports(file, modules):
-    """Which of some modules a file imports."""
-    names = set()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            within = {f"{node.module}.{alias.name}" for alias in node.names} & modules
-            names |= within or {node.module}
-    return names & modules
+        if only in path.as_posix():
+            found = mutations((root / path).read_bytes())
+            found.sort(key=lambda one, module=module: rank(module, one.key))
+            drawn += [(turn, rank(module), path, one) for turn, one in enumerate(found)]
+    return [entry[2:] for entry in sorted(drawn, key=lambda entry: entry[:2])[:number]]
 
 
 def tests_of(root):
@@ -98,24 +64,22 @@ def tests_of(root):
     """
     files = product(root)
     modules = set(files.values())
-    tests = (file.relative_to(root) for file in (root / "tests").rglob("test_*.py"))
+    tests = (file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py")))
     used = {
         test: imports(root / test, modules)
         for test in tests
         if not test.as_posix().startswith(FLARE)
     }
-    mirror = {path: Path("tests", *path.parts[1:-1], f"test_{path.name}") for path in files}
-    about = {
-        path: {test for test in used if module in used[test] or test == mirror[path]}
-        for path, module in files.items()
-    }
-    uses = {path: imports(root / path, modules) for path in files}
+    about = {}
+    for path, module in files.items():
+        own = Path("tests", *path.parts[1:-1], f"test_{path.name}")
+        found = [test for test in used if module in used[test] and test != own]
+        about[path] = [own] * (own in used) + found
+    users = {path: imports(root / path, modules) for path in files}
     for path in [path for path in files if not about[path]]:
-        about[path] = set().union(*(about[user] for user in files if files[path] in uses[user]))
-    return {
-        path: sorted(tests, key=lambda test, path=path: (test != mirror[path], test))
-        for path, tests in about.items()
-    }
+        found = {test for user in files if files[path] in users[user] for test in about[user]}
+        about[path] = sorted(found)
+    return about
 
 
 class Copy:
