@@ -22,7 +22,7 @@ def filtered(folder, initial_body, filters, **settings):
     def add(folder):
         for site, (path, args) in filters.items():
             client = job_folder.client_config(folder / "job", f"app_{site}")
-            tiny_job.add_result_filters(client, f'path = "{path}", args {{ {args} }}')
+            tiny_job.add_result_filter(client, f'path = "{path}", args {{ {args} }}')
 
     fixed = {**SETTINGS, "send": "differences", "num_rounds": 1, "min_clients": 1, **settings}
     own = {site: {"seed": 0} for site in filters}  # so each has an app of its own
