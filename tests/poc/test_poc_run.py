@@ -80,7 +80,7 @@ def done(tmp_path_factory, system):
 class TestPocRun:
     """The whole run, in which a site's process is killed."""
 
-    def test_makes_every_round_once_though_a_process_was_killed(self, done):
+    def test_it_makes_every_round_once_though_a_process_was_killed(self, done):
         run = finished_run(done[0].folder)
         assert len(run.servers) == 2
         assert job_results.rounds_run(*run.servers) == ROUNDS
@@ -94,19 +94,14 @@ class TestPocRun:
         assert lines == ["prepare", "start", *once, *once, "report", "stop", "clean"]
         assert "a process at south ended, and no log at hand says why" in done[1]
 
-    def test_nothing_is_left_but_the_runs_own(self, done):
+    def test_it_leaves_its_own_folder_alone_and_another_system_running(self, done, system):
         poc, _ = done
-        assert sorted(path.name for path in poc.folder.iterdir()) == [
-            "job", "results", "run.json", "sites",
-        ]  # fmt: skip
+        left = sorted(path.name for path in poc.folder.iterdir())
+        assert left == ["job", "results", "run.json", "sites"]
+        assert not list(poc.job.glob("**/.__nvfl_sig.json"))
         assert not processes.processes(poc.folder)
-
-    def test_another_system_beside_it_runs_on(self, done, system):
         with FlareSession(system.lead) as session:
             assert session.sites() == set(TWO)
-
-    def test_the_job_folder_is_as_it_was(self, done):
-        assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
 
 
 def users_configuration():
@@ -115,29 +110,19 @@ def users_configuration():
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
 
 
-def submit(system, folder, name, change=lambda job: None, **settings):
-    """Run a job as an admin elsewhere does, who has nothing but a startup kit."""
-    settings = {"warmup_epochs": 1, **settings}
-    job = tiny_job.make(folder / name, TWO, settings=settings)
-    change(job)
-    run = DeployedRun(job, folder / name / "results")
-    with FlareSession(system.lead) as session:
-        return deployed_run.run(run, session, Steps(Console(file=StringIO())))
-
-
-class TestDeployedRun:
-    def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(self, system, folder):
-        def spoil(job):
-            config = job / "app_server/config/config_fed_server.conf"
-            config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
-
-        with pytest.raises(DeployedRunError) as raised:
-            submit(system, folder, "spoilt", spoil)
-        said = str(raised.value)
-        assert "has no attribute 'Nothing'" in said
-        log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
-        path = Path(log.removeprefix("The log of server is "))
-        assert "has no attribute 'Nothing'" in path.read_text()
+def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(system, folder):
+    """To an admin elsewhere, who has nothing but a startup kit."""
+    job = tiny_job.make(folder / "spoilt", TWO, settings={"warmup_epochs": 1})
+    config = job / "app_server/config/config_fed_server.conf"
+    config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
+    wanted = DeployedRun(job, folder / "spoilt/results")
+    with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
+        deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
+    said = str(raised.value)
+    assert "has no attribute 'Nothing'" in said
+    log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
+    path = Path(log.removeprefix("The log of server is "))
+    assert "has no attribute 'Nothing'" in path.read_text()
 
 
 def endless(system, folder):
@@ -153,12 +138,10 @@ def endless(system, folder):
 class TestPocSystem:
     """In the order of a day: it runs, then it is stopped, then its server is killed."""
 
-    def test_a_system_that_runs_is_not_started_again(self, system):
+    def test_what_runs_is_not_started_again_and_who_has_its_port_is_named(self, system, tmp_path):
         with pytest.raises(PocError, match=r"runs already\. Say surgagg deploy poc stop"):
             system.start()
         assert system.running
-
-    def test_a_port_that_is_taken_is_named_with_who_has_it(self, system, tmp_path):
         port = system.project.port
         with pytest.raises(PortError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
             PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)

@@ -67,15 +67,14 @@ class FaultyRun:
         folder: New folder for jobs, results and marks.
         plan: See `tiny_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
-        at_hand: Whether the runner may look into the places' workspaces, as in a POC.
-        job: Its name. Default "surgical".
+        at_hand: Whether the runner may look into the services' workspaces, as in a POC.
+        job: Its name.
         settings: Of the job, beside `UNDISTURBED`.
     """
 
     def __init__(
-        self, system, folder, plan=(), when=None, at_hand=False, job="surgical",
-        **settings,
-    ):  # fmt: skip
+        self, system, folder, plan=(), when=None, at_hand=False, job="surgical", **settings
+    ):
         self.system = system
         self.folder = folder
         self.plan = plan
@@ -135,9 +134,8 @@ class FaultyRun:
         return load(self.struck / f"round-{made}.npz")
 
     def trained(self, site, round_):
-        """What a site trained in a round; None where it did not."""
-        path = self.struck / f"{site}-{round_}.npz"
-        return load(path) if path.is_file() else None
+        """What a site trained in a round."""
+        return load(self.struck / f"{site}-{round_}.npz")
 
     def recovery(self, item):
         """Seconds from a fault in a round to that round's end; whether a new job had to make it."""
@@ -218,7 +216,7 @@ def together(*runs):
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(runs)) as pool:
         patch.setattr(job_watch, "POLL", 0.5)  # tiny rounds are short
         patch.setattr(job_watch, "_QUIET", 2.0)
-        return [done.result() for done in [pool.submit(run.run) for run in runs]]
+        list(pool.map(FaultyRun.run, runs))
 
 
 def tell(fault, **facts):
