@@ -186,12 +186,10 @@ def measure(root, drawn, jobs, limit):
 
 
 def described(path, mutation):
-    """Where a mutation is, and what it does."""
     return f"{path.as_posix()}:{mutation.line}  {mutation.shown}"
 
 
 def main():
-    """Draw, judge and say what survived; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--number", type=int, default=100, help="of mutations (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the draw (%(default)s)")

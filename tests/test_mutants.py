@@ -120,7 +120,6 @@ def project(tmp_path):
 
 
 def mutants(project, *arguments):
-    """What the script says, as lines."""
     command = [sys.executable, SCRIPT, "--root", project, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 

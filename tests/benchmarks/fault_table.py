@@ -23,7 +23,6 @@ ENDS = {
 
 
 def row(entry):
-    """One fault's line."""
     away = entry["distance"]
     same = "bit-equal" if away == 0 else f"{away:.1e} away after those rounds"
     ended = ENDS.get(entry["ended"], entry["ended"])

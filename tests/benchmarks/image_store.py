@@ -37,7 +37,6 @@ def draw(folder, number):
 
 
 def consume(data):
-    """Read an epoch."""
     for _ in data:
         pass
 
@@ -61,7 +60,6 @@ def decode_each(files, size):
 
 
 def compare(folder, size):
-    """Print images per second of each way."""
     files = sorted(folder.rglob("*.png"))
     names = [file.name for file in files]
     ask = partial(prepare, folder, names, [str(file) for file in files], size)
@@ -104,7 +102,6 @@ def walk(number):
 
 
 def main():
-    """Print tables."""
     wanted = options(__doc__, folder="", images=300, sizes=[64, 224], walk=0)
     if wanted.walk:
         return walk(wanted.walk)

@@ -4,8 +4,6 @@ Trains the small DenseNet, from random weights and on complete labels, on the po
 each site alone. Prints the mean AUROC over the 20 classes on both test splits: mean over the seeds
 (each with its own phantom and initial weights) and a 95% t-interval. Takes ten minutes on two
 cores.
-
-Usage: python tests/benchmarks/phantom_difficulty.py [--images 2000] [--epochs 12] [--seeds 3]
 """
 
 import tempfile
@@ -44,7 +42,6 @@ def load(root, site):
 
 
 def train(parts, epochs, seed):
-    """A model trained on the train and validation splits of the given sites."""
     import keras
 
     from cxr_study.training.input_pipeline import dataset
@@ -64,7 +61,6 @@ def train(parts, epochs, seed):
 
 
 def auroc(model, part):
-    """AUROC of each class on the test split."""
     from cxr_study.training.input_pipeline import dataset
 
     pictures, labels, split = part
@@ -87,7 +83,6 @@ def aurocs(images, epochs, seed):
 
 
 def main():
-    """Print the table, and the classes' AUROC with the pooled model."""
     wanted = options(__doc__, images=2000, epochs=12, seeds=3)
     configure(threads=2, seed=0)
     runs = [aurocs(wanted.images, wanted.epochs, seed) for seed in range(wanted.seeds)]

@@ -2,8 +2,6 @@
 
 Each starts several times; the median is printed. CPU seconds, for those that others use do not
 count; but on a busy machine each of them does less.
-
-Usage: python tests/benchmarks/process_start.py [--times 3]
 """
 
 import re
@@ -45,7 +43,6 @@ def components(side):
 
 
 def start(code):
-    """CPU seconds and modules of one process."""
     done = subprocess.run(
         [sys.executable, "-c", code + FINISH], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -54,7 +51,6 @@ def start(code):
 
 
 def main():
-    """Print one line per kind of process."""
     times = options(__doc__, times=3).times
     server, site = components("server"), components("client")
     simulated = f"import {SIMULATOR}_worker, {site}\n"

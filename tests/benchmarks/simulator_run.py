@@ -1,7 +1,4 @@
-"""Run a job in FLARE's simulator and say where each round's time went and what memory it took.
-
-Usage: python tests/benchmarks/simulator_run.py [--job jobs/surgical] [--set num_rounds=6 ...]
-"""
+"""Run a job in FLARE's simulator and say where each round's time went and what memory it took."""
 
 import json
 import tempfile
@@ -22,13 +19,11 @@ peak = Counter()
 
 
 def look(process, command):
-    """Note the most memory that a process of the run has had."""
     if name := simulated(command):
         peak[name] = max(peak[name], process.memory_info().rss)
 
 
 def main():
-    """Print one line per round and one per process."""
     wanted = options(__doc__, job="jobs/surgical", set=["num_rounds=6"])
     settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in wanted.set)}
     embedded_study()

@@ -4,8 +4,6 @@ The network is tiny but for a layer of a megabyte, so that a model that is kept 
 memory of every process is noted after every round; a line is fitted from round 10 on. Takes some
 8 GB and a few minutes. Allocators take and give back in steps for hundreds of rounds, so the line
 of a short run climbs: --sites 2 --rounds 400 tells a leak from that, in less memory.
-
-Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--poll 1] [--csv soak.csv]
 """
 
 import os
@@ -46,14 +44,11 @@ ROLES = {
 
 
 class WideSite(TinySite):
-    """The tiny site with a network of a megabyte."""
-
     def model(self):
         return wide_model(len(self.classes))
 
 
 def wide_model(classes):
-    """The tiny network behind wide layers."""
     import keras
 
     x = inputs = keras.Input((3,))
@@ -64,7 +59,6 @@ def wide_model(classes):
 
 
 def write_body(path):
-    """Write the body that the sites start from."""
     import keras
 
     from surgical_aggregation.site.contract.architecture import initial_body
@@ -105,7 +99,6 @@ def watched(system, job, poll):
 
 
 def main():
-    """Print first, last and slope for every kind of process; write the samples where asked."""
     wanted = options(__doc__, sites=10, rounds=30, poll=1.0, csv="")
     sites = {
         f"site-{n}": {"classes": ["Edema", "Fracture", f"Sign {n}"], "images": 32}

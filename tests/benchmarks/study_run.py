@@ -1,7 +1,4 @@
-"""Where a run of a study spends its time, and what running several side by side saves.
-
-Usage: python tests/benchmarks/study_run.py [--scenario 4] [--side-by-side 3]
-"""
+"""Where a run of a study spends its time, and what running several side by side saves."""
 
 import tempfile
 import time
@@ -70,7 +67,6 @@ def profile(run, folder):
 
 
 def main():
-    """Print where one run's time went, and how long several take side by side."""
     wanted = options(__doc__, scenario="4", side_by_side=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -96,12 +96,10 @@ class Processes:
 
 
 def kind(command):
-    """What a process is."""
     return next((name for name, seen in KINDS.items() if re.search(seen, command)), "else")
 
 
 def main():
-    """Run pytest; print the tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, MARK: folder, "PYTHONPATH": path}

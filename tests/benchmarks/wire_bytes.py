@@ -1,8 +1,6 @@
 """What a round puts on the wire between the server and one site of 14 classes, by strategy.
 
 Serialises the task and the result as the job's own filters leave them.
-
-Usage: python tests/benchmarks/wire_bytes.py
 """
 
 import measure  # noqa: F401  # helpers of the tests can be imported then
@@ -69,7 +67,6 @@ def serialised(model, row, classes):
 
 
 def show(title, sizes):
-    """Print a table of {row: (bytes to the site, bytes from it)} against FedAvg."""
     print(f"\n{title}")
     print(f"{'':28}{'to the site':>14}{'from the site':>16}{'both':>14}{'of FedAvg':>12}")
     against = sum(next(iter(sizes.values())))
@@ -80,7 +77,6 @@ def show(title, sizes):
 
 
 def main():
-    """Print a table for each network."""
     fobs_initialize()
     from cxr_study.training.network import build
 

@@ -58,20 +58,17 @@ class Network(PocSystem):
         return json.loads(said)["data"]["overall"]
 
     def start_server(self):
-        """Start the server as its kit says, with the tiny network's initial body."""
         body = tiny_job.initial_body(self.root / "body.npz")
         processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
         self.wait()
 
     def wait(self):
-        """Wait until the server listens."""
         deadline = time.monotonic() + 60
         while not processes.listens("localhost", self.project.port):
             assert time.monotonic() < deadline
             time.sleep(0.2)
 
     def start_sites(self):
-        """Start the sites as their kits say, and wait for them."""
         for site in self.project.sites:
             processes.start(self.kit(site), self.environment)
         self._wait(self.project, 60)
@@ -123,7 +120,6 @@ def ended(session, system, job_id):
 
 
 def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):
-    """Wait until a job has ended, or `until(meta)`; returns its meta."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         meta = session.meta(job_id)

@@ -43,7 +43,6 @@ class Official:
 
 
 def labelled(default, **present):
-    """Labels of the CheXpert classes in order, blanks for underscores."""
     by_name = {name.replace("_", " "): value for name, value in present.items()}
     return [by_name.get(name, default) for name in CHEXPERT_CLASSES]
 

@@ -28,7 +28,6 @@ def insecure(fl_ctx):
 
 
 def started(component):
-    """The component after START_RUN."""
     component.handle_event(EventType.START_RUN, insecure(context("server")))
     return component
 

@@ -122,19 +122,15 @@ class FaultyRun:
         return next(filter(self.left_a_model, ids), "")
 
     def left_a_model(self, job_id):
-        """Whether a job's last model is on the server's disk."""
         return (self._models(job_id) / "last.npz").is_file()
 
     def checkpoint(self, name):
-        """The last or best model on the server's disk."""
         return load(self._models(self.newest) / f"{name}.npz")
 
     def after(self, made):
-        """The model after so many rounds."""
         return load(self.struck / f"round-{made}.npz")
 
     def trained(self, site, round_):
-        """What a site trained in a round."""
         return load(self.struck / f"{site}-{round_}.npz")
 
     def recovery(self, item):
@@ -148,7 +144,6 @@ class FaultyRun:
         return over - at, int(part.began > at)
 
     def begin(self, job_id):
-        """Note that a job was submitted."""
         self._close()
         self.parts.append(Part(job_id, made=self.parts[-1].made if self.parts else 0))
 

@@ -17,10 +17,7 @@ HEAD = ("head/kernel", "head/bias")
 
 
 class ArraySite(TinySite):
-    """The site of the tiny study, whose model and batches are arrays."""
-
     def model(self):
-        """Initial variables by path; see `tiny_site.tiny_model`."""
         classes = len(self.classes)
         return {
             "dense/kernel": np.zeros((INPUTS, FEATURES), np.float32),
@@ -43,11 +40,7 @@ class ArraySite(TinySite):
 
 
 class Batches:
-    """Batches, anew whenever they are iterated over, as a `tf.data.Dataset`.
-
-    Args:
-        a_pass: Gives those of the next pass.
-    """
+    """Batches, anew whenever they are iterated over, as a `tf.data.Dataset`."""
 
     def __init__(self, a_pass):
         self.a_pass = a_pass

@@ -19,14 +19,8 @@ balanced_weights = None  # of the loss; nobody asks for it here
 class NumpySite(ArraySite):
     """The site that a json table describes; see `tiny_site`.
 
-    One of its images may be unreadable, in the middle of the second of a round's passes.
-
-    Args:
-        site: Its name.
-        table: See `TinySite`.
-        plan: "site:round:image" items.
-        folder: See `faults.strikes`.
-        epochs: Passes of a round.
+    By a plan of "site:round:image" items (see `faults`), one of its images is unreadable, in the
+    middle of the second of a round's passes (`epochs`).
     """
 
     def __init__(self, site: str, table: str, plan: list = (), folder: str = "", epochs: int = 1):

@@ -64,7 +64,6 @@ class Run:
         return [event for event in self.record if event["event"] == kind]
 
     def refused(self, site):
-        """(task, round) -> reason, of what a site sent."""
         own = [event for event in self.events("refused") if event["site"] == site]
         return {(event["task"], event["round"]): event["reason"] for event in own}
 
@@ -77,7 +76,6 @@ class Run:
         return self.checkpoint("best")
 
     def checkpoint(self, name):
-        """The last or best model."""
         return load(self.server / f"models/{name}.npz")
 
     def own(self, site, name="best"):
@@ -97,7 +95,6 @@ class Run:
         return json.loads((self.server / "cross_site_val/cross_val_results.json").read_text())
 
     def received(self, site):
-        """All bytes that a site's process received, where they were captured."""
         return (self.folder / "received" / site).read_bytes()
 
     def files(self, site):
@@ -106,7 +103,6 @@ class Run:
         return {path: path.read_bytes() for path in found if path.is_file()}
 
     def log(self, party):
-        """The log of a site or of the server."""
         return (self.workspace / party / "log.txt").read_text(encoding="utf-8")
 
 
