@@ -1,10 +1,19 @@
-"""A provisioned network: installed code and BYOC, rights, and the evaluation of a model."""
+"""A provisioned network: code, rights, policies of sites and server, evaluation of a model."""
 
+import re
 import time
+import zipfile
+
+import pytest
 
 import deployed
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.reports.run.cross_site_results import read
+from secrecy import names
+from surgical_aggregation.site.local_notes import notes_file
+from tiny_site import COMPLAINT
+
+WITHHELD = ("Private Sign", "Rare Sign")
 
 
 def test_nobody_from_elsewhere_reads_a_sites_files(network):
@@ -55,3 +64,69 @@ def test_a_site_reports_no_more_to_an_evaluation_than_its_policy_shares(results)
         "chexpert": dict.fromkeys(["Edema", "Fracture"], False),
         "mercy": {"Fracture": False},
     }
+
+
+@pytest.fixture(scope="module")
+def servers_bytes(network, results):
+    """Content of every file of the server's, archives unpacked, once the jobs are done."""
+    contents = {}
+    for folder in (network.server, network.folder / "storage"):
+        for path in folder.rglob("*"):
+            if path.is_file() and zipfile.is_zipfile(path):
+                with zipfile.ZipFile(path) as archive:
+                    for name in archive.namelist():
+                        contents[f"{path}/{name}"] = archive.read(name)
+            elif path.is_file():
+                contents[str(path)] = path.read_bytes()
+    return contents
+
+
+def holding(contents, name):
+    """Names of the files whose bytes hold a name."""
+    return [path for path, content in contents.items() if names(content, name)]
+
+
+@pytest.mark.parametrize("name", WITHHELD)
+def test_a_withheld_class_is_in_no_model_and_in_no_byte_at_the_server(results, servers_bytes, name):
+    assert name not in results.trained.best.manifest["classes"]
+    assert name not in results.trained.last.manifest["classes"]
+    assert holding(servers_bytes, "Pleural Effusion")  # the search can find a name at all
+    assert holding(servers_bytes, name) == []
+
+
+def test_the_sites_own_notes_alone_say_what_it_withholds_and_why(network, results, servers_bytes):
+    kit = network.kit("chexpert")
+    notes = (kit / notes_file(results.trained.job_id)).read_text()
+    why = re.search(r"\d+ positives, 'min_positives' is \d+", notes)[0]
+    assert f"withholds: Private Sign (not in 'share'); Rare Sign ({why})" in notes
+    logs = {
+        str(path): path.read_bytes()
+        for folder in (kit, kit / results.trained.job_id)
+        for path in folder.iterdir()
+        if path.suffix in (".txt", ".json", ".log")
+    }
+    assert holding(logs, "declared 2 classes: Edema, Fracture")
+    for withheld in (*WITHHELD, why, "not in 'share'"):
+        assert holding(logs, withheld) == []
+    assert holding(servers_bytes, why) == []
+
+
+def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
+    network, results, servers_bytes
+):
+    assert holding(servers_bytes, "identity=chexpert")
+    for site in ("nih", "mercy"):
+        assert holding(servers_bytes, f"identity={site}") == []
+    errors = network.kit("nih") / results.trained.job_id / "error_log.txt"
+    assert COMPLAINT in errors.read_text()
+    assert holding(servers_bytes, COMPLAINT) == []
+
+
+def test_a_class_that_a_site_may_not_train_is_refused_whole_and_the_run_goes_on(results):
+    refused = [event for event in results.trained.record if event["event"] == "refused"]
+    assert {event["site"] for event in refused} == {"mercy"}
+    assert "not permitted to teach ['Support Devices']" in refused[0]["reason"]
+    classes = results.trained.last.manifest["classes"]
+    assert "Support Devices" not in classes
+    assert classes["Fracture"]["sites"] == ["chexpert"]
+    assert results.trained.status == "FINISHED:COMPLETED"

@@ -12,7 +12,6 @@ from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.reports.audit.write import write_cross_site
 from secrecy import names
 from simulated import plain
 
@@ -62,8 +61,3 @@ def test_no_site_receives_or_stores_the_name_of_a_class_it_does_not_label(run, s
     for name in {*others, *(name.replace(" ", "_") for name in others)}:
         assert not names(received, name), name
         assert not [path for path, content in run.files(site).items() if names(content, name)], name
-
-
-def test_a_page_can_be_made_of_the_result(statistics, tmp_path):
-    page = write_cross_site(from_flare_job(statistics), tmp_path)
-    assert "Nothing of this is known of chexpert and nih:" in page.read_text(encoding="utf-8")
