@@ -25,14 +25,12 @@ def found(tmp_path_factory):
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("poc")
     (folder / "home").mkdir()
-    (folder / "tmp").mkdir()
     table = folder / "sites.json"
     table.write_text(json.dumps({s: SITES[s] for s in ("north", "south")}))
     environment = {
         **os.environ,
         "HOME": str(folder / "home"),
         "NVFLARE_POC_WORKSPACE": str(folder / "workspace"),
-        "TMPDIR": str(folder / "tmp"),  # failed submissions leave files there
     }
     body = tiny_job.initial_body(folder / "body.npz")
     try:

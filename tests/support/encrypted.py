@@ -34,8 +34,7 @@ def started(component):
 
 def encrypted(shareable, **arguments):
     """A site's result as it leaves the site."""
-    filter_ = started(EncryptResult(**arguments))
-    return filter_.process(shareable, insecure(context("server")))
+    return started(EncryptResult(**arguments)).process(shareable, insecure(context("server")))
 
 
 def decrypted(shareable):

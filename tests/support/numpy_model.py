@@ -152,9 +152,10 @@ class LocalModel:
         at_logits = (found - labels) / labels.size
         at_features = at_logits @ v["head/kernel"].T
         slope = (activated > 0) * v["bn/gamma"] / np.sqrt(v["bn/moving_variance"] + EPSILON)
+        at_dense = at_features * slope
         return {
-            "dense/kernel": images.T @ (at_features * slope),
-            "dense/bias": (at_features * slope).sum(axis=0),
+            "dense/kernel": images.T @ at_dense,
+            "dense/bias": at_dense.sum(axis=0),
             "bn/gamma": (at_features * scaled).sum(axis=0),
             "bn/beta": at_features.sum(axis=0),
             "head/kernel": features.T @ at_logits,
