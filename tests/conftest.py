@@ -25,7 +25,7 @@ SUPPORT = str(TESTS / "support")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-PYTHON = sys.executable  # as it is; tests put programs of their own in its place
+PYTHON = sys.executable  # as it is; tests replace it by their own programs
 NOT_QUICK = ("nvflare", "pip", "build")
 """Packages that a quick test does not run as a program."""
 

@@ -109,7 +109,7 @@ def runs(tmp_path_factory, undisturbed):
             for name, plan in RUNS.items()
         }  # fmt: skip
         together(*(made[name] for name in RUNS if name not in RESTARTED))
-        logs = [file for place in system.places.values() for file in place.glob("*/log.txt")]
+        logs = [file for kit in system.places.values() for file in kit.glob("*/log.txt")]
         logs += folder.glob("*/results/*/*/workspace/log.txt")
         logs = "".join(file.read_text() for file in logs)
         notes = "".join(f.read_text() for f in system.kit("north").glob("local_notes/*.txt"))

@@ -33,7 +33,7 @@ TWO = {name: SITES[name] for name in ("north", "south")}
 ROUNDS = 6
 
 
-def kill(system, word, place, rounds):
+def kill(system, word, site, rounds):
     """Kill a process of a system once its job has made some rounds; in a thread of its own."""
 
     def wait_and_kill():
@@ -43,7 +43,7 @@ def kill(system, word, place, rounds):
             records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
-        faulty_run.kill(system.kit(place), word)(None, None)
+        faulty_run.kill(system.kit(site), word)(None, None)
 
     threading.Thread(target=wait_and_kill, daemon=True).start()
 

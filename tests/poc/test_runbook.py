@@ -137,17 +137,17 @@ def network(kits, tmp_path_factory):
 
 
 class TestSubmission:
-    def test_every_place_of_the_job_is_localised_checked_and_started(self, network):
+    def test_every_party_of_the_job_is_localised_checked_and_started(self, network):
         sites = set(job_folder.sites(network.job))
-        places = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
-        assert places == {"server", *sites}
+        parties = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
+        assert parties == {"server", *sites}
         check, start = (
-            {place: LINES.index([*words, form.format(place)]) for place in places}
+            {party: LINES.index([*words, form.format(party)]) for party in parties}
             for words, form in (
                 (["nvflare", "preflight-check", "-p"], "{}"), (["bash"], "{}/startup/start.sh"),
             )
         )  # fmt: skip
-        assert all(check[place] < start[place] for place in places)
+        assert all(check[party] < start[party] for party in parties)
         port = PocProject.read(ROOT / "poc" / "project.yml").port
         listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
         assert all(start["server"] < listens < check[site] for site in sites)

@@ -1,6 +1,6 @@
 """What the processes and the folder of a site get to see of a whole run, byte for byte.
 
-The run is tracked, tested at the sites, and told by its server which site may teach what.
+The run is tracked, tested at the sites, and its server says which site may train what.
 """
 
 import json
@@ -12,12 +12,12 @@ import pytest
 from pyhocon import ConfigFactory
 
 import deployed
+import simulated
 import tiny_job
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
-from simulated import SITES as PLACES
 
-SITES = {f"{name}-hospital": entry for name, entry in PLACES.items()}
+SITES = {f"{name}-hospital": entry for name, entry in simulated.SITES.items()}
 """Long names, which a certificate's letters do not hold by chance."""
 
 UNION = {name for site in SITES.values() for name in site["classes"]}
@@ -148,7 +148,7 @@ class TestServer:
 
     def test_no_file_of_the_job_holds_more_of_it(self, run, site):
         found = files(run, site).items()
-        content = b"\n".join(held for path, held in found if path.parts[0] == run.result.job_id)
+        content = b"\n".join(data for path, data in found if path.parts[0] == run.result.job_id)
         assert names(content, "declare_classes")
         told = {word for word in servers_words(run) if names(content, word)}
         assert told <= TOLD["job"] | TOLD["parent"]

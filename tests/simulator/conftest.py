@@ -13,7 +13,7 @@ from simulated import SETTINGS, SITES, Run, run, undisturbed_run
 
 RECIPES = Path(__file__).parents[1] / "support/recipes.py"
 FAULTS = [
-    "west:1:crash", "west:2:crash", "west:3:truncated", "south:2:nan", "north:3:foreign",
+    "west:1:crash", "west:2:crash", "west:3:truncated", "south:2:nan", "north:3:unlabelled",
 ]  # fmt: skip
 
 

@@ -4,6 +4,8 @@ Whatever they send is refused, so the run must end with the model that the two h
 themselves, to the last bit.
 """
 
+import re
+
 import pytest
 
 import faults
@@ -59,7 +61,8 @@ def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied
 def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
     reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
     assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
-    assert set(reasons.values()) == {"the site is not permitted to teach ['Edema']"}
+    for reason in reasons.values():
+        assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
 
 @pytest.mark.parametrize("site", TWO)

@@ -108,13 +108,7 @@ class FaultyExecutor(KerasExecutor):
 
 
 class FaultyResult(Filter):
-    """A site's last filter: keeps what it trained, as <site>-<round>.npz, and may send `HOSTILE`.
-
-    Args:
-        site: The site it runs at.
-        plan: The plan.
-        folder: See `strikes`.
-    """
+    """A site's last filter: keeps what it trained, <site>-<round>.npz, and may send `HOSTILE`."""
 
     def __init__(self, site: str, plan: list, folder: str):
         super().__init__()
@@ -180,7 +174,7 @@ HOSTILE = {
     "nan": _filled(np.nan),
     "huge": _filled(3e38),
     "shape": _changed(lambda data: data.update({_KERNEL: data[_KERNEL][:, :-1].copy()})),
-    "foreign": _changed(_unlabelled),
+    "unlabelled": _changed(_unlabelled),
     "truncated": _changed(_truncated),
     "corrupted": _corrupted,
 }
@@ -190,9 +184,7 @@ HOSTILE = {
 class Impostor(FLComponent):
     """From the start of the run on, a site calls itself by another's name.
 
-    Args:
-        site: The site it runs at.
-        claims: Site -> whom it passes for, and the classes that it declares.
+    `claims`: site -> whom it passes for, and the classes that it declares.
     """
 
     def __init__(self, site: str, claims: dict):

@@ -36,24 +36,14 @@ _opening = threading.Lock()
 
 @dataclass
 class Part:
-    """One job of a run.
-
-    Attributes:
-        job_id: Its id.
-        status: FLARE's, at its end; "LOST" when the server was started again under it.
-        began: When it was submitted, seconds.
-        rounds: Number of rounds that the run had made -> when that was seen.
-        made: Number of rounds that the run had made at its end.
-        model: The run's last model on the server's disk then.
-        record: Events of its run record.
-    """
+    """One job of a run."""
 
     job_id: str
-    status: str = ""
+    status: str = ""  # FLARE's; "LOST" when the server was started again under it
     began: float = field(default_factory=time.time)
-    rounds: dict[int, float] = field(default_factory=dict)
-    made: int = 0
-    model: Checkpoint | None = None
+    rounds: dict[int, float] = field(default_factory=dict)  # rounds made -> when that was seen
+    made: int = 0  # rounds that the run had made at its end
+    model: Checkpoint | None = None  # the last on the server's disk then
     record: list = field(default_factory=list)
 
 
@@ -63,12 +53,9 @@ class FaultyRun:
     One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
 
     Args:
-        system: The FLARE system.
-        folder: New folder for jobs, results and marks.
         plan: See `tiny_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
         at_hand: Whether the runner may look into the services' workspaces, as in a POC.
-        job: Its name.
         settings: Of the job, beside `UNDISTURBED`.
     """
 

@@ -1,7 +1,7 @@
 """The tiny study without TensorFlow, for tests of what happens around a site's training.
 
-A configuration that names this module puts the NumPy model in the place of the Keras one in that
-site's process, which then starts in a third of the time. All else is as it is with Keras.
+A configuration that names this module replaces the Keras model by the NumPy one in that site's
+process, which then starts in a third of the time. All else is as it is with Keras.
 """
 
 import itertools

@@ -69,21 +69,13 @@ def executor_with(arguments):
 
 @dataclass
 class Round:
-    """What became of a round.
+    """What became of a round; of sites by name."""
 
-    Attributes:
-        model: The global model that it made.
-        received: Site -> variables of its task.
-        sent: Site -> variables of its result, as they arrived.
-        trained: Site -> all its variables by path after training, its dense head's among them.
-        refused: Site -> why its result was refused.
-    """
-
-    model: GlobalModel
-    received: dict = field(default_factory=dict)
-    sent: dict = field(default_factory=dict)
-    trained: dict = field(default_factory=dict)
-    refused: dict = field(default_factory=dict)
+    model: GlobalModel  # that it made
+    received: dict = field(default_factory=dict)  # variables of the task
+    sent: dict = field(default_factory=dict)  # variables of the result, as they arrived
+    trained: dict = field(default_factory=dict)  # all variables by path after training
+    refused: dict = field(default_factory=dict)  # why the result was refused
 
 
 class OneProcess:
