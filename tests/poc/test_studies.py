@@ -139,8 +139,8 @@ def in_poc(study):
     """Key and result of "two" in a POC, which nothing disturbed."""
     done = make_in_poc(read_study(study.home / "two.yaml"), study.data, study.home / "poc")
     assert not done.failures
-    [result] = results(study.home / "poc").items()
-    return result
+    [run] = done.runs["two"]
+    return run.key, read_result(study.home / "poc" / RUNS / run.key)
 
 
 def test_every_run_is_made_with_a_global_model_and_the_same_test_sets(cut):
