@@ -152,9 +152,8 @@ class TestPocSystem:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("", system.project.port))
             listener.listen()
-            with pytest.raises(
-                PortError, match=f"port {system.project.port}; process {os.getpid()} "
-            ):
+            has_it = f"port {system.project.port}; process {os.getpid()} "
+            with pytest.raises(PortError, match=has_it):
                 system.start()
         assert not system.running
         system.start()

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -19,6 +20,7 @@ from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 
+RECIPES = Path(__file__).with_name("recipes.py")
 SITES = {
     "north": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
     "south": {"classes": ["Épanchement", "Edema", "Fracture"], "images": 24},
@@ -128,6 +130,18 @@ def run(
         before(folder)
     simulate(made, folder / "workspace", list(sites), environment=environment, states=states)
     return Run(folder)
+
+
+def by_recipe(where, folder, sites, settings, **environment):
+    """What `recipes.py` finds when it has run the recipe, in its own process."""
+    table, body = folder / "sites.json", tiny_job.initial_body(folder / "body.npz")
+    table.write_text(json.dumps(sites))
+    done = subprocess.run(
+        [sys.executable, RECIPES, where, folder, table, body, json.dumps(settings)],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=480, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads((folder / "found.json").read_text())
 
 
 def undisturbed_run(tmp_path_factory, name, **settings):
