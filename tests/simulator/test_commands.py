@@ -114,44 +114,30 @@ class TestRun:
         assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
 
 
-@pytest.fixture(scope="module")
-def real(surgagg, initial_body):
-    """A study on real images, cut into two sites."""
+@pytest.mark.data
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+def test_real_images_are_cut_into_two_sites_and_their_study_says_what_they_do_not_tell(
+    surgagg, initial_body
+):
     cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
     assert cut.code == 0, cut.err
-    return finished(
+    real = finished(
         surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
         "--sites", "nih-1,nih-2", "--set", "num_rounds=1",
     )  # fmt: skip
+    summary = real.summary
+    assert [entry.round for entry in summary.rounds] == [0, 1] and summary.data == "real"
+    assert list(summary.sites) == ["nih-1", "nih-2"]
+    assert sum(site.images.total for site in summary.sites.values()) == 1000
+    split = read_split(surgagg.home / "runs/real-sites/split.csv").assignment
+    assert split["patient"].is_unique
+    for (name, site), classes in zip(summary.sites.items(), published(2), strict=True):
+        assert site.classes == tuple(sorted(classes))
+        assert (split["site"] == name).sum() == site.patients.total
 
-
-@pytest.mark.data
-@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
-class TestReal:
-    def test_two_sites_have_the_published_classes_and_share_no_patient(self, real):
-        sites = real.summary.sites
-        assert list(sites) == ["nih-1", "nih-2"] and real.summary.data == "real"
-        for site, classes in zip(sites.values(), published(2), strict=True):
-            assert site.classes == tuple(sorted(classes))
-        assert sum(site.images.total for site in sites.values()) == 1000
-        split = read_split(real.folder.with_name("real-sites") / "split.csv").assignment
-        assert split["patient"].is_unique
-        for site, summary in sites.items():
-            assert (split["site"] == site).sum() == summary.patients.total
-
-    def test_classes_without_positives_are_not_defined_and_the_report_says_so(self, real):
-        rows = [row for row in real.summary.test if row.model == "global"]
-        without = [row for row in rows if row.positives == 0]
-        assert without
-        assert all((row.auroc is None) == (row in without) for row in rows)
-        assert "no positive image in the test split" in real.html
-        assert all(row.class_name in real.html for row in without)
-
-    def test_there_are_intervals_and_a_word_on_the_small_test_set(self, real):
-        means = [mean for mean in real.summary.means if mean.model == "global"]
-        assert means and all(mean.low <= mean.auroc <= mean.high for mean in means)
-        assert "Small test set" in real.html and "Small test set" in real.out
-
-    def test_every_round_is_there_and_no_site_trained_alone(self, real):
-        assert [entry.round for entry in real.summary.rounds] == [0, 1]
-        assert {row.model for row in real.summary.test} == {"global"}
+    assert {row.model for row in summary.test} == {"global"}  # no site trained alone
+    without = [row for row in summary.test if row.positives == 0]
+    assert without and "no positive image in the test split" in real.html
+    assert all((row.auroc is None) == (row.positives == 0) for row in summary.test)
+    assert all(mean.low <= mean.auroc <= mean.high for mean in summary.means)
+    assert "Small test set" in real.html and "Small test set" in real.out
