@@ -34,8 +34,7 @@ PASSED = (0, 5)
 """Exit codes of pytest: all passed, and there was none."""
 
 SURVIVED, CAUGHT, TIMEOUT = "survived", "caught", "caught by the time limit"
-FAILING = "not counted, as its tests fail without it:"
-TOO_SLOW = "not counted, as its tests take longer than the time limit without it:"
+NOT_COUNTED = "not counted, as its tests fail without it or take too long:"
 
 
 def draw(root, number, seed, only):
@@ -150,7 +149,7 @@ class Copy:
         if again not in self.codes:
             self.codes[again] = self._python(*PYTEST, *again)
         if self.codes[again] not in PASSED:
-            return TOO_SLOW if self.codes[again] is None else FAILING
+            return NOT_COUNTED
         return TIMEOUT if code is None else CAUGHT
 
 
@@ -203,7 +202,7 @@ def main():
     caught = came[CAUGHT] + came[TIMEOUT]
     print(
         f"caught {caught} of {caught + came[SURVIVED]}, {came[TIMEOUT]} by the time limit; "
-        f"{came[FAILING] + came[TOO_SLOW]} not counted; {time.monotonic() - began:.0f} s"
+        f"{came[NOT_COUNTED]} not counted; {time.monotonic() - began:.0f} s"
     )
     print("\n".join(["survivors:", *survivors] if survivors else ["no survivors"]))
 
