@@ -23,8 +23,10 @@ def options(doc, **defaults):
     )
     for name, default in defaults.items():
         several = isinstance(default, list)
-        kind = type(default[0]) if several else type(default)
-        how = {"type": kind, "nargs": "+" if several else None}
+        how = {
+            "type": type([*default, ""][0] if several else default),
+            "nargs": "+" if several else None,
+        }
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
     return parser.parse_args()
 

@@ -24,7 +24,7 @@ def look(process, command):
 
 
 def main():
-    wanted = options(__doc__, job="jobs/surgical", set=["num_rounds=6"])
+    wanted = options(__doc__, job="jobs/surgical", set=[])
     settings = {k: json.loads(v) for k, _, v in (item.partition("=") for item in wanted.set)}
     embedded_study()
     sites = job_folder.sites(Path(wanted.job))
