@@ -6,6 +6,7 @@ A test's tier is that of its folder or file (see support/tiers.py), and a mark o
 
 import os
 import sys
+import tempfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ SUPPORT = str(TESTS / "support")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [SUPPORT, os.environ.get("PYTHONPATH")]))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-PYTHON = sys.executable  # as it is; tests put programs of their own in its place
+PYTHON = sys.executable  # as it is; tests replace it by their own programs
 NOT_QUICK = ("nvflare", "pip", "build")
 """Packages that a quick test does not run as a program."""
 
@@ -67,16 +68,22 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Mark every test with its tier and group; begin with what takes longest."""
-    ranks = {name: place for place, name in enumerate(TIERS)}
-    heaviest = {group: place for place, group in enumerate(HEAVIEST)}
-    keys = {}
-    for item in items:
+
+    def order(item):
         path = item.path.relative_to(TESTS)
         group = GROUPS.get(path.as_posix(), path.as_posix())
         item.add_marker(tier(path))
         item.add_marker(pytest.mark.xdist_group(group))
-        keys[item] = (heaviest.get(group, len(HEAVIEST)), -ranks[tier(path)], group)
-    items.sort(key=keys.get)
+        begins = HEAVIEST.index(group) if group in HEAVIEST else len(HEAVIEST)
+        return begins, -list(TIERS).index(tier(path)), group
+
+    items.sort(key=order)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files(tmp_path_factory):
+    """TensorFlow's temporary files outlive a killed process: they go with those of the tests."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(tmp_path_factory.mktemp("tmp"))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -87,23 +94,20 @@ def pytest_xdist_auto_num_workers(config):
     return max(1, min(len(os.sched_getaffinity(0)) + waiting, int(memory / WORKER)))
 
 
-_seconds = Counter()
-_tests = Counter()
+_seconds, _tests = Counter(), Counter()
 
 
 def pytest_runtest_logreport(report):
-    """Add up how long each tier takes."""
     name = tier(Path(report.nodeid.partition("::")[0]).relative_to(TESTS.name))
     _seconds[name] += report.duration
     _tests[name] += report.when == "call"
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say it."""
+    """Say how long each tier took."""
     if _tests:
         terminalreporter.section("tiers")
-        for name in TIERS:
-            if name in _seconds:
-                terminalreporter.line(
-                    f"{name:10}{_tests[name]:6,} tests {_seconds[name]:8.1f} s of the workers' time"
-                )
+        for name in filter(_seconds.get, TIERS):
+            terminalreporter.line(
+                f"{name:10}{_tests[name]:6,} tests {_seconds[name]:8.1f} s of the workers' time"
+            )

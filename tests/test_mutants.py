@@ -44,20 +44,20 @@ class Base:
 if __name__ == "__main__":
     f(6)
 '''.encode()
-SHOWN = [
-    "4 -> 5",
-    "x -> not (x)",
-    "0 -> 1",
-    "x < 1 and not y -> not (x < 1 and not y)",
-    "and -> or",
-    "< -> <=",
-    "1 -> 2",
-    "not y -> y",
-    'save(x, (y), mode="w", encoding="utf-8") -> pass',
-    'mode="w" -> nothing',
-    "\"w\" -> 'wx'",
-    "x -> None",
-]
+SHOWN = """
+4 -> 5
+x -> not (x)
+0 -> 1
+x < 1 and not y -> not (x < 1 and not y)
+and -> or
+< -> <=
+1 -> 2
+not y -> y
+save(x, (y), mode="w", encoding="utf-8") -> pass
+mode="w" -> nothing
+"w" -> 'wx'
+x -> None
+"""
 CODE = """
 def near(a, b):
     return abs(a - b) < 3
@@ -77,61 +77,48 @@ def test_near():
 """
 
 
-def nodes(text):
-    """How a text parses, a line for each node."""
-    return ast.dump(ast.parse(text), indent=0).splitlines()
-
-
-def test_mutations_are_of_what_runs_and_not_of_annotations_declarations_and_texts_for_people():
-    assert [mutation.shown for mutation in mutations(SOURCE)] == SHOWN
-
-
-@pytest.mark.parametrize("number", range(len(SHOWN)))
-def test_a_mutation_changes_its_own_bytes_only_and_can_be_parsed(number):
-    mutation = mutations(SOURCE)[number]
-    mutated = mutation.applied(SOURCE)
-    assert nodes(mutated) != nodes(SOURCE)
-    after = mutation.start + len(mutation.text.encode())
-    assert mutated[: mutation.start] == SOURCE[: mutation.start]
-    assert mutated[after:] == SOURCE[mutation.end :]
-    assert SOURCE.count(b"\n", 0, mutation.start) == mutation.line - 1
+def test_mutations_are_of_what_runs_and_each_changes_its_own_bytes_only():
+    found = mutations(SOURCE)
+    assert [one.shown for one in found] == SHOWN.strip().splitlines()
+    for one in found:
+        mutated = one.applied(SOURCE)
+        assert ast.dump(ast.parse(mutated)) != ast.dump(ast.parse(SOURCE))
+        assert mutated == SOURCE[: one.start] + one.text.encode() + SOURCE[one.end :]
+        assert SOURCE.count(b"\n", 0, one.start) == one.line - 1
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("x = a - b * c", ["a + b * c", "a - b / c"]),
-        ("x = a is not b", ["a is b"]),
-        ("x = (a + b) not in (c)", ["a + b in c", "a - b not in c"]),
+        ("a - b * c", ["a + b * c", "a - b / c"]),
+        ("a is not b", ["a is b"]),
+        ("(a + b) not in (c)", ["a + b in c", "a - b not in c"]),
         (
-            "x = 0.5 <= a < True",
+            "0.5 <= a < True",
             ["1.5 <= a < True", "0.5 < a < True", "0.5 <= a <= True", "0.5 <= a < False"],
         ),
-        ("x = 'é' + 'b c'", ["'é' - 'b c'", "'éx' + 'b c'"]),
+        ("'é' + 'b c'", ["'é' - 'b c'", "'éx' + 'b c'"]),
     ],
 )
 def test_what_an_expression_becomes(before, after):
     source = before.encode()
-    mutated = {ast.unparse(ast.parse(one.applied(source))) for one in mutations(source)}
-    assert mutated == {f"x = {text}" for text in after}
+    assert {ast.unparse(ast.parse(one.applied(source))) for one in mutations(source)} == {*after}
 
 
 @pytest.fixture
 def project(tmp_path):
     """A project of one module that has two functions, and tests of the first."""
-    package = tmp_path / "components/made_up"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "distance.py").write_text(CODE)
-    tests = tmp_path / "tests/made_up"
-    tests.mkdir(parents=True)
-    (tests / "test_distance.py").write_text(TEST)
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for path, text in {
+        "components/made_up/__init__.py": "",
+        "components/made_up/distance.py": CODE,
+        "tests/made_up/test_distance.py": TEST,
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
     return tmp_path
 
 
 def mutants(project, *arguments):
-    """What the script says, as lines."""
     command = [sys.executable, SCRIPT, "--root", project, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 

@@ -30,13 +30,6 @@ PINS = [
 ]
 
 
-def pins(python):
-    """Versions that the constraints set for a Python, by package."""
-    environment = {"python_version": python, "python_full_version": f"{python}.0"}
-    labelled = [pin for pin in PINS if pin.marker is None or pin.marker.evaluate(environment)]
-    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in labelled}
-
-
 def test_version_is_said_alike_by_package_metadata_citation_and_command():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert importlib.metadata.version(PROJECT) == __version__
@@ -46,7 +39,7 @@ def test_version_is_said_alike_by_package_metadata_citation_and_command():
     assert said.stdout.strip() == __version__
 
 
-def test_every_pin_is_one_exact_version_from_no_particular_place():
+def test_every_pin_is_one_exact_version_from_a_package_index():
     for pin in PINS:
         assert pin.url is None
         assert [exact.operator for exact in pin.specifier] == ["=="], pin
@@ -54,9 +47,13 @@ def test_every_pin_is_one_exact_version_from_no_particular_place():
 
 @pytest.mark.parametrize("python", ["3.10", "3.11", "3.12"])
 def test_every_dependency_is_pinned_within_its_range(python):
-    pinned = pins(python)
-    for text in importlib.metadata.requires(PROJECT):
-        requirement = Requirement(text)
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    pinned = {
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
+        for pin in PINS
+        if pin.marker is None or pin.marker.evaluate(environment)
+    }
+    for requirement in map(Requirement, importlib.metadata.requires(PROJECT)):
         version = pinned[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(version), f"{requirement}, pinned to {version}"
 
@@ -78,15 +75,11 @@ def test_wheel_holds_every_module_and_the_report_template_and_no_tests(tmp_path)
     subprocess.run([*build, "--wheel-dir", tmp_path], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    modules = {
+    files = {
         path.relative_to(ROOT / folder).as_posix()
-        for folder in ("components", "custom")
-        for path in (ROOT / folder).rglob("*.py")
+        for folder, package in (("components", "surgical_aggregation"), ("custom", "cxr_study"))
+        for path in (ROOT / folder / package).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
     }
-    data = {
-        path.relative_to(ROOT / "custom").as_posix()
-        for path in (ROOT / "custom/cxr_study").rglob("*")
-        if path.suffix not in (".py", ".pyc") and path.is_file()
-    }
-    assert {".csv", ".css", ".j2", ".npz", ".yaml"} <= {Path(name).suffix for name in data}
-    assert names == modules | data
+    assert {".csv", ".css", ".j2", ".npz", ".py", ".yaml"} <= {Path(name).suffix for name in files}
+    assert names == files

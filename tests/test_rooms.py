@@ -1,13 +1,15 @@
 """The rooms of the two packages: which may import which, and how many modules each holds."""
 
-import ast
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from product import imports, product
+
 ROOT = Path(__file__).parents[1]
-SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}
+PACKAGES = ("surgical_aggregation", "cxr_study")
 
 FLOORS = """
 surgical_aggregation
@@ -65,18 +67,9 @@ SIDES = {
 """Where a component runs -> how the names of its modules begin."""
 
 
-def product():
-    """Every module of the product -> its file; a package's name is that of its `__init__`."""
-    found = {}
-    for source in SOURCES.values():
-        for file in source.rglob("*.py"):
-            name = ".".join(file.relative_to(source).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = file
-    return found
-
-
-FILES = product()
+FILES = {module: ROOT / path for path, module in product(ROOT).items()}
 ROOMS = {name for name, file in FILES.items() if file.name == "__init__.py"}
+IMPORTS = {name: imports(file, FILES.keys()) - {name} for name, file in FILES.items()}
 
 
 def room(module):
@@ -84,34 +77,10 @@ def room(module):
     return module if module in ROOMS else module.rpartition(".")[0]
 
 
-def imported(module):
-    """Modules of the product that a module imports anywhere, within functions as well."""
-    found = set()
-    for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{module} imports relatively; write the whole name"
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (names & FILES.keys()) or {node.module}
-    return (found & FILES.keys()) - {module}
-
-
-IMPORTS = {module: imported(module) for module in FILES}
-
-
-def test_every_room_with_modules_has_a_floor():
-    assert {room(module) for module in FILES if module not in ROOMS} <= set(FLOORS)
-    assert set(FLOORS) <= ROOMS
-
-
-def test_no_room_is_crowded():
-    crowded = {
-        name: modules
-        for name in ROOMS
-        if (modules := sum(room(m) == name and m not in ROOMS for m in FILES)) > MOST_MODULES
-    }
-    assert crowded == {}
+def test_every_room_with_modules_has_a_floor_and_none_is_crowded():
+    modules = Counter(room(module) for module in FILES if module not in ROOMS)
+    assert modules.keys() <= set(FLOORS) <= ROOMS
+    assert {name: n for name, n in modules.items() if n > MOST_MODULES} == {}
 
 
 def test_arrows_point_downwards():
@@ -120,10 +89,8 @@ def test_arrows_point_downwards():
         f"{module} -> {other}"
         for module, others in IMPORTS.items()
         for other in others
-        if room(other) != room(module)
-        and room(other) in height
-        and height.get(room(module), -1) < height[room(other)]
-        and room(other) not in SOURCES
+        if room(other) not in (room(module), *PACKAGES)
+        and height.get(room(module), -1) < height.get(room(other), -1)
     ]
     assert sorted(upwards) == []
 
@@ -154,7 +121,7 @@ def test_the_method_knows_nothing_of_the_study():
 
 
 def test_tests_stand_in_the_rooms_of_what_they_test():
-    for package in SOURCES:
-        for folder in {file.parent for file in (ROOT / "tests" / package).rglob("test_*.py")}:
-            name = ".".join(folder.relative_to(ROOT / "tests").parts)
-            assert name in ROOMS, f"tests/{name.replace('.', '/')} is no room of the product"
+    for package in PACKAGES:
+        for file in (ROOT / "tests" / package).rglob("test_*.py"):
+            name = ".".join(file.parent.relative_to(ROOT / "tests").parts)
+            assert name in ROOMS, f"{name} is no room of the product"

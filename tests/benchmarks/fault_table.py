@@ -15,29 +15,26 @@ HEAD = (
     "| fault | what FLARE's job does | rounds lost | rounds repeated | seconds to recover | "
     "final model |\n|---|---|---|---|---|---|"
 )
+ENDS = {
+    "FINISHED:EXECUTION_EXCEPTION": "fails",
+    "FINISHED:ABORTED": "is aborted",
+    "LOST": "stays RUNNING for ever",
+}
 
 
 def row(entry):
-    """One fault's line."""
     away = entry["distance"]
     same = "bit-equal" if away == 0 else f"{away:.1e} away after those rounds"
-    ended = "fails" if entry["ended"].endswith("EXCEPTION") else entry["ended"]
-    words = {"FINISHED:ABORTED": "is aborted", "LOST": "stays RUNNING for ever"}
+    ended = ENDS.get(entry["ended"], entry["ended"])
     seconds = "-" if entry["seconds"] is None else f"{entry['seconds']:.0f}"
-    return (
-        f"| {entry['fault']} | {words.get(ended, ended)} | 0 | {entry['repeated']} | {seconds} | "
-        f"{same} |"
-    )
+    return f"| {entry['fault']} | {ended} | 0 | {entry['repeated']} | {seconds} | {same} |"
 
 
-def main():
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rows.jsonl"
         command = [sys.executable, "-m", "pytest", "-q", str(TESTS)]
         subprocess.run(command, check=True, env={**os.environ, "FAULT_TABLE": str(table)})
-        rows = [row(json.loads(line)) for line in table.read_text().splitlines()]
-    sys.stdout.write("\n".join([HEAD, *rows]) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+        print(HEAD)
+        for line in table.read_text().splitlines():
+            print(row(json.loads(line)))

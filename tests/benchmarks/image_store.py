@@ -1,13 +1,12 @@
 """Time images kept as decoded pixels, beside decoding them in every epoch.
 
-Usage: python tests/benchmarks/image_store.py [IMAGES_FOLDER] [--images 300] [--sizes 64 224]
+Usage: python tests/benchmarks/image_store.py [--folder ...] [--images 300] [--sizes 64 224]
        python tests/benchmarks/image_store.py --walk 377110
 
 Without a folder, 1024 x 1024 8-bit PNGs are drawn: smooth shapes with noise. With --walk, that many
 empty files are made in as many study folders as MIMIC-CXR has for them, and found again.
 """
 
-import argparse
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from measure import fastest, seconds
+from measure import fastest, options, seconds
 from PIL import Image
 from scipy.ndimage import zoom
 
@@ -38,7 +37,6 @@ def draw(folder, number):
 
 
 def consume(data):
-    """Read an epoch."""
     for _ in data:
         pass
 
@@ -55,48 +53,35 @@ def plain_pipeline(files, size):
     return data.batch(BATCH).prefetch(tf.data.AUTOTUNE)
 
 
-def decode(file, size):
-    return decode_bytes(Path(file).read_bytes(), size)
-
-
 def decode_each(files, size):
     """Decode all images in threads and keep none."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(partial(decode, size=size), files):
-            pass
+        consume(pool.map(lambda file: decode_bytes(file.read_bytes(), size), files))
 
 
 def compare(folder, size):
-    """Print images per second of each way."""
     files = sorted(folder.rglob("*.png"))
     names = [file.name for file in files]
     ask = partial(prepare, folder, names, [str(file) for file in files], size)
-
-    def prepare_anew(threads):
-        os.environ["LOKY_MAX_CPU_COUNT"] = str(threads)  # what joblib takes for all
-        with tempfile.TemporaryDirectory() as cache:
-            return seconds(partial(ask, cache_dir=Path(cache)))[0]
-
+    threads = os.cpu_count()
+    took = {}
     with tempfile.TemporaryDirectory() as cache:
-        one, every = (prepare_anew(threads) for threads in (1, os.cpu_count()))
-        ask(cache_dir=Path(cache))
-        again, prepared = seconds(partial(ask, cache_dir=Path(cache)))
+        for number in (1, threads):
+            os.environ["LOKY_MAX_CPU_COUNT"] = str(number)  # what joblib takes for all
+            anew = partial(ask, cache_dir=Path(cache, str(number)))
+            took[f"prepare, {number} threads"] = seconds(anew)[0]
+        took["prepare again, nothing to do"], prepared = seconds(anew)
         rows = prepared.index["row"].to_numpy()
         rows = rows[rows >= 0]
         labels = np.zeros((len(rows), 14), np.float32)
         kept = dataset(prepared.pixels, labels, rows=rows, batch_size=BATCH, shuffle_seed=0)
-        figures = {
-            "prepare, 1 thread": one,
-            f"prepare, {os.cpu_count()} threads": every,
-            "prepare again, nothing to do": again,
-            "epoch from the store": fastest(partial(consume, kept)),
-            "epoch, tf.data decodes": fastest(partial(consume, plain_pipeline(files, size)), 1),
-            "epoch, threads decode": fastest(partial(decode_each, files, size), 1),
-        }
-    fast = figures["epoch from the store"]
+        fast = took["epoch from the store"] = fastest(partial(consume, kept))
+    plain = plain_pipeline(files, size)
+    took["epoch, tf.data decodes"] = fastest(partial(consume, plain), 1)
+    took["epoch, threads decode"] = fastest(partial(decode_each, files, size), 1)
     print(f"\n{len(files)} images to {size} x {size}   images/s   times the epoch from the store")
-    for name, took in figures.items():
-        print(f"{name:30s} {len(files) / took:13,.0f} {took / fast:12.2f}")
+    for name, time in took.items():
+        print(f"{name:30s} {len(files) / time:13,.0f} {time / fast:12.2f}")
 
 
 def walk(number):
@@ -107,33 +92,24 @@ def walk(number):
             study = i * 227_835 // 377_110
             patient = study * 65_379 // 227_835
             images.append(f"p{10 + patient % 10}/p{patient}/s{study}/{i:08x}.jpg")
-        for image in images:
-            Path(folder, image).parent.mkdir(parents=True, exist_ok=True)
-            Path(folder, image).touch()
+            Path(folder, images[-1]).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, images[-1]).touch()
         flat = [Path(image).name for image in images]
-        for what, names in (("where they are said to lie", images), ("by walking", flat)):
+        for how, names in (("where they are said to lie", images), ("by walking", flat)):
             took, files = seconds(partial(locate, Path(folder), names))
             missing = files.count(None)
-            print(f"{number} files found {what}: {took:.1f} s, {missing} missing")
+            print(f"{number} files found {how}: {took:.1f} s, {missing} missing")
 
 
 def main():
-    """Print tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?", help="folder of PNGs")
-    parser.add_argument("--images", type=int, default=300, help="how many are drawn")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[64, 224])
-    parser.add_argument("--walk", type=int, help="number of empty files to find, and nothing else")
-    options = parser.parse_args()
-    if options.walk:
-        walk(options.walk)
-        return
+    wanted = options(__doc__, folder="", images=300, sizes=[64, 224], walk=0)
+    if wanted.walk:
+        return walk(wanted.walk)
     with tempfile.TemporaryDirectory() as drawn:
-        folder = options.folder or Path(drawn)
-        if options.folder is None:
-            draw(folder, options.images)
-        for size in options.sizes:
-            compare(folder, size)
+        if not wanted.folder:
+            draw(Path(drawn), wanted.images)
+        for size in wanted.sizes:
+            compare(Path(wanted.folder or drawn), size)
 
 
 if __name__ == "__main__":

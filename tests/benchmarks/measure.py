@@ -22,9 +22,11 @@ def options(doc, **defaults):
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     for name, default in defaults.items():
-        several = {"nargs": "+"} if isinstance(default, list) else {}
-        kind = type(default[0]) if several else type(default)
-        how = {"action": "store_true"} if kind is bool else {"type": kind, **several}
+        several = isinstance(default, list)
+        how = {
+            "type": type([*default, ""][0] if several else default),
+            "nargs": "+" if several else None,
+        }
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
     return parser.parse_args()
 

@@ -2,10 +2,8 @@
 
 Trains the small DenseNet, from random weights and on complete labels, on the pooled sites and on
 each site alone. Prints the mean AUROC over the 20 classes on both test splits: mean over the seeds
-(each with a phantom and initial weights of its own) and a 95% t-interval. Takes ten
-minutes on two cores.
-
-Usage: python tests/benchmarks/phantom_difficulty.py [--images 2000] [--epochs 12] [--seeds 3]
+(each with its own phantom and initial weights) and a 95% t-interval. Takes ten minutes on two
+cores.
 """
 
 import tempfile
@@ -15,32 +13,35 @@ import numpy as np
 import pandas as pd
 from measure import options
 from PIL import Image
-from scipy.stats import t
+from scipy.stats import sem, t
 from sklearn.metrics import roc_auc_score
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
 from cxr_study.phantom.writers.write import write_phantom
 from surgical_aggregation.site.training.tensorflow_setup import configure
 
-SITES = ("nih", "chexpert")
+PATIENTS = {
+    "nih": lambda name: str(int(name.split("_")[0])),
+    "chexpert": lambda path: path.split("/")[2],
+}
+"""Site -> patient of an image."""
+
 SIZE = 64
 BATCH = 32
 
 
-def load(root, site, patient):
+def load(root, site):
     """Pictures, true labels and splits of a site's frontal images."""
     table = pd.read_csv(root / "truth" / f"{site}.csv")
     table = table[~table["image"].str.contains("lateral")]
     split = pd.read_csv(root / "sites" / f"{site}_split.csv", comment="#", dtype=str)
-    of_patient = split.set_index("patient")["split"]
+    splits = table["image"].map(PATIENTS[site]).map(split.set_index("patient")["split"])
     images = root / ("nih/images" if site == "nih" else site)
     pictures = np.stack([np.asarray(Image.open(images / name)) for name in table["image"]])
-    labels = table[list(UNION_CLASSES)].to_numpy(np.float32)
-    return pictures, labels, table["image"].map(patient).map(of_patient).to_numpy()
+    return pictures, table[list(UNION_CLASSES)].to_numpy(np.float32), splits.to_numpy()
 
 
 def train(parts, epochs, seed):
-    """A model trained on the train and validation splits of the given sites."""
     import keras
 
     from cxr_study.training.input_pipeline import dataset
@@ -50,12 +51,7 @@ def train(parts, epochs, seed):
     pictures = np.concatenate([x[split != "test"] for x, _, split in parts])
     labels = np.concatenate([y[split != "test"] for _, y, split in parts])
     data = dataset(
-        pictures,
-        labels,
-        batch_size=BATCH,
-        shuffle_seed=seed,
-        augmentation="radiology",
-        seed=seed,
+        pictures, labels, batch_size=BATCH, shuffle_seed=seed, augmentation="radiology", seed=seed
     )
     model = build("small_densenet", len(UNION_CLASSES), image_size=SIZE)
     rate = keras.optimizers.schedules.CosineDecay(2e-3, epochs * -(-len(labels) // BATCH))
@@ -65,7 +61,6 @@ def train(parts, epochs, seed):
 
 
 def auroc(model, part):
-    """AUROC of each class on the test split."""
     from cxr_study.training.input_pipeline import dataset
 
     pictures, labels, split = part
@@ -74,41 +69,32 @@ def auroc(model, part):
     return roc_auc_score(labels[test], scores, average=None)
 
 
-def aurocs(root, epochs, seed):
-    """AUROC per class for every pair of (trained on, tested on)."""
-    patients = {
-        "nih": lambda name: str(int(name.split("_")[0])),
-        "chexpert": lambda path: path.split("/")[2],
-    }
-    parts = {site: load(root, site, patients[site]) for site in SITES}
+def aurocs(images, epochs, seed):
+    """(trained on, tested on) -> AUROC per class, on a new phantom."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "phantom"
+        write_phantom(root, images_per_site=images, size=SIZE, seed=seed, sites=tuple(PATIENTS))
+        parts = {site: load(root, site) for site in PATIENTS}
     results = {}
-    for name, trained_on in {"pooled": SITES, **{site: (site,) for site in SITES}}.items():
-        model = train([parts[site] for site in trained_on], epochs, seed)
-        results |= {(name, site): auroc(model, parts[site]) for site in SITES}
+    for name, sites in {"pooled": PATIENTS, **{site: (site,) for site in PATIENTS}}.items():
+        model = train([parts[site] for site in sites], epochs, seed)
+        results |= {(name, site): auroc(model, parts[site]) for site in PATIENTS}
     return results
 
 
 def main():
-    """Print the table, and the classes' AUROC with the pooled model."""
     wanted = options(__doc__, images=2000, epochs=12, seeds=3)
     configure(threads=2, seed=0)
-    runs = []
-    for seed in range(wanted.seeds):
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder) / "phantom"
-            write_phantom(root, images_per_site=wanted.images, size=SIZE, seed=seed, sites=SITES)
-            runs.append(aurocs(root, wanted.epochs, seed))
+    runs = [aurocs(wanted.images, wanted.epochs, seed) for seed in range(wanted.seeds)]
     print("trained on  tested on   AUROC  95% interval")
     for trained_on, site in runs[0]:
-        means = np.array([run[trained_on, site].mean() for run in runs])
-        half = t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / np.sqrt(len(means))
-        centre = means.mean()
-        print(
-            f"{trained_on:10}  {site:10}  {centre:.3f}  {centre - half:.3f} to {centre + half:.3f}"
-        )
+        means = [run[trained_on, site].mean() for run in runs]
+        centre = np.mean(means)
+        low, high = t.interval(0.95, len(means) - 1, centre, sem(means))
+        print(f"{trained_on:10}  {site:10}  {centre:.3f}  {low:.3f} to {high:.3f}")
     print("\nclass (pooled model)          nih  chexpert")
     for k, name in enumerate(UNION_CLASSES):
-        by_site = (np.mean([run["pooled", site][k] for run in runs]) for site in SITES)
+        by_site = (np.mean([run["pooled", site][k] for run in runs]) for site in PATIENTS)
         print(f"{name:27}  {'     '.join(f'{value:.3f}' for value in by_site)}")
 
 

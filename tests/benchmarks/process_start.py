@@ -2,8 +2,6 @@
 
 Each starts several times; the median is printed. CPU seconds, for those that others use do not
 count; but on a busy machine each of them does less.
-
-Usage: python tests/benchmarks/process_start.py [--times 3]
 """
 
 import re
@@ -16,6 +14,8 @@ from measure import options
 
 JOB = Path(__file__).parents[2] / "jobs/surgical"
 SIMULATOR = "nvflare.private.fed.app.simulator.simulator"
+POC = "nvflare.private.fed.app"
+STUDY = "cxr_study.studies.runner.one_run"
 FINISH = """
 import os, sys
 used = os.times()
@@ -42,30 +42,7 @@ def components(side):
     return ", ".join(sorted(set(paths)))
 
 
-def program(*modules, then=""):
-    """Program that imports these modules, in order, and does something."""
-    return "".join(f"import {names}\n" for names in modules) + then
-
-
-def processes():
-    """Kind of process -> program that makes it ready."""
-    server, site, poc = components("server"), components("client"), "nvflare.private.fed.app"
-    runs = "cxr_study.studies.runner.one_run"
-    return {
-        "surgagg --version": VERSION,
-        "server, simulator": program(SIMULATOR, server),
-        "server, POC": program(f"{poc}.server.runner_process", server),
-        "site, simulator, before TensorFlow": program(f"{SIMULATOR}_worker", site),
-        "site, simulator": program(f"{SIMULATOR}_worker", site, then=TRAINING),
-        "site, POC": program(f"{poc}.client.worker_process", site, then=TRAINING),
-        "TensorFlow alone": TENSORFLOW,
-        "run of a study, before TensorFlow": program(runs),
-        "run of a study": program(runs, then=TRAINING),
-    }
-
-
 def start(code):
-    """CPU seconds and modules of one process."""
     done = subprocess.run(
         [sys.executable, "-c", code + FINISH], stdout=subprocess.PIPE, text=True, check=True
     )
@@ -74,10 +51,22 @@ def start(code):
 
 
 def main():
-    """Print one line per kind of process."""
     times = options(__doc__, times=3).times
+    server, site = components("server"), components("client")
+    simulated = f"import {SIMULATOR}_worker, {site}\n"
+    programs = {
+        "surgagg --version": VERSION,
+        "server, simulator": f"import {SIMULATOR}, {server}",
+        "server, POC": f"import {POC}.server.runner_process, {server}",
+        "site, simulator, before TensorFlow": simulated,
+        "site, simulator": simulated + TRAINING,
+        "site, POC": f"import {POC}.client.worker_process, {site}\n{TRAINING}",
+        "TensorFlow alone": TENSORFLOW,
+        "run of a study, before TensorFlow": f"import {STUDY}",
+        "run of a study": f"import {STUDY}\n{TRAINING}",
+    }
     print("process                              CPU s   modules")
-    for kind, code in processes().items():
+    for kind, code in programs.items():
         starts = [start(code) for _ in range(times)]
         seconds, modules = (median(values) for values in zip(*starts, strict=True))
         print(f"{kind:35} {seconds:6.2f} {modules:9.0f}", flush=True)

@@ -3,8 +3,6 @@
 The steps: SelectHead for each site, CheckResult and accept of each result, one aggregate, one merge
 into the global model; every site has every class. With a small body what is left is the classes';
 with DenseNet121's (604 arrays, 7.0 million numbers) the stock aggregator does the same work.
-
-Usage: python tests/benchmarks/server_round.py [--classes 14 125 1000] [--sites 4] [--repeats 5]
 """
 
 import logging
@@ -70,7 +68,6 @@ def one_round(shapes, classes, sites):
 
 
 def main():
-    """Print a table of medians for each body."""
     wanted = options(__doc__, classes=[14, 125, 1000], sites=4, repeats=5)
     logging.disable(logging.WARNING)
     for name, shapes in {"small body": SMALL, "DenseNet121": DENSENET121}.items():

@@ -1,12 +1,9 @@
 """Does the memory of server and sites grow from round to round? Ten sites, thirty rounds, a POC.
 
-The network is tiny but for a layer of a megabyte, so that a model that is kept shows. After every
-round the resident memory of every process is noted; a line is fitted from round 10 on, when
-whatever fills once has filled. Takes some 8 GB and a few minutes. Allocators take and give back in
-steps for hundreds of rounds, so that the line of a short run climbs: --sites 2 --rounds 400 tells a
-leak from that, in less memory.
-
-Usage: python tests/benchmarks/soak.py [--sites 10] [--rounds 30] [--poll 1] [--csv soak.csv]
+The network is tiny but for a layer of a megabyte, so that a model that is kept shows. The resident
+memory of every process is noted after every round; a line is fitted from round 10 on. Takes some
+8 GB and a few minutes. Allocators take and give back in steps for hundreds of rounds, so the line
+of a short run climbs: --sites 2 --rounds 400 tells a leak from that, in less memory.
 """
 
 import os
@@ -47,15 +44,11 @@ ROLES = {
 
 
 class WideSite(TinySite):
-    """The tiny site with a network of a megabyte."""
-
     def model(self):
-        """The network, in a new instance."""
         return wide_model(len(self.classes))
 
 
 def wide_model(classes):
-    """The tiny network behind wide layers."""
     import keras
 
     x = inputs = keras.Input((3,))
@@ -66,19 +59,12 @@ def wide_model(classes):
 
 
 def write_body(path):
-    """Write the body that the sites start from."""
     import keras
 
     from surgical_aggregation.site.contract.architecture import initial_body
 
     keras.utils.set_random_seed(7)
     save(with_statistics(initial_body(wide_model(1))), path)
-
-
-def job(folder, sites, rounds):
-    """The surgical job with wide sites."""
-    settings = {"num_rounds": rounds, "min_clients": len(sites), "warmup_epochs": 1, "threads": 1}
-    return tiny_job.make(folder, sites, settings=settings, site="soak.WideSite")
 
 
 def memory(folder):
@@ -95,14 +81,11 @@ def memory(folder):
     return found
 
 
-def watched(system, submitted, poll):
-    """Run a job to its end; a sample of every process after every round.
-
-    The server is asked how the job is every `poll` seconds.
-    """
+def watched(system, job, poll):
+    """Run a job, asking for its status every `poll` seconds; memory after every round."""
     samples, seen, asked, status = [], 0, 0.0, ""
     with FlareSession(system.lead) as session:
-        job_id = session.submit(submitted)
+        job_id = session.submit(job)
         while not status.startswith("FINISHED"):
             made = deployed.rounds(system, job_id)
             if made > seen:
@@ -115,38 +98,34 @@ def watched(system, submitted, poll):
     return pd.DataFrame(samples, columns=["round", "process", "MB"])
 
 
-def show(samples):
-    """Print first, last and slope with its 95 % interval, for every kind of process."""
+def main():
+    wanted = options(__doc__, sites=10, rounds=30, poll=1.0, csv="")
+    sites = {
+        f"site-{n}": {"classes": ["Edema", "Fracture", f"Sign {n}"], "images": 32}
+        for n in range(1, wanted.sites + 1)
+    }
+    settings = {
+        "num_rounds": wanted.rounds, "min_clients": len(sites), "warmup_epochs": 1, "threads": 1,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_body(folder / "body.npz")
+        began = time.monotonic()
+        with deployed.poc_system(folder, sites) as system:
+            job = tiny_job.make(folder / "job", sites, settings=settings, site="soak.WideSite")
+            samples = watched(system, job, wanted.poll)
+        print(f"{wanted.sites} sites, {wanted.rounds} rounds, {time.monotonic() - began:.0f} s")
+    if wanted.csv:
+        samples.to_csv(wanted.csv, index=False)
     mean = samples.groupby(["process", "round"])["MB"].mean()
     print(f"{'process':20} {'first':>7} {'last':>7}  MB a round from {WARM_UP} on (95 % interval)")
     for role in ROLES.values():
         sizes = mean[role]
         late = sizes[sizes.index >= WARM_UP]
         line = stats.linregress(late.index, late)
-        margin = stats.t.ppf(0.975, len(late) - 2) * line.stderr
-        print(
-            f"{role:20} {sizes.iloc[0]:7.1f} {sizes.iloc[-1]:7.1f}  {line.slope:+.3f} "
-            f"({line.slope - margin:+.3f} to {line.slope + margin:+.3f})"
-        )
-
-
-def main():
-    """Print a table, and write the samples where asked."""
-    wanted = options(__doc__, sites=10, rounds=30, poll=1.0, csv="")
-    shared = {"classes": ["Edema", "Fracture"], "images": 32}
-    own = {f"site-{n}": [*shared["classes"], f"Sign {n}"] for n in range(1, wanted.sites + 1)}
-    sites = {name: {**shared, "classes": classes} for name, classes in own.items()}
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        write_body(folder / "body.npz")
-        began = time.monotonic()
-        with deployed.poc_system(folder, sites) as system:
-            submitted = job(folder / "job", sites, wanted.rounds)
-            samples = watched(system, submitted, wanted.poll)
-        print(f"{wanted.sites} sites, {wanted.rounds} rounds, {time.monotonic() - began:.0f} s")
-    if wanted.csv:
-        samples.to_csv(wanted.csv, index=False)
-    show(samples)
+        low, high = stats.t.interval(0.95, len(late) - 2, line.slope, line.stderr)
+        first, last = sizes.iloc[[0, -1]]
+        print(f"{role:20} {first:7.1f} {last:7.1f}  {line.slope:+.3f} ({low:+.3f} to {high:+.3f})")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Where a run of a study spends its time, and what running several side by side saves.
-
-Usage: python tests/benchmarks/study_run.py [--scenario 4] [--side-by-side 3]
-"""
+"""Where a run of a study spends its time, and what running several side by side saves."""
 
 import tempfile
 import time
@@ -24,20 +21,19 @@ ROLES = ("the sites", "the server", "files and predictions")
 
 
 class CpuSeconds:
-    """What every process has used."""
+    """What every process has used: id -> what it does in a run, CPU seconds."""
 
     def __init__(self):
         self.used = {}
 
     def look(self, process, command):
-        """Note what a process has used so far, and what it does in a run."""
         times, what = process.cpu_times(), simulated(command)
         role = ROLES[2 if what is None else what == "server"]
         self.used[process.pid] = (role, times.user + times.system)
 
-    def total(self, what=None):
+    def total(self, *roles):
         """Of all processes so far, or of those with a role; the ended ones too."""
-        return sum(used for role, used in self.used.values() if what in (None, role))
+        return sum(used for role, used in self.used.values() if role in (roles or ROLES))
 
 
 def profile(run, folder):
@@ -65,13 +61,12 @@ def profile(run, folder):
             f"  {name:22s} {wall / times:6.1f} s {used / times:7.1f} CPU seconds; "
             f"together {used / total:4.0%} of the CPU seconds"
         )
-    for what in ROLES:
-        print(f"  {what:22s} {cpu.total(what) / total:4.0%} of the CPU seconds")
+    for role in ROLES:
+        print(f"  {role:22s} {cpu.total(role) / total:4.0%} of the CPU seconds")
     return took
 
 
 def main():
-    """Print where one run's time went, and how long several take side by side."""
     wanted = options(__doc__, scenario="4", side_by_side=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -73,45 +73,33 @@ class Processes:
         now = Counter()
         for process in psutil.process_iter():
             with suppress(psutil.Error):  # it may end meanwhile
-                self._look_at(process, now)
+                environment = process.environ()
+                if environment.get(MARK) != self.run:
+                    continue
+                memory, times = process.memory_info().rss, process.cpu_times()
+                test = environment.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+                used = times.user + times.system
+                self.found[process] = (test, kind(" ".join(process.cmdline())), used)
+                now["processes"] += 1
+                now["MB of memory"] += memory // 10**6
+                now["processes with TensorFlow"] += memory > TENSORFLOW
         self.peak |= now
 
-    def _look_at(self, process, now):
-        environment = process.environ()
-        if environment.get(MARK) != self.run:
-            return
-        memory, times = process.memory_info().rss, process.cpu_times()
-        self.found[process] = {
-            "test": environment.get("PYTEST_CURRENT_TEST", ""),
-            "cpu": times.user + times.system,
-            "command": " ".join(process.cmdline()),
-        }
-        now["processes"] += 1
-        now["MB of memory"] += memory // 10**6
-        now["processes with TensorFlow"] += memory > TENSORFLOW
-
     def by(self, key):
-        """CPU seconds and number of the processes that tests have started, by `key(entry)`."""
+        """Test file (0) or kind (1) -> CPU seconds and number of the processes tests started."""
         cpu, number = Counter(), Counter()
         for entry in self.found.values():
-            if entry["test"]:
-                cpu[key(entry)] += entry["cpu"]
-                number[key(entry)] += 1
+            if entry[0]:
+                cpu[entry[key]] += entry[2]
+                number[entry[key]] += 1
         return cpu, number
 
 
-def kind(entry):
-    """What a process is, by its command."""
-    return next((name for name, seen in KINDS.items() if re.search(seen, entry["command"])), "else")
-
-
-def file_of(test):
-    """File of a test's id."""
-    return test.partition("::")[0]
+def kind(command):
+    return next((name for name, seen in KINDS.items() if re.search(seen, command)), "else")
 
 
 def main():
-    """Run pytest; print the tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, MARK: folder, "PYTHONPATH": path}
@@ -125,15 +113,16 @@ def main():
         seconds = monotonic() - began
         lines = [json.loads(x) for f in Path(folder).iterdir() for x in f.read_text().splitlines()]
     wall, own = Counter(), Counter()
-    for test, seconds_, cpu in lines:
-        wall[file_of(test)] += seconds_
-        own[file_of(test)] += cpu
-    children, number = processes.by(lambda entry: file_of(entry["test"]))
+    for test, took, cpu in lines:
+        file = test.partition("::")[0]
+        wall[file] += took
+        own[file] += cpu
+    children, number = processes.by(0)
     print(f"\n{'file':58}{'seconds':>9}{'CPU own':>9}{'children':>9}{'processes':>10}")
     for file in sorted(wall, key=lambda f: -own[f] - children[f])[:40]:
         print(f"{file:58}{wall[file]:9.1f}{own[file]:9.1f}{children[file]:9.1f}{number[file]:10}")
     print(f"\n{'kind of process':58}{'CPU':>9}{'number':>9}")
-    cpu, number = processes.by(kind)
+    cpu, number = processes.by(1)
     for name, value in cpu.most_common():
         print(f"{name:58}{value:9.1f}{number[name]:9}")
     print(f"{'the tests themselves':58}{own.total():9.1f}")

@@ -1,8 +1,6 @@
 """What a round puts on the wire between the server and one site of 14 classes, by strategy.
 
 Serialises the task and the result as the job's own filters leave them.
-
-Usage: python tests/benchmarks/wire_bytes.py
 """
 
 import measure  # noqa: F401  # helpers of the tests can be imported then
@@ -39,49 +37,36 @@ ROWS = {
 """Row -> classes of the site's head."""
 
 
-class FourteenClasses(Site):
+class SiteOfClasses(Site):
     """As much of a site as `LabelHead` asks for."""
 
-    def __init__(self, classes):
-        super().__init__()
-        self.labelled = classes
-
-    @property
-    def classes(self):
-        return self.labelled
-
-    def model(self):
-        raise NotImplementedError
-
-    def data(self, split, *, training=False, first_pass=0):
-        raise NotImplementedError
+    classes = model = data = None
 
 
 def serialised(model, row, classes):
     """Bytes of a task and of a result: what SelectHead, the strategy and LabelHead leave of it."""
     trained = {v.path: v.numpy() for v in model.weights}
     body = {path: value for path, value in trained.items() if not path.startswith("head/")}
-    kernel, bias = trained["head/kernel"], trained["head/bias"]
-    columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
-    method = job_templates.METHODS[row.method]
-    labelled = {} if method.personal_head else columns
-    fl_ctx = context(
-        "nih", classes if labelled else (), engine=Engine(site=FourteenClasses(classes))
-    )
-    learnable = to_learnable(GlobalModel(wire.join(body, labelled)))
+    columns, kept = {}, kept_at_site(row.strategy, variable_kinds(model))
+    if job_templates.METHODS[row.method].personal_head:
+        kept |= trained.keys() - body.keys()
+    else:
+        kernel, bias = trained["head/kernel"], trained["head/bias"]
+        columns = {name: (kernel[:, i], bias[i : i + 1]) for i, name in enumerate(classes)}
+    site = SiteOfClasses()
+    site.classes = tuple(columns)
+    fl_ctx = context("nih", site.classes, engine=Engine(site=site))
+    learnable = to_learnable(GlobalModel(wire.join(body, columns)))
     task = MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
     task = SelectHead().process(task, fl_ctx)
-    kept = kept_at_site(row.strategy, variable_kinds(model))
-    kept |= set() if labelled else trained.keys() - body.keys()
     sent = {path: value for path, value in trained.items() if path not in kept}
     result = DXO(DataKind.WEIGHTS, data=sent).to_shareable()
-    if labelled:
+    if columns:
         result = LabelHead().process(result, fl_ctx)
     return len(fobs.dumps(task)), len(fobs.dumps(result))
 
 
 def show(title, sizes):
-    """Print a table of {row: (bytes to the site, bytes from it)} against FedAvg."""
     print(f"\n{title}")
     print(f"{'':28}{'to the site':>14}{'from the site':>16}{'both':>14}{'of FedAvg':>12}")
     against = sum(next(iter(sizes.values())))
@@ -92,7 +77,6 @@ def show(title, sizes):
 
 
 def main():
-    """Print a table for each network."""
     fobs_initialize()
     from cxr_study.training.network import build
 

@@ -1,7 +1,8 @@
-"""A provisioned network of three hospitals, whose places have policies, and a job it has run."""
+"""A provisioned network of three hospitals with policies, and two jobs that it has run."""
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,6 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.code_shipping import PACKAGES
-from provisioned import Provisioned
 from simulated import undisturbed_run
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from tiny_site import TinySite
@@ -37,12 +37,12 @@ SHARED = ("Edema", "Fracture", "Rare Sign")  # by chexpert, where Rare Sign is t
 def network(tmp_path_factory):
     """The running network, localised as hospitals would; always stopped.
 
-    nih lets everything out, counts too. chexpert does not share Private Sign, and has fewer
-    positives of Rare Sign than it asks for. mercy claims Support Devices, which the server does not
-    let it teach. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does
-    by default; the others' are not, though the job asks for them.
+    nih shares everything, counts too. chexpert does not share Private Sign, and has fewer positives
+    of Rare Sign than it asks for. mercy claims Support Devices, which the server does not permit it
+    to train. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does by
+    default; the others' are not, though the job asks for them.
     """
-    network = Provisioned(tmp_path_factory.mktemp("network"), SITES)
+    network = deployed.Network(tmp_path_factory.mktemp("network")).provision(list(SITES))
     policies = {
         "nih": SitePolicy(report_counts=True),
         "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
@@ -51,25 +51,21 @@ def network(tmp_path_factory):
     own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
     for site, policy in policies.items():
         localise_site(network.kit(site), policy, **own)
-    stream(network.kit("chexpert") / "local/resources.json")
-    table = {"nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"]}
-    permitted = {**table, "mercy": ["Fracture"]}
+    resources = network.kit("chexpert") / "local/resources.json"
+    content = json.loads(resources.read_text())
+    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
+    permitted = {
+        "nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"],
+    }  # fmt: skip
     localise_server(network.server, network.folder / "storage", permitted=permitted, **own)
-    network.verdicts = {"server": network.preflight("server")}
     try:
+        assert network.preflight("server") == "pass"
         network.start_server()
-        for name in ("nih", network.lead.name):
-            network.verdicts[name] = network.preflight(name)
+        assert network.preflight("nih") == network.preflight(network.lead.name) == "pass"
         network.start_sites()
         yield network
     finally:
         network.stop()
-
-
-def stream(resources):
-    """Let a site's logs be streamed."""
-    content = json.loads(resources.read_text())
-    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
 
 
 def rare(folder):
@@ -84,13 +80,13 @@ def rare(folder):
 
 @pytest.fixture(scope="session")
 def job(network):
-    """Makes a tiny job whose code gets to the places in a given way."""
+    """Makes a tiny job whose code gets to the sites in a given way."""
 
     def make(code, name="surgical", **settings):
         folder = network.folder / f"{name}-{code}"
-        job_templates.write(name, folder / "template", code)
-        settings = {"report_counts": True, **(settings or {"num_rounds": 2, "warmup_epochs": 1})}
         template = folder / "template"
+        job_templates.write(name, template, code)
+        settings = {"report_counts": True, **(settings or {"num_rounds": 2, "warmup_epochs": 1})}
         made = tiny_job.make(folder, SITES, job=template, settings=settings, site=tiny_job.KERAS)
         for client in made.glob("app_*/config/config_fed_client.conf"):
             text = client.read_text()
@@ -102,25 +98,21 @@ def job(network):
 
 @pytest.fixture(scope="session")
 def results(network, job):
-    """What two jobs left, each submitted in another way, by way.
+    """What two jobs left: `trained` and `evaluated`.
 
-    FLARE's command, as the lead: a training with installed code. The project admin's console: an
-    evaluation of its best model, with carried code.
+    A training with installed code, submitted as the lead by FLARE's command. An evaluation of its
+    best model that brings its code (BYOC), submitted as the project admin in the console.
     """
     submit = ("job", "submit", "-j", job("installed"), "--startup-kit", network.lead)
     said = network.nvflare(*submit, "--format", "json")
     with FlareSession(network.lead) as session:
-        trained = ended(session, network, json.loads(said)["data"]["job_id"])
+        trained = deployed.ended(session, network, json.loads(said)["data"]["job_id"])
     folder = job("byoc", name="evaluation", model_of=trained.job_id)
     said = network.console(network.admin, f"submit_job {folder}")
-    with FlareSession(network.admin) as session:  # a lead may not take another's job home
-        evaluated = ended(session, network, re.search(r"Submitted job: (\S+)", said)[1])
-    return {"command": trained, "console": evaluated}
-
-
-def ended(session, network, job_id):
-    """Wait for a job; what it left."""
-    return deployed.downloaded(session, network, job_id, deployed.wait(session, job_id))
+    with FlareSession(network.admin) as session:  # a lead may not download another's job
+        job_id = re.search(r"Submitted job: (\S+)", said)[1]
+        evaluated = deployed.ended(session, network, job_id)
+    return SimpleNamespace(trained=trained, evaluated=evaluated)
 
 
 @pytest.fixture(scope="session")

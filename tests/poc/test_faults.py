@@ -45,7 +45,7 @@ RUNS = {
 
 FAULTS = [(run, item) for run, plan in RUNS.items() for item in plan]
 AT_HAND = ("site", "at_hand")
-"""Runs whose runner may look into the places' workspaces; the others' ask, as on a network."""
+"""Runs whose runner may look into the services' workspaces; the others' ask, as on a network."""
 
 RESTARTED = ("elsewhere", "at_hand")
 AFTER_THE_ROUNDS = ("south:validate:hold", "south:test:hold")
@@ -109,12 +109,10 @@ def runs(tmp_path_factory, undisturbed):
             for name, plan in RUNS.items()
         }  # fmt: skip
         together(*(made[name] for name in RUNS if name not in RESTARTED))
-        said = {
-            name: "".join(file.read_text() for file in place.glob("*/log.txt"))
-            for name, place in system.workspaces.items()
-        }
+        logs = [file for kit in system.workspaces.values() for file in kit.glob("*/log.txt")]
+        logs += folder.glob("*/results/*/*/workspace/log.txt")
+        logs = "".join(file.read_text() for file in logs)
         notes = "".join(f.read_text() for f in system.kit("north").glob("local_notes/*.txt"))
-        home = "".join(log.read_text() for log in folder.glob("*/results/*/*/workspace/log.txt"))
         away = FaultyRun(
             system, folder / "away", AWAY,
             when={"south:3:away": offline(system, "south", 5, folder / "away/struck")},
@@ -122,9 +120,8 @@ def runs(tmp_path_factory, undisturbed):
         )  # fmt: skip
         for run in (away, *(made[name] for name in RESTARTED)):
             together(run)
-        own = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
-        twins = {name: own if name == "personal" else undisturbed for name in RUNS}
-        logs = "".join(said.values()) + home
+        twins = dict.fromkeys(RUNS, undisturbed)
+        twins["personal"] = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
         return SimpleNamespace(
             **made, away=away, system=system, logs=logs, notes=notes, twins=twins
         )
@@ -160,20 +157,19 @@ class TestEnds:
         tell(fault, ended=status, repeated=again, seconds=seconds, distance=0.0)
 
     @of(*RUNS)
-    def test_the_run_ends_with_the_twins_models_bit_for_bit(self, run, twin):
+    def test_the_run_ends_with_the_twins_models_bit_for_bit_and_makes_no_whole_round_twice(
+        self, run, twin
+    ):
         for name in ("last", "best"):
             ours, theirs = run.checkpoint(name), twin.checkpoint(name)
             assert same(ours, theirs), name
             assert ours.manifest["best"] == theirs.manifest["best"]
             assert ours.manifest["classes"] == theirs.manifest["classes"]
-
-    @of(*RUNS)
-    def test_no_whole_round_is_made_twice(self, run):
         made = [number for part in run.parts for number in part.rounds]
         assert made == list(range(1, run.settings["num_rounds"] + 1))
 
     @of("site", "server")
-    def test_what_came_home_is_of_every_job_that_left_a_model(self, run):
+    def test_every_job_that_left_a_model_is_downloaded(self, run):
         home = [server.parent.name for server in run.servers]
         left = [part.job_id for part in run.parts if run.left_a_model(part.job_id)]
         assert home == left[-len(home) :]
@@ -181,7 +177,7 @@ class TestEnds:
         assert last.manifest["round"] == UNDISTURBED["num_rounds"]
 
     @of(*RESTARTED)
-    def test_a_lost_job_comes_home_where_its_place_is_at_hand(self, run):
+    def test_a_lost_job_is_fetched_where_its_server_is_at_hand(self, run):
         lost = [part.job_id for part in run.parts if part.status == LOST]
         at_hand = [part.job_id for part in run.parts if part.job_id not in lost or run.at_hand]
         assert lost and [server.parent.name for server in run.servers] == at_hand
@@ -218,64 +214,60 @@ def reason(part):
 
 
 class TestReasons:
-    def test_what_a_full_disk_could_not_take_is_named(self, runs):
+    def test_the_server_names_the_file_that_a_full_disk_has_no_room_for(self, runs):
         failed = reason(runs.server.parts[list(RUNS["server"]).index("server:3:full")])
         assert "npz' could not be written: No space left on device" in failed
         assert "make room, and continue the job" in failed
+        assert "could not be written: No space left on device" in runs.server.said.getvalue()
 
     def test_a_site_that_was_started_again_is_named(self, runs):
         silent = "south: no sign of life for 10 s; a site that was started again"
         assert silent in reason(runs.elsewhere.parts[0])
 
-    def test_that_of_a_sites_error_is_in_its_own_notes_alone(self, runs):
+    def test_a_sites_error_is_in_its_own_notes_alone_and_told_where_they_are_at_hand(self, runs):
         truncated = "00000013_004.png is truncated"
         assert truncated in runs.notes
         assert truncated not in runs.logs
         assert truncated not in "".join(json.dumps(part.record) for part in runs.site.parts)
-
-    def test_the_runner_is_told_what_was_wrong(self, runs):
-        """By the site's own notes where they are at hand, and by the record alone elsewhere."""
-        read = "north: train failed: image 00000013_004.png is truncated\nThe log of north is "
+        read = f"north: train failed: image {truncated}\nThe log of north is "
         assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
-        assert "could not be written: No space left on device" in runs.server.said.getvalue()
 
-    def test_no_component_stumbles(self, runs):
+    def test_no_component_fails_at_an_event(self, runs):
         assert "validate: bce" in runs.logs  # the search reads what there is
         assert "Exception when handling event" not in runs.logs
 
 
 class TestAway:
+    COLUMN = "head/Fracture/kernel"
+    """Which south alone trains."""
+
     @pytest.fixture
-    def taught(self, runs):
+    def trained(self, runs):
         """Rounds in which south's result was averaged: its own class changed."""
-        kernels = [runs.away.after(n).variables["head/Fracture/kernel"] for n in range(1, 9)]
+        kernels = [runs.away.after(n).variables[self.COLUMN] for n in range(1, 9)]
         return {n for n in range(1, 8) if kernels[n - 1].tobytes() != kernels[n].tobytes()}
 
-    def test_the_run_goes_on_without_a_break(self, runs):
+    def test_the_run_goes_on_without_a_break_and_keeps_the_sites_classes(self, runs):
         (part,) = runs.away.parts
         assert part.status == "FINISHED:COMPLETED" and part.made == 8
-
-    def test_a_site_misses_the_rounds_in_which_it_is_away_and_teaches_again_afterwards(
-        self, taught
-    ):
-        assert 1 not in taught  # slow
-        assert taught & {3, 4} == set()  # offline
-        assert taught >= {2, 7}
-
-    def test_the_model_is_not_far_from_the_undisturbed_runs_then(self, runs, undisturbed):
-        off = {n: distance(runs.away.after(n), undisturbed.after(n)) for n in (2, 5)}
-        assert 0 < off[2] < 0.3 and 0 < off[5] < 0.3
-        tell("slow site, past the wait", ended="goes on", repeated=0, seconds=0.0, distance=off[2])
-        tell("site offline for 2 rounds", ended="goes on", repeated=0, seconds=0.0, distance=off[5])
-
-    def test_its_classes_keep_their_columns_meanwhile(self, runs):
         union = ["Edema", "Fracture", "Nodule/Mass"]
         assert sorted(runs.away.checkpoint("last").manifest["classes"]) == union
 
-    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs, taught):
-        """The column that it alone teaches is of each round the very one, bit for bit."""
-        column = "head/Fracture/kernel"
-        assert runs.away.trained("south", 1) is not None  # and it came late
-        for round_ in taught:
-            result = runs.away.trained("south", round_).variables[column]
-            assert runs.away.after(round_ + 1).variables[column].tobytes() == result.tobytes()
+    def test_a_site_misses_the_rounds_in_which_it_is_away_and_trains_again_afterwards(
+        self, trained
+    ):
+        assert trained & {1, 3, 4} == set()  # slow in 1, offline in 3 and 4
+        assert trained >= {2, 7}
+
+    def test_the_model_is_not_far_from_the_undisturbed_runs_then(self, runs, undisturbed):
+        for made, fault in (2, "slow site, past the wait"), (5, "site offline for 2 rounds"):
+            off = distance(runs.away.after(made), undisturbed.after(made))
+            assert 0 < off < 0.3
+            tell(fault, ended="goes on", repeated=0, seconds=0.0, distance=off)
+
+    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs, trained):
+        """The column that it alone trains is of each round the very one, bit for bit."""
+        assert runs.away.trained("south", 1)  # and it came late
+        for round_ in trained:
+            result = runs.away.trained("south", round_).variables[self.COLUMN]
+            assert runs.away.after(round_ + 1).variables[self.COLUMN].tobytes() == result.tobytes()

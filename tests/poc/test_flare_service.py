@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-from provisioned import Provisioned
+from deployed import Network
 
 UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
 COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
@@ -16,7 +16,7 @@ COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    network = Provisioned(tmp_path_factory.mktemp("network"), ["nih"])
+    network = Network(tmp_path_factory.mktemp("network")).provision(["nih"])
     yield network
     network.stop()
 
@@ -40,13 +40,10 @@ def code_after(network, command):
     return service.wait(30)
 
 
-def test_systemd_starts_again_what_ends_with_an_error():
+def test_an_admins_restart_ends_it_with_an_error_for_systemd_to_start_it_again(network):
+    assert code_after(network, "restart") == 1
     assert "Restart=on-failure" in UNIT
 
 
-def test_an_admins_restart_ends_it_with_an_error(network):
-    assert code_after(network, "restart") == 1
-
-
-def test_an_admins_shutdown_ends_it_with_none(network):
+def test_an_admins_shutdown_ends_it_without_an_error(network):
     assert code_after(network, "shutdown") == 0

@@ -33,7 +33,7 @@ TWO = {name: SITES[name] for name in ("north", "south")}
 ROUNDS = 6
 
 
-def kill(system, word, place, rounds):
+def kill(system, word, site, rounds):
     """Kill a process of a system once its job has made some rounds; in a thread of its own."""
 
     def wait_and_kill():
@@ -43,7 +43,7 @@ def kill(system, word, place, rounds):
             records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
             if any(record.read_text().count('"event": "round"') >= rounds for record in records):
                 break
-        faulty_run.kill(system.kit(place), word)(None, None)
+        faulty_run.kill(system.kit(site), word)(None, None)
 
     threading.Thread(target=wait_and_kill, daemon=True).start()
 
@@ -80,7 +80,7 @@ def done(tmp_path_factory, system):
 class TestPocRun:
     """The whole run, in which a site's process is killed."""
 
-    def test_makes_every_round_once_though_a_process_was_killed(self, done):
+    def test_it_makes_every_round_once_though_a_process_was_killed(self, done):
         run = finished_run(done[0].folder)
         assert len(run.servers) == 2
         assert job_results.rounds_run(*run.servers) == ROUNDS
@@ -94,19 +94,14 @@ class TestPocRun:
         assert lines == ["prepare", "start", *once, *once, "report", "stop", "clean"]
         assert "a process at south ended, and no log at hand says why" in done[1]
 
-    def test_nothing_is_left_but_the_runs_own(self, done):
+    def test_it_leaves_its_own_folder_alone_and_another_system_running(self, done, system):
         poc, _ = done
-        assert sorted(path.name for path in poc.folder.iterdir()) == [
-            "job", "results", "run.json", "sites",
-        ]  # fmt: skip
+        left = sorted(path.name for path in poc.folder.iterdir())
+        assert left == ["job", "results", "run.json", "sites"]
+        assert not list(poc.job.glob("**/.__nvfl_sig.json"))
         assert not processes.processes(poc.folder)
-
-    def test_another_system_beside_it_runs_on(self, done, system):
         with FlareSession(system.lead) as session:
             assert session.sites() == set(TWO)
-
-    def test_the_job_folder_is_as_it_was(self, done):
-        assert not list(done[0].job.glob("**/.__nvfl_sig.json"))
 
 
 def users_configuration():
@@ -115,29 +110,19 @@ def users_configuration():
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
 
 
-def submit(system, folder, name, change=lambda job: None, **settings):
-    """Run a job as an admin elsewhere does, who has nothing but a startup kit."""
-    settings = {"warmup_epochs": 1, **settings}
-    job = tiny_job.make(folder / name, TWO, settings=settings)
-    change(job)
-    run = DeployedRun(job, folder / name / "results")
-    with FlareSession(system.lead) as session:
-        return deployed_run.run(run, session, Steps(Console(file=StringIO())))
-
-
-class TestDeployedRun:
-    def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(self, system, folder):
-        def spoil(job):
-            config = job / "app_server/config/config_fed_server.conf"
-            config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
-
-        with pytest.raises(DeployedRunError) as raised:
-            submit(system, folder, "spoilt", spoil)
-        said = str(raised.value)
-        assert "has no attribute 'Nothing'" in said
-        log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
-        path = Path(log.removeprefix("The log of server is "))
-        assert "has no attribute 'Nothing'" in path.read_text()
+def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(system, folder):
+    """To an admin elsewhere, who has nothing but a startup kit."""
+    job = tiny_job.make(folder / "spoilt", TWO, settings={"warmup_epochs": 1})
+    config = job / "app_server/config/config_fed_server.conf"
+    config.write_text(config.read_text().replace(".SurgicalAggregator", ".Nothing"))
+    wanted = DeployedRun(job, folder / "spoilt/results")
+    with FlareSession(system.lead) as session, pytest.raises(DeployedRunError) as raised:
+        deployed_run.run(wanted, session, Steps(Console(file=StringIO())))
+    said = str(raised.value)
+    assert "has no attribute 'Nothing'" in said
+    log = next(line for line in said.splitlines() if line.startswith("The log of server is "))
+    path = Path(log.removeprefix("The log of server is "))
+    assert "has no attribute 'Nothing'" in path.read_text()
 
 
 def endless(system, folder):
@@ -158,12 +143,6 @@ class TestPocSystem:
             system.start()
         assert system.running
 
-    def test_a_port_that_is_taken_is_named_with_who_has_it(self, system, tmp_path):
-        port = system.project.port
-        with pytest.raises(PortError, match=rf"port {port}; process \d+ \(python3 -u -m nvflare"):
-            PocSystem(tmp_path / "other").prepare(deployed.PROJECT, port=port)
-        assert not (tmp_path / "other").exists()
-
     def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
         job_id = endless(system, folder / "aborted")
         system.stop()
@@ -173,9 +152,8 @@ class TestPocSystem:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("", system.project.port))
             listener.listen()
-            with pytest.raises(
-                PortError, match=f"port {system.project.port}; process {os.getpid()} "
-            ):
+            has_it = f"port {system.project.port}; process {os.getpid()} "
+            with pytest.raises(PortError, match=has_it):
                 system.start()
         assert not system.running
         system.start()

@@ -24,7 +24,7 @@ from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.job_folder import check_network
 from cxr_study.phantom.writers.write import write_phantom
-from provisioned import Provisioned
+from deployed import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 ROOT = Path(__file__).parents[2]
@@ -50,11 +50,13 @@ def commands(program):
     return [pytest.param(list(line[1:]), id=shlex.join(line)) for line in sorted(found)]
 
 
-def test_the_search_finds_them():
+def test_the_search_finds_commands_and_the_files_that_they_name_exist():
     assert len(commands("surgagg")) > 12 and len(commands("nvflare")) > 8
-    assert {line[0] for line in LINES} == {
-        "surgagg", "nvflare", "chmod", "export", "bash", "until",
-    }  # fmt: skip
+    programs = {"surgagg", "nvflare", "chmod", "export", "bash", "until"}
+    assert {line[0] for line in LINES} == programs
+    named = {word for line in LINES for word in line if word.startswith(("jobs/", "poc/"))}
+    named |= set(re.findall(r"python (\S+\.py)", RUNBOOK))
+    assert named and {name for name in named if not (ROOT / name).exists()} == set()
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
@@ -74,13 +76,6 @@ def test_flare_takes_it(arguments, monkeypatch):
     flare.parse_args("nvflare")
 
 
-def test_files_of_the_project_that_it_names_are_there():
-    named = {word for line in LINES for word in line if word.startswith(("jobs/", "poc/"))}
-    named |= set(re.findall(r"python (\S+\.py)", RUNBOOK))
-    assert len(named) > 0
-    assert {name for name in named if not (ROOT / name).exists()} == set()
-
-
 def test_the_console_has_the_commands():
     row = re.search(r"^\| console, (.*)$", RUNBOOK, re.M)[1]
     known = set(vars(AdminCommandNames).values())
@@ -91,14 +86,14 @@ def test_the_console_has_the_commands():
 @pytest.fixture(scope="module")
 def kits(tmp_path_factory):
     """The folder that holds the kits that FLARE makes of the project file."""
-    return Provisioned(tmp_path_factory.mktemp("network"), ["nih", "chexpert"]).server.parent
+    folder = tmp_path_factory.mktemp("network")
+    return Network(folder).provision(["nih", "chexpert"]).server.parent
 
 
-class TestKits:
-    def test_have_the_scripts(self, kits):
-        named = set(re.findall(r"\w+\.sh\b|(?<=startup/)\w+\.crt", RUNBOOK))
-        assert len(named) > 3
-        assert named <= {path.name for path in kits.glob("*/startup/*")}
+def test_the_kits_have_the_scripts(kits):
+    named = set(re.findall(r"\w+\.sh\b|(?<=startup/)\w+\.crt", RUNBOOK))
+    assert len(named) > 3
+    assert named <= {path.name for path in kits.glob("*/startup/*")}
 
 
 @pytest.fixture(scope="module")
@@ -142,17 +137,17 @@ def network(kits, tmp_path_factory):
 
 
 class TestSubmission:
-    def test_every_place_of_the_job_is_localised_checked_and_started(self, network):
+    def test_every_party_of_the_job_is_localised_checked_and_started(self, network):
         sites = set(job_folder.sites(network.job))
-        places = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
-        assert places == {"server", *sites}
+        parties = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
+        assert parties == {"server", *sites}
         check, start = (
-            {place: LINES.index([*words, form.format(place)]) for place in places}
+            {party: LINES.index([*words, form.format(party)]) for party in parties}
             for words, form in (
                 (["nvflare", "preflight-check", "-p"], "{}"), (["bash"], "{}/startup/start.sh"),
             )
         )  # fmt: skip
-        assert all(check[place] < start[place] for place in places)
+        assert all(check[party] < start[party] for party in parties)
         port = PocProject.read(ROOT / "poc" / "project.yml").port
         listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
         assert all(start["server"] < listens < check[site] for site in sites)

@@ -1,6 +1,6 @@
 """What the processes and the folder of a site get to see of a whole run, byte for byte.
 
-The run is tracked, tested at the sites, and told by its server which site may teach what.
+The run is tracked, tested at the sites, and its server says which site may train what.
 """
 
 import json
@@ -12,12 +12,12 @@ import pytest
 from pyhocon import ConfigFactory
 
 import deployed
+import simulated
 import tiny_job
 from cxr_study.jobs.job_folder import CLIENT_CONFIG, SERVER_CONFIG
 from secrecy import names, unpacked
-from simulated import SITES as PLACES
 
-SITES = {f"{name}-hospital": entry for name, entry in PLACES.items()}
+SITES = {f"{name}-hospital": entry for name, entry in simulated.SITES.items()}
 """Long names, which a certificate's letters do not hold by chance."""
 
 UNION = {name for site in SITES.values() for name in site["classes"]}
@@ -49,8 +49,14 @@ def run(tmp_path_factory):
     return SimpleNamespace(result=result, job=job, received=received, system=system)
 
 
-def others(site):
-    return SITES.keys() - {site}
+def others(content, site):
+    """Names of other sites in some bytes."""
+    return [name for name in SITES if name != site and names(content, name)]
+
+
+def classes(content):
+    """Names of classes in some bytes."""
+    return {name for name in UNION if names(content, name)}
 
 
 def files(run, site):
@@ -90,53 +96,42 @@ def test_the_run_had_it_all(run):
 
 @pytest.mark.parametrize("site", SITES)
 class TestClasses:
-    def test_a_job_process_receives_the_names_of_its_own_and_of_no_other(self, run, site):
-        received = run.received[site, "job"]
-        assert {name for name in UNION if names(received, name)} == set(SITES[site]["classes"])
+    """A site gets the names of the classes that it labels, and of no other."""
 
-    def test_a_parent_process_receives_none(self, run, site):
+    def test_in_what_its_job_process_receives_and_in_its_files(self, run, site):
+        assert classes(run.received[site, "job"]) == set(SITES[site]["classes"])
+        assert classes(b"\n".join(files(run, site).values())) == set(SITES[site]["classes"])
+
+    def test_its_parent_process_receives_none(self, run, site):
         received = run.received[site, "parent"]
         assert names(received, "declare_classes")  # it gets the job: archives are looked into
-        assert not [name for name in UNION if names(received, name)]
-
-    def test_its_files_name_its_own_and_no_other(self, run, site):
-        content = b"\n".join(files(run, site).values())
-        assert {name for name in UNION if names(content, name)} == set(SITES[site]["classes"])
+        assert not classes(received)
 
 
 @pytest.mark.parametrize("site", SITES)
 class TestOtherSites:
-    """FLARE tells every site who takes part in a job, and what the others let it say of them."""
+    """FLARE tells every site who takes part in a job, and whether their logs are streamed."""
 
-    def test_a_job_process_receives_no_name_of_another(self, run, site):
+    def test_its_job_process_receives_no_name_of_another(self, run, site):
         received = run.received[site, "job"]
         assert names(received, site)
-        assert not [name for name in others(site) if names(received, name)]
+        assert not others(received, site)
 
-    def test_a_parent_process_receives_their_names_in_the_jobs_meta_alone(self, run, site):
-        received = run.received[site, "parent"]
-        for told in self.told(run, site):
-            assert told in received
-            received = received.replace(told, b"")
-        assert names(received, site)
-        assert not [name for name in others(site) if names(received, name)]
-
-    def test_its_files_name_them_in_the_jobs_meta_alone(self, run, site):
-        naming = {
-            str(path)
-            for path, content in files(run, site).items()
-            if any(names(content, name) for name in others(site))
-        }
-        assert naming == {f"{run.result.job_id}/meta.json"}
-
-    @staticmethod
-    def told(run, site):
-        """The parts of the job's meta that name sites, as FLARE packs them."""
+    def test_its_parent_process_receives_their_names_in_the_jobs_meta_alone(self, run, site):
         meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
         clients = [{"name": name, "site_config": {"allow_log_streaming": False}} for name in SITES]
         assert meta["job_clients"] == clients
-        parts = ({"deploy_map": meta["deploy_map"]}, *clients)
-        return [msgpack.packb(part)[1:] for part in parts]
+        received = run.received[site, "parent"]
+        for part in ({"deploy_map": meta["deploy_map"]}, *clients):
+            packed = msgpack.packb(part)[1:]  # as FLARE does
+            assert packed in received
+            received = received.replace(packed, b"")
+        assert names(received, site)
+        assert not others(received, site)
+
+    def test_its_files_name_them_in_the_jobs_meta_alone(self, run, site):
+        naming = {str(path) for path, content in files(run, site).items() if others(content, site)}
+        assert naming == {f"{run.result.job_id}/meta.json"}
 
 
 @pytest.mark.parametrize("site", SITES)
@@ -145,20 +140,15 @@ class TestServer:
     def test_no_more_of_its_configuration_is_received_than_flares_messages_hold(
         self, run, site, process
     ):
-        words = servers_words(run)
+        words, received = servers_words(run), run.received[site, process]
         assert {"best_model", "surgical_aggregation.server.access.class_filters.SelectHead"} < words
-        received = run.received[site, process]
         assert {word for word in words if names(received, word)} == TOLD[process]
+        for word in (str(run.system.server), "body.npz", "permitted"):
+            assert not names(received, word), word
 
     def test_no_file_of_the_job_holds_more_of_it(self, run, site):
-        of_job = [path for path in files(run, site) if path.parts[0] == run.result.job_id]
-        content = b"\n".join(files(run, site)[path] for path in of_job)
+        found = files(run, site).items()
+        content = b"\n".join(data for path, data in found if path.parts[0] == run.result.job_id)
         assert names(content, "declare_classes")
         told = {word for word in servers_words(run) if names(content, word)}
         assert told <= TOLD["job"] | TOLD["parent"]
-
-    @pytest.mark.parametrize("process", PROCESSES)
-    def test_nothing_says_where_its_files_are_or_who_is_permitted_what(self, run, site, process):
-        received = run.received[site, process]
-        for word in (str(run.system.server), "body.npz", "permitted"):
-            assert not names(received, word), word

@@ -85,126 +85,118 @@ def finish(process):
     return said
 
 
+def results(folder):
+    """Key of a run -> its result."""
+    return {path.name: read_result(path) for path in (folder / RUNS).iterdir()}
+
+
 def kill_after_a_round(process, folder):
-    """Kill a study when its run has made a round; the processes that it had."""
+    """Kill a study when its run has made a round; those of its processes that run on."""
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read()
         records = folder.glob("runs/*/*/part-*/server/simulate_job/run_record.jsonl")
-        made = [record.read_text().count('"event": "round"') for record in records]
-        if any(made):
+        if any('"event": "round"' in record.read_text() for record in records):
             break
         time.sleep(0.05)
     family = psutil.Process(process.pid).children(recursive=True)
     assert family
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    return family
+    return psutil.wait_procs(family, timeout=60)[1]
 
 
 @pytest.fixture(scope="module")
 def cut(study):
-    """What the command said of "cut", which nothing disturbed."""
-    return finish(study.start("undisturbed", "cut"))
+    """The results of "cut", which nothing disturbed."""
+    said = finish(study.start("undisturbed", "cut"))
+    assert said.count("done after") == 2
+    return results(study.home / "undisturbed")
 
 
 @pytest.fixture(scope="module")
 def killed(study):
-    """What ran on of "two" when it was killed, and its result after another start."""
+    """Key and result of "two", which was killed and started again."""
     process = study.start("killed", "two")
-    family = kill_after_a_round(process, study.home / "killed")
-    _, left = psutil.wait_procs(family, timeout=60)
+    assert not kill_after_a_round(process, study.home / "killed")
     [model] = study.home.glob("killed/runs/*/*/part-0/server/simulate_job/models/last.npz")
     assert 0 < load(model).manifest["round"] < ROUNDS
     finish(study.start("killed", "two"))
     [result] = results(study.home / "killed").items()
-    return SimpleNamespace(left=left, key=result[0], result=result[1])
+    return result
+
+
+def make_in_poc(study, data, folder):
+    """Make a study in a POC."""
+    return make(
+        [study], read_data(data), folder, Selection(), machine=MACHINE,
+        console=Console(quiet=True), project=deployed.PROJECT,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def in_poc(study):
     """Key and result of "two" in a POC, which nothing disturbed."""
-    two = read_study(study.home / "two.yaml")
-    done = make(
-        [two], read_data(study.data), study.home / "poc", Selection(),
-        machine=MACHINE, console=Console(quiet=True), project=deployed.PROJECT,
-    )  # fmt: skip
+    done = make_in_poc(read_study(study.home / "two.yaml"), study.data, study.home / "poc")
     assert not done.failures
     [run] = done.runs["two"]
     return run.key, read_result(study.home / "poc" / RUNS / run.key)
 
 
-def results(folder):
-    """Key of a run -> its result."""
-    return {path.name: read_result(path) for path in (folder / "runs").iterdir()}
+def test_every_run_is_made_with_a_global_model_and_the_same_test_sets(cut):
+    assert len(cut) == 2
+    for result in cut.values():
+        assert result.rounds == ROUNDS and list(result.classes) == ["global"]
+        assert set(result.tests) == {"nih", "mimic"}
+    one, other = cut.values()
+    assert one.tests == other.tests
 
 
-class TestStudy:
-    def test_every_run_is_made_and_told(self, cut, study):
-        found = results(study.home / "undisturbed")
-        assert len(found) == 2
-        assert all(result.rounds == ROUNDS for result in found.values())
-        assert cut.count("done after") == 2
-
-    def test_a_figure_can_be_had_from_what_is_kept_alone(self, cut, killed, study):
-        for folder in (study.home / "undisturbed", study.home / "killed"):
-            for key, result in results(folder).items():
-                for model, held in result.classes.items():
-                    for name, kept in result.tests.items():
-                        table = test_split.read(kept, folder / "test_sets")
-                        predicted = predictions.read(folder / "runs" / key, model, name)
-                        assert predicted.shape == (len(table), len(held))
-                        assert set(classes(table)) >= set(held) or model == "chexpert"
-                        assert ((predicted > 0) & (predicted < 1)).all()
-
-    def test_sites_with_models_of_their_own_are_both_tested(self, cut, killed, study):
-        assert sorted(killed.result.classes) == ["chexpert", "nih"]
-        found = results(study.home / "undisturbed").values()
-        assert [sorted(result.classes) for result in found] == [["global"], ["global"]]
-
-    def test_the_test_set_is_the_same_for_all_of_a_study(self, cut, study):
-        one, other = (result.tests for result in results(study.home / "undisturbed").values())
-        assert one == other and set(one) == {"nih", "mimic"}
-
-    def test_drift_is_on_record_for_the_classes_that_both_sites_hold(self, cut, study):
-        found = results(study.home / "undisturbed").values()
-        [surgical] = [r for r in found if r.column_similarity and r.column_similarity[0]]
-        assert len(surgical.column_similarity) == ROUNDS
-        shared = {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
-        assert all(set(each) == shared for each in surgical.column_similarity)
+def test_sites_with_their_own_models_are_both_tested(killed):
+    assert sorted(killed[1].classes) == ["chexpert", "nih"]
 
 
-class TestKilledAndInPoc:
-    """Killed and continued in the simulator, and undisturbed in a POC, it is the same study."""
+def test_every_prediction_can_be_read_from_what_is_kept_alone(cut, killed, study):
+    for folder in (study.home / "undisturbed", study.home / "killed"):
+        for key, result in results(folder).items():
+            for model, trained in result.classes.items():
+                for name, kept in result.tests.items():
+                    table = test_split.read(kept, folder / "test_sets")
+                    predicted = predictions.read(folder / RUNS / key, model, name)
+                    assert predicted.shape == (len(table), len(trained))
+                    assert set(classes(table)) >= set(trained) or model == "chexpert"
+                    assert ((predicted > 0) & (predicted < 1)).all()
 
-    def test_nothing_runs_on(self, killed):
-        assert not killed.left
 
-    def test_the_models_and_all_that_is_kept_are_the_same_bit_for_bit(self, in_poc, killed):
-        key, poc = in_poc
-        assert key != killed.key  # both were made
-        assert len(poc.column_similarity) == ROUNDS and all(poc.column_similarity)
-        for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
-            assert getattr(poc, name) == getattr(killed.result, name), name
+def test_drift_is_on_record_for_the_classes_that_both_sites_label(cut):
+    [surgical] = [r for r in cut.values() if r.column_similarity and r.column_similarity[0]]
+    assert len(surgical.column_similarity) == ROUNDS
+    shared = {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
+    assert all(set(each) == shared for each in surgical.column_similarity)
 
-    @pytest.mark.parametrize("name", [PREDICTIONS_FILE, FEATURES_FILE])
-    def test_predictions_and_features_are_the_same_bit_for_bit(self, in_poc, killed, study, name):
-        folders = study.home / "killed" / RUNS / killed.key, study.home / "poc" / RUNS / in_poc[0]
-        mine, theirs = (np.load(folder / name) for folder in folders)
+
+def test_killed_and_continued_and_in_a_poc_it_is_the_same_study_bit_for_bit(in_poc, killed, study):
+    (key, poc), (other, simulated) = in_poc, killed
+    assert key != other  # both were made
+    assert len(poc.column_similarity) == ROUNDS and all(poc.column_similarity)
+    for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
+        assert getattr(poc, name) == getattr(simulated, name), name
+    for name in (PREDICTIONS_FILE, FEATURES_FILE):
+        mine = np.load(study.home / "poc" / RUNS / key / name)
+        theirs = np.load(study.home / "killed" / RUNS / other / name)
         assert mine.files == theirs.files
         for array in mine.files:
             np.testing.assert_array_equal(mine[array], theirs[array])
 
-    def test_nothing_is_left_behind(self, in_poc, killed, study):
-        assert not processes.processes(study.home.resolve())
-        assert not list(study.home.glob("*/runs/*/work"))
-        for child in psutil.Process().children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                assert "nvflare" not in " ".join(child.cmdline())
 
-    def test_sites_that_the_project_does_not_have_are_refused(self, study, tmp_path):
-        with pytest.raises(StudyError, match=r"has the sites .*; scenario '2' has others"):
-            make(
-                [read_study("clients")], read_data(study.data), tmp_path, Selection(),
-                machine=MACHINE, console=Console(quiet=True), project=deployed.PROJECT,
-            )  # fmt: skip
+def test_nothing_is_left_behind(in_poc, killed, study):
+    assert not processes.processes(study.home.resolve())
+    assert not list(study.home.glob("*/runs/*/work"))
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            assert "nvflare" not in " ".join(child.cmdline())
+
+
+def test_sites_that_the_project_does_not_have_are_refused(study, tmp_path):
+    with pytest.raises(StudyError, match=r"has the sites .*; scenario '2' has others"):
+        make_in_poc(read_study("clients"), study.data, tmp_path)

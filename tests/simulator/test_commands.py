@@ -17,13 +17,10 @@ from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from typed import Typist
 
 ROOT = Path(__file__).parents[2]
-JOB = ROOT / "jobs" / "surgical"
 MINI = ROOT.parent / "shared" / "data" / "nih-mini"
 SMALL = [
     "--set", "image_size=32", "--set", "warmup_epochs=1", "--set", "backbone=tiny_densenet",
 ]  # fmt: skip
-
-needs_data = pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
 
 
 @pytest.fixture(scope="module")
@@ -40,43 +37,36 @@ def initial_body(surgagg):
     assert call.code == 0, call.err
     assert "Random weights: take strategy fedavg or fedbn" in call.out
     path = surgagg.home / "initial.npz"
+    manifest = load(path).manifest
+    assert manifest["initial_body_sha256"] == digest(load(path).variables)
+    assert manifest["weights"] == "none"
     save(with_statistics(load(path)), path)
     return path
 
 
-@pytest.fixture(scope="module")
-def phantom(surgagg, initial_body):
-    """A phantom study with each site alone."""
-    write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
-    call = surgagg(
-        "run", JOB, "--local-models", "--site-files", "phantom/sites",
-        "--initial-body", initial_body,
-        "--out", "runs/phantom", *SMALL, "--set", "num_rounds=2", "--set", "nih:learning_rate=2e-3",
-    )  # fmt: skip
-    return finished(call, surgagg.home / "runs/phantom")
-
-
-@pytest.fixture(scope="module")
-def real(surgagg, initial_body):
-    """A study on real images."""
-    cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
-    assert cut.code == 0, cut.err
-    call = surgagg(
-        "run", "surgical", "--site-files", "runs/real-sites", "--sites", "nih-1,nih-2",
-        "--initial-body", initial_body, "--out", "runs/real", *SMALL, "--set", "num_rounds=1",
-    )  # fmt: skip
-    return finished(call, surgagg.home / "runs/real")
-
-
-def finished(call, folder):
+def finished(surgagg, initial_body, job, out, *options):
+    """Run a small study; what it left."""
+    call = surgagg("run", job, "--initial-body", initial_body, "--out", out, *SMALL, *options)
     assert call.code == 0, call.err
-    summary = Summary.from_json((folder / "report" / "summary.json").read_text())
-    html = (folder / "report" / "report.html").read_text()
+    folder = surgagg.home / out
+    summary = Summary.from_json((folder / "report/summary.json").read_text())
+    html = (folder / "report/report.html").read_text()
     return SimpleNamespace(out=call.out, folder=folder, summary=summary, html=html)
 
 
+@pytest.fixture(scope="module")
+def phantom(surgagg, initial_body):
+    """A phantom study, with each site alone as well."""
+    write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
+    return finished(
+        surgagg, initial_body, ROOT / "jobs/surgical", "runs/phantom", "--local-models",
+        "--site-files", "phantom/sites", "--set", "num_rounds=2",
+        "--set", "nih:learning_rate=2e-3",
+    )  # fmt: skip
+
+
 class TestRun:
-    def test_it_says_the_table_and_where_everything_is(self, phantom):
+    def test_it_prints_the_table_and_where_everything_is(self, phantom):
         lines = phantom.out.splitlines()
         assert any("Mean AUROC on each site's test split" in line for line in lines)
         assert any(line.startswith("│ chexpert") for line in lines)
@@ -87,17 +77,16 @@ class TestRun:
         }.items():
             assert f"{what:8} {path}" in lines
             assert (phantom.folder.parents[1] / path).exists()
+        assert "surgical on nih, chexpert" in phantom.html
 
-    def test_aurocs_of_held_classes_are_those_that_the_sites_measured(self, phantom):
+    def test_aurocs_of_labelled_classes_are_those_that_the_sites_measured(self, phantom):
         path = server_folder(phantom.folder / "workspace") / "cross_site_val"
         measured = json.loads((path / "cross_val_results.json").read_text())
-        compared = 0
-        for row in phantom.summary.test:
-            if row.model == "global" and row.labelled:
-                federated = measured[row.site]["SRV_best"].get(f"auroc/{row.class_name}")
-                assert row.auroc == pytest.approx(federated, abs=1e-6), row
-                compared += row.auroc is not None
-        assert compared > 10
+        rows = [row for row in phantom.summary.test if row.model == "global" and row.labelled]
+        for row in rows:
+            federated = measured[row.site]["SRV_best"].get(f"auroc/{row.class_name}")
+            assert row.auroc == pytest.approx(federated, abs=1e-6), row
+        assert sum(row.auroc is not None for row in rows) > 10
 
     def test_rounds_are_those_of_the_run_and_the_final_model(self, phantom):
         summary = phantom.summary
@@ -105,24 +94,17 @@ class TestRun:
         assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
         assert summary.num_rounds == 2 and summary.image_size == 32
 
-    def test_each_site_alone_knows_its_own_classes(self, phantom):
-        own = {
-            site: {row.class_name for row in phantom.summary.test if row.model == "local"
-                   and row.site == site and row.auroc is not None}
-            for site in ("nih", "chexpert")
-        }  # fmt: skip
-        for site, classes in own.items():
-            assert classes and classes <= set(phantom.summary.sites[site].classes)
+    @pytest.mark.parametrize("site", ["nih", "chexpert"])
+    def test_a_local_model_knows_the_classes_of_its_site(self, phantom, site):
+        rows = [row for row in phantom.summary.test if (row.model, row.site) == ("local", site)]
+        known = {row.class_name for row in rows if row.auroc is not None}
+        assert known and known <= set(phantom.summary.sites[site].classes)
 
-    def test_classes_that_a_site_lacks_are_scored_on_the_truth(self, phantom):
-        unlabelled = [
-            row for row in phantom.summary.test if not row.labelled and row.model == "global"
-        ]
-        assert len(unlabelled) == 6 + 7
-        assert all(
-            row.labels == "truth" and row.positives + row.negatives > 0 for row in unlabelled
-        )
-        assert any(row.auroc is not None for row in unlabelled)
+    def test_unlabelled_classes_are_scored_on_the_truth(self, phantom):
+        rows = [row for row in phantom.summary.test if not row.labelled and row.model == "global"]
+        assert len(rows) == 6 + 7
+        assert all(row.labels == "truth" and row.positives + row.negatives > 0 for row in rows)
+        assert any(row.auroc is not None for row in rows)
 
     def test_a_setting_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):
         job, own = (phantom.folder / name for name in ("job", "local"))
@@ -131,48 +113,31 @@ class TestRun:
                 assert job_folder.read_settings(folder, site)["learning_rate"] == rate
         assert job_folder.client_apps(job) == {"nih": "app_nih", "chexpert": "app_client"}
 
-    def test_the_report_is_of_this_run(self, phantom):
-        assert "surgical on nih, chexpert" in phantom.html
-
 
 @pytest.mark.data
-@needs_data
-class TestReal:
-    def test_two_sites_with_the_published_classes(self, real):
-        sites = real.summary.sites
-        assert list(sites) == ["nih-1", "nih-2"]
-        for site, classes in zip(sites.values(), published(2), strict=True):
-            assert site.classes == tuple(sorted(classes))
-        assert sum(site.images.total for site in sites.values()) == 1000
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+def test_real_images_are_cut_into_two_sites_and_their_study_says_what_they_do_not_tell(
+    surgagg, initial_body
+):
+    cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
+    assert cut.code == 0, cut.err
+    real = finished(
+        surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
+        "--sites", "nih-1,nih-2", "--set", "num_rounds=1",
+    )  # fmt: skip
+    summary = real.summary
+    assert [entry.round for entry in summary.rounds] == [0, 1] and summary.data == "real"
+    assert list(summary.sites) == ["nih-1", "nih-2"]
+    assert sum(site.images.total for site in summary.sites.values()) == 1000
+    split = read_split(surgagg.home / "runs/real-sites/split.csv").assignment
+    assert split["patient"].is_unique
+    for (name, site), classes in zip(summary.sites.items(), published(2), strict=True):
+        assert site.classes == tuple(sorted(classes))
+        assert (split["site"] == name).sum() == site.patients.total
 
-    def test_no_patient_is_at_both_sites_or_in_two_splits(self, real):
-        split = read_split(real.folder.with_name("real-sites") / "split.csv").assignment
-        assert split["patient"].is_unique
-        for site, summary in real.summary.sites.items():
-            assert (split["site"] == site).sum() == summary.patients.total
-
-    def test_classes_without_positives_are_not_defined_and_the_report_says_so(self, real):
-        rows = [row for row in real.summary.test if row.model == "global"]
-        without = [row for row in rows if row.positives == 0]
-        assert without
-        assert all(row.auroc is None for row in without)
-        assert all(row.auroc is not None for row in rows if row.positives)
-        assert "no positive image in the test split" in real.html
-        assert all(row.class_name in real.html for row in without)
-
-    def test_there_are_intervals_and_a_word_on_the_small_test_set(self, real):
-        means = [mean for mean in real.summary.means if mean.model == "global"]
-        assert means and all(mean.low <= mean.auroc <= mean.high for mean in means)
-        assert "Small test set" in real.html and "Small test set" in real.out
-
-    def test_every_round_is_there_and_no_site_trained_alone(self, real):
-        assert [entry.round for entry in real.summary.rounds] == [0, 1]
-        assert {row.model for row in real.summary.test} == {"global"}
-        assert real.summary.data == "real"
-
-
-class TestInit:
-    def test_it_writes_the_body_and_says_its_digest_on_one_line(self, initial_body, surgagg):
-        checkpoint = load(initial_body)
-        assert checkpoint.manifest["initial_body_sha256"] == digest(checkpoint.variables)
-        assert checkpoint.manifest["weights"] == "none"
+    assert {row.model for row in summary.test} == {"global"}  # no site trained alone
+    without = [row for row in summary.test if row.positives == 0]
+    assert without and "no positive image in the test split" in real.html
+    assert all((row.auroc is None) == (row.positives == 0) for row in summary.test)
+    assert summary.means and all(m.low <= m.auroc <= m.high for m in summary.means)
+    assert "Small test set" in real.html and "Small test set" in real.out

@@ -31,75 +31,67 @@ def continued(tmp_path_factory, initial_body):
     return SimpleNamespace(whole=whole, half=half, rest=rest, grown=grown)
 
 
-class TestContinuing:
-    def test_ends_with_the_model_of_an_undisturbed_run_bit_for_bit(self, continued):
-        for model in ("last", "best"):
-            rest, whole = getattr(continued.rest, model), getattr(continued.whole, model)
-            assert same(rest, whole) and rest.moments.keys() == whole.moments.keys()
-            for name, value in rest.moments.items():
-                assert value.tobytes() == whole.moments[name].tobytes()
-            assert rest.moments
-            assert rest.manifest["best"] == whole.manifest["best"]
-            assert rest.manifest["round"] == whole.manifest["round"]
-
-    def test_rounds_and_history_go_on(self, continued):
-        first = continued.rest.last.manifest["history"]
-        assert first == [{"job": "simulate_job", "rounds": [0, 2]}]
-        assert continued.rest.events("round")[0]["round"] == 2
-        assert continued.rest.last.manifest["classes"] == continued.whole.last.manifest["classes"]
-
-    def test_the_earlier_best_model_is_on_record_from_the_start(self, continued):
-        assert continued.rest.events("best")[0] == continued.half.events("best")[-1]
-        assert continued.rest.events("best_dropped") == []
+def test_a_continued_run_ends_with_the_model_of_an_undisturbed_run_bit_for_bit(continued):
+    for model in ("last", "best"):
+        rest, whole = getattr(continued.rest, model), getattr(continued.whole, model)
+        assert same(rest, whole)
+        assert rest.moments and rest.moments.keys() == whole.moments.keys()
+        for name, value in rest.moments.items():
+            assert value.tobytes() == whole.moments[name].tobytes()
+        assert rest.manifest["best"] == whole.manifest["best"]
+        assert rest.manifest["round"] == whole.manifest["round"]
 
 
-class TestGrowing:
-    def test_a_class_whose_holder_is_gone_keeps_its_column_bit_for_bit(self, continued):
-        before, after = continued.half.last.variables, continued.grown.last.variables
-        for part in ("kernel", "bias"):
-            name = f"head/Fracture/{part}"
-            assert after[name].tobytes() == before[name].tobytes()
-        assert continued.grown.last.manifest["classes"]["Fracture"]["last_round"] == 1
-
-    def test_a_class_of_a_new_site_is_added(self, continued):
-        classes = continued.grown.last.manifest["classes"]
-        assert classes["Support Devices"] == {"last_round": 3, "sites": ["west"]}
-        assert classes["Edema"]["sites"] == ["north", "south", "west"]
-        union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
-        assert wire.classes_of(continued.grown.best.variables) == union
-
-    def test_the_earlier_best_model_lacks_the_new_class(self, continued):
-        (dropped,) = continued.grown.events("best_dropped")
-        assert dropped["reason"] == "it has no columns for all classes of ['west']"
-        assert continued.grown.best.manifest["best"]["round"] >= 3
-
-    def test_a_new_site_is_sent_the_columns_that_there_are(self, continued):
-        lines = (continued.grown.server / "metrics/round_metrics.jsonl").read_text()
-        first = json.loads(lines.splitlines()[0])["sites"]
-        warmed = {
-            site["name"]: metric["value"]
-            for site in first
-            for metric in site["metrics"]
-            if metric["name"] == "warmed_up"
-        }
-        assert warmed == {"north": 0, "west": 1}  # Support Devices alone
+def test_rounds_history_and_best_model_go_on(continued):
+    rest, manifest = continued.rest, continued.rest.last.manifest
+    assert manifest["history"] == [{"job": "simulate_job", "rounds": [0, 2]}]
+    assert manifest["classes"] == continued.whole.last.manifest["classes"]
+    assert rest.events("round")[0]["round"] == 2
+    assert rest.events("best")[0] == continued.half.events("best")[-1]
+    assert rest.events("best_dropped") == []
 
 
-class TestStopping:
-    def test_is_on_record_and_counts_the_rounds_before_the_continuation(self, continued):
-        (stopped,) = continued.whole.events("stopped")
-        assert stopped["round"] - stopped["best_round"] == 2 and stopped["round"] < 7
-        assert continued.rest.events("stopped") == [stopped]
+def test_a_class_whose_site_is_gone_keeps_its_column_and_one_of_a_new_site_is_added(continued):
+    before, grown = continued.half.last.variables, continued.grown
+    for name in ("head/Fracture/kernel", "head/Fracture/bias"):
+        assert grown.last.variables[name].tobytes() == before[name].tobytes()
+    classes = grown.last.manifest["classes"]
+    assert classes["Fracture"]["last_round"] == 1
+    assert classes["Support Devices"] == {"last_round": 3, "sites": ["west"]}
+    assert classes["Edema"]["sites"] == ["north", "south", "west"]
 
-    def test_the_last_model_is_that_of_the_last_round(self, continued):
-        (stopped,) = continued.whole.events("stopped")
-        assert continued.whole.events("round")[-1]["round"] == stopped["round"]
-        assert continued.whole.last.manifest["round"] == stopped["round"] + 1
 
-    def test_the_final_model_is_validated_and_the_best_one_tested(self, continued):
-        measured = continued.whole.measured()
-        assert all({"SRV_last", "SRV_best"} <= set(measured[site]) for site in TWO)
+def test_the_earlier_best_model_lacks_the_new_class(continued):
+    (dropped,) = continued.grown.events("best_dropped")
+    assert dropped["reason"] == "it has no columns for all classes of ['west']"
+    best = continued.grown.best
+    assert best.manifest["best"]["round"] >= 3
+    union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
+    assert wire.classes_of(best.variables) == union
 
-    def test_the_run_ends_well(self, continued):
-        assert continued.whole.record[-1]["event"] == "ended"
-        assert load(checkpoint_folder(continued.whole.workspace) / "last.npz").manifest["best"]
+
+def test_a_new_site_is_sent_the_columns_that_there_are(continued):
+    lines = (continued.grown.server / "metrics/round_metrics.jsonl").read_text()
+    warmed = {
+        site["name"]: metric["value"]
+        for site in json.loads(lines.splitlines()[0])["sites"]
+        for metric in site["metrics"]
+        if metric["name"] == "warmed_up"
+    }
+    assert warmed == {"north": 0, "west": 1}  # Support Devices alone
+
+
+def test_stopping_is_on_record_and_counts_the_rounds_before_the_continuation(continued):
+    (stopped,) = continued.whole.events("stopped")
+    assert stopped["round"] - stopped["best_round"] == 2 and stopped["round"] < 7
+    assert continued.rest.events("stopped") == [stopped]
+
+
+def test_a_stopped_run_ends_well_its_final_model_validated_and_the_best_one_tested(continued):
+    whole = continued.whole
+    (stopped,) = whole.events("stopped")
+    assert whole.events("round")[-1]["round"] == stopped["round"]
+    assert whole.last.manifest["round"] == stopped["round"] + 1
+    assert all({"SRV_last", "SRV_best"} <= set(whole.measured()[site]) for site in TWO)
+    assert whole.record[-1]["event"] == "ended"
+    assert load(checkpoint_folder(whole.workspace) / "last.npz").manifest["best"]

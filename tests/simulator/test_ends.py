@@ -1,4 +1,4 @@
-"""Jobs that do not end well in FLARE's own simulator; runs/test_simulation.py pretends one."""
+"""Jobs that do not end well in FLARE's own simulator."""
 
 import time
 from pathlib import Path
@@ -9,64 +9,56 @@ import tiny_job
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import LostSiteError, SimulationError, server_folder, simulate
 from simulated import processes
-from tiny_job import JOBS
 
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
 
 
-def test_a_site_without_its_site_file_ends_the_job(tmp_path, initial_body):
-    environment = {"CXR_SITES": str(tmp_path), "CXR_INITIAL_BODY": str(initial_body)}
+@pytest.fixture
+def run(tmp_path, initial_body):
+    """Run a job, the tiny one if no other; afterwards no process may be left."""
+
+    def run(job=None, sites=SITES, body=initial_body, **options):
+        job = job or tiny_job.make(tmp_path, SITES)
+        environment = {"CXR_INITIAL_BODY": str(body), "CXR_SITES": str(tmp_path)}
+        simulate(job, tmp_path / "run", list(sites), environment=environment, **options)
+
     began = time.monotonic()
-    with pytest.raises(SimulationError) as error:
-        simulate(JOBS / "surgical", tmp_path / "run", ["nih", "chexpert"], environment=environment)
+    yield run
     assert time.monotonic() - began < 200
+    assert processes(tmp_path) == []
+
+
+def test_a_site_without_its_site_file_ends_the_job(run, tmp_path):
+    with pytest.raises(SimulationError) as error:
+        run(tiny_job.JOBS / "surgical", ["nih", "chexpert"])
     reason, own_log, *_, log = str(error.value).splitlines()
     site = reason.removeprefix("the job failed: ").split(":")[0]  # whichever was the first
     missing = tmp_path / f"{site}.yaml"
     assert f"{site}: site file {missing} does not exist" in reason
     assert str(missing) in Path(own_log.removeprefix(f"The log of {site} is ")).read_text()
     assert Path(log.removeprefix("The log is ")).read_text()
-    assert processes(tmp_path) == []
 
 
-def test_a_class_that_is_not_there_is_named(tmp_path, initial_body):
-    job = tiny_job.make(tmp_path, SITES, site="my_hospital.MySite")
+def test_a_site_class_that_does_not_exist_is_named(run, tmp_path):
     with pytest.raises(SimulationError) as error:
-        simulate(
-            job, tmp_path / "run", list(SITES),
-            environment={"CXR_INITIAL_BODY": str(initial_body)},
-        )  # fmt: skip
+        run(tiny_job.make(tmp_path, SITES, site="my_hospital.MySite"))
     reason = str(error.value).splitlines()[0]
     assert "TypeError: Can't load class my_hospital.MySite: No module named" in reason
     assert reason.endswith("Install it there, or correct its name in the job.")
     assert not isinstance(error.value, LostSiteError)  # which is tried again
 
 
-def test_an_initial_body_that_is_not_there_ends_the_job(tmp_path):
-    job = tiny_job.make(tmp_path, SITES)
-    began = time.monotonic()
+def test_an_initial_body_that_does_not_exist_ends_the_job(run, tmp_path):
     with pytest.raises(SimulationError, match=r"failed: checkpoint '.*none\.npz' does not exist"):
-        simulate(
-            job, tmp_path / "run", list(SITES),
-            environment={"CXR_INITIAL_BODY": str(tmp_path / "none.npz")},
-        )  # fmt: skip
-    assert time.monotonic() - began < 200
-    assert processes(tmp_path) == []
+        run(body=tmp_path / "none.npz")
 
 
-def test_an_interrupt_ends_every_process(tmp_path, initial_body):
-    job = tiny_job.make(tmp_path, SITES)
-    workers = []
-
+def test_an_interrupt_ends_every_process(run, tmp_path):
     def interrupt(events):
-        workers[:] = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]
+        workers = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]
         if len(workers) == len(SITES):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate(
-            job, tmp_path / "run", list(SITES), watch=interrupt,
-            environment={"CXR_INITIAL_BODY": str(initial_body)},
-        )  # fmt: skip
-    assert processes(tmp_path) == []
+        run(watch=interrupt)
     assert read_events(server_folder(tmp_path / "run"))[0]["event"] == "started"

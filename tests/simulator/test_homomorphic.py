@@ -14,11 +14,10 @@ from surgical_aggregation.encryption.ciphertext import decrypted, is_packed
 
 
 def encrypted_run(folder, sites, initial_body, **settings):
-    """Run the encrypted job."""
-    settings = {**SETTINGS, "tracking": "tensorboard", **settings}
     return run(
         folder, sites, initial_body, job="surgical_he",
-        before=lambda folder: encrypted.provision(folder / "workspace/startup"), **settings,
+        before=lambda folder: encrypted.provision(folder / "workspace/startup"),
+        **{**SETTINGS, "tracking": "tensorboard", **settings},
     )  # fmt: skip
 
 
@@ -27,7 +26,7 @@ def hidden(tmp_path_factory, initial_body):
     return encrypted_run(tmp_path_factory.mktemp("encrypted"), SITES, initial_body)
 
 
-def test_opened_it_is_the_model_of_the_run_in_the_clear(hidden, runs):
+def test_the_decrypted_model_is_that_of_the_run_in_the_clear(hidden, runs):
     context = hidden.workspace / "startup/client_context.tenseal"
     key = tenseal.context_from(context.read_bytes())
     for name in ("best", "last"):
@@ -38,13 +37,13 @@ def test_opened_it_is_the_model_of_the_run_in_the_clear(hidden, runs):
             np.testing.assert_allclose(opened.variables[variable], value, atol=1e-5)
 
 
-def test_server_keeps_nothing_legible_of_what_sites_sent(hidden):
+def test_the_server_keeps_nothing_legible_of_what_sites_sent(hidden):
     variables = hidden.last.variables
     legible = {name for name, value in variables.items() if not is_packed(value)}
     assert legible == {name for name in variables if name.startswith("bn/")}
 
 
-def test_best_model_is_chosen_and_tested_as_in_the_clear(hidden, runs):
+def test_the_best_model_is_chosen_and_tested_as_in_the_clear(hidden, runs):
     chosen, plain = ([e["round"] for e in one.events("best")] for one in (hidden, runs.first))
     assert chosen == plain
     measured, plain = hidden.measured(), runs.first.measured()
@@ -55,9 +54,8 @@ def test_best_model_is_chosen_and_tested_as_in_the_clear(hidden, runs):
 
 def test_a_site_that_trains_with_tensorflow_encrypts(tmp_path, initial_body):
     """TenSEAL after TensorFlow would end its process."""
-    north = {"north": SITES["north"]}
     made = encrypted_run(
-        tmp_path, north, initial_body, site=tiny_job.KERAS, num_rounds=1, min_clients=1,
-        tracking="none",
+        tmp_path, {"north": SITES["north"]}, initial_body, site=tiny_job.KERAS, num_rounds=1,
+        min_clients=1, tracking="none",
     )  # fmt: skip
     assert is_packed(made.last.variables["head/Edema/kernel"])

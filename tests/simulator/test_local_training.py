@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -32,25 +31,24 @@ train_alone(
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory, initial_body):
-    """North in a federation of one, and north alone."""
-    folder = tmp_path_factory.mktemp("alone")
-    sites = {"north": SITES["north"]}
+    """North in a federation of one, and north alone: model -> the two."""
+    folder, sites = tmp_path_factory.mktemp("alone"), {"north": SITES["north"]}
     (folder / "sites.json").write_text(json.dumps(sites), encoding="utf-8")
-    with ThreadPoolExecutor() as pool:
-        federated = pool.submit(
-            run, folder / "federated", sites, initial_body,
-            num_rounds=3, min_clients=1, strategy="fedavg", threads=1, site=tiny_job.KERAS,
-        )  # fmt: skip
-        subprocess.run(
-            [sys.executable, "-c", ALONE, folder / "sites.json", initial_body, folder / "out"],
-            check=True,
-        )
-        return federated.result(), folder / "out"
+    federated = run(
+        folder / "federated", sites, initial_body,
+        num_rounds=3, min_clients=1, strategy="fedavg", threads=1, site=tiny_job.KERAS,
+    )  # fmt: skip
+    command = [sys.executable, "-c", ALONE, folder / "sites.json", initial_body, folder / "out"]
+    subprocess.run(command, check=True)
+    return {
+        name: (federated.checkpoint(name), load(folder / f"out/{name}.npz"))
+        for name in ("best", "last")
+    }
 
 
 @pytest.mark.parametrize("name", ["best", "last"])
 def test_the_models_are_the_same_bit_for_bit(both, name):
-    federated, alone = getattr(both[0], name), load(both[1] / f"{name}.npz")
+    federated, alone = both[name]
     assert federated.variables.keys() == alone.variables.keys()
     for path, value in federated.variables.items():
         np.testing.assert_array_equal(alone.variables[path], value)
@@ -59,6 +57,6 @@ def test_the_models_are_the_same_bit_for_bit(both, name):
 
 
 def test_the_same_model_is_the_best_by_the_same_loss(both):
-    federated, alone = both[0].best, load(both[1] / "best.npz")
+    federated, alone = (model.manifest["best"] for model in both["best"])
     for fact in ("round", "metric", "value", "sites"):
-        assert alone.manifest["best"][fact] == federated.manifest["best"][fact]
+        assert alone[fact] == federated[fact]

@@ -4,6 +4,8 @@ Whatever they send is refused, so the run must end with the model that the two h
 themselves, to the last bit.
 """
 
+import re
+
 import pytest
 
 import faults
@@ -31,8 +33,6 @@ ANSWERS = {
 }
 """Of east's answers, what becomes of the task's result, and why it is refused."""
 
-TASKS = list(ANSWERS)
-
 
 @pytest.fixture(scope="module")
 def lied(tmp_path_factory, initial_body):
@@ -45,23 +45,24 @@ def lied(tmp_path_factory, initial_body):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["last", "best"])
-def test_the_model_is_that_of_the_honest_sites_bit_for_bit(lied, undisturbed, name):
-    ours, alone = getattr(lied, name), getattr(undisturbed, name)
-    assert same(ours, alone)
-    assert ours.manifest["classes"] == alone.manifest["classes"]
-    assert ours.manifest["best"]["sites"] == alone.manifest["best"]["sites"]
+def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undisturbed):
+    for name in ("last", "best"):
+        ours, alone = lied.checkpoint(name), undisturbed.checkpoint(name)
+        assert same(ours, alone)
+        assert ours.manifest["classes"] == alone.manifest["classes"]
+        assert ours.manifest["best"]["sites"] == alone.manifest["best"]["sites"]
+    assert {site: lied.measured()[site] for site in TWO} == undisturbed.measured()
 
 
 def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied):
-    assert lied.refused("west") == dict.fromkeys(TASKS, "it calls itself 'north'")
+    assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
 
 
 def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
-    reason = "the site is not permitted to train ['Edema']"
-    assert {task: why for task, why in lied.refused("guest").items() if task[0] == "train"} == {
-        task: reason for task in TASKS if task[0] == "train"
-    }
+    reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
+    assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
+    for reason in reasons.values():
+        assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
 
 @pytest.mark.parametrize("site", TWO)
@@ -78,21 +79,16 @@ def test_the_victims_columns_are_not_sent_to_who_passes_for_it(lied):
         assert not names(lied.received("west"), name)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_no_answer_of_one_site_ends_the_job(lied, task):
-    assert ANSWERS[task][1] in lied.refused("east")[task]
-    assert set(lied.refused("east")) == set(ANSWERS)
+def test_no_answer_of_one_site_ends_the_job(lied):
+    refused = lied.refused("east")
+    assert set(refused) == set(ANSWERS)
+    assert [task for task, (_, why) in ANSWERS.items() if why not in refused[task]] == []
 
 
 def test_a_round_waits_for_the_results_that_it_needs_however_late(lied):
     """Two are needed: with what the others answer there are more, long before south's."""
     first = lied.events("round")[0]
     assert first["round"] == 0 and first["seconds"] > faults.LATE > WAIT
-
-
-def test_the_results_of_the_honest_sites_are_whole(lied, undisturbed):
-    honest = {site: lied.measured()[site] for site in TWO}
-    assert honest == undisturbed.measured()
 
 
 def test_the_summary_says_who_was_not_measured_and_why(lied):

@@ -23,41 +23,29 @@ def finished(tmp_path_factory, initial_body):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def refused(finished):
-    """The site whose spelling came second; which of the two depends on who was faster."""
-    sites = {event["site"] for event in finished.events("refused")}
-    assert len(sites) == 1 and sites <= SPELT.keys()
-    return sites.pop()
-
-
-def test_the_spelling_that_came_first_is_the_models(finished, refused):
-    (known,) = (name for site, name in SPELT.items() if site != refused)
-    spelt = set(finished.last.manifest["classes"]) & set(SPELT.values())
-    assert spelt == {known}
-
-
-def test_the_other_is_refused_in_every_round_by_name(finished, refused):
+def test_the_first_spelling_stays_and_the_other_is_refused_in_every_round(finished):
+    (refused,) = {event["site"] for event in finished.events("refused")}  # whoever was slower
     reasons = finished.refused(refused)
     assert list(reasons) == [("train", round_) for round_ in range(ROUNDS)]
     for reason in reasons.values():
         assert reason.startswith(f"class '{SPELT[refused]}' is known as")
-
-
-def test_no_site_hears_how_the_other_spells_it(finished, refused):
     known = "south" if refused == "north" else "north"
+    assert set(finished.last.manifest["classes"]) & set(SPELT.values()) == {SPELT[known]}
     assert SPELT[known].encode() in finished.received(known)
-    for site, other in (("north", SPELT["south"]), ("south", SPELT["north"])):
-        assert other.encode() not in finished.received(site)
-        assert [p for p, held in finished.files(site).items() if other.encode() in held] == []
+
+
+@pytest.mark.parametrize(("site", "other"), [("north", "south"), ("south", "north")])
+def test_no_site_learns_how_the_other_spells_it(finished, site, other):
+    spelt = SPELT[other].encode()
+    assert spelt not in finished.received(site)
+    assert [path for path, content in finished.files(site).items() if spelt in content] == []
 
 
 def test_a_round_that_would_not_stay_finite_is_dropped_and_the_run_goes_on(finished):
     (dropped,) = finished.events("dropped")
     assert dropped["round"] == 1
     assert "came: west 3e+38 in 'dense/kernel'; " in dropped["reason"]
-    rounds = [event["round"] for event in finished.events("round")]
-    assert rounds == list(range(ROUNDS))
+    assert [event["round"] for event in finished.events("round")] == list(range(ROUNDS))
     assert finished.last.manifest["round"] == ROUNDS
     for value in [*finished.last.variables.values(), *finished.last.moments.values()]:
         assert np.isfinite(value).all()

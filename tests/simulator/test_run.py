@@ -1,4 +1,4 @@
-"""The surgical job in FLARE's simulator: what it makes, what it repeats, what it tells whom."""
+"""The surgical job in FLARE's simulator: its models, its curves, and how it survives faults."""
 
 import json
 
@@ -7,7 +7,6 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from simulated import SITES, UNION, same
-from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.wire import variables as wire
 
 
@@ -18,52 +17,28 @@ def rounds(run):
 
 
 class TestResult:
-    def test_global_model_has_a_column_for_every_class_of_every_site(self, runs):
-        for checkpoint in (runs.first.best, runs.first.last):
-            assert list(wire.classes_of(checkpoint.variables)) == UNION
-
-    def test_manifest_says_who_taught_which_class(self, runs):
-        taught = {name: c["sites"] for name, c in runs.first.last.manifest["classes"].items()}
-        assert taught == {
-            "Edema": ["north", "south"],
-            "Fracture": ["south", "west"],
-            "Nodule/Mass": ["north"],
-            "Pleural Effusion": ["north"],
-            "Support Devices": ["west"],
-            "Épanchement": ["south"],
+    def test_the_model_has_every_class_of_every_site_and_says_who_trained_it(self, runs):
+        assert list(wire.classes_of(runs.first.best.variables)) == UNION
+        assert list(wire.classes_of(runs.first.last.variables)) == UNION
+        classes = runs.first.last.manifest["classes"]
+        assert {name: facts["sites"] for name, facts in classes.items()} == {
+            name: [site for site in SITES if name in SITES[site]["classes"]] for name in UNION
         }
 
-    def test_frozen_batch_normalisation_is_the_initial_bodys_to_the_last_bit(
-        self, runs, initial_body
-    ):
-        start = load(initial_body).variables
-        last = runs.first.last.variables
-        for name in start:
-            assert (last[name].tobytes() == start[name].tobytes()) == name.startswith("bn/")
-
-    def test_final_model_was_measured_and_is_not_better_than_the_best(self, runs):
+    def test_the_final_model_was_measured_and_the_best_tested_on_each_sites_classes(self, runs):
         measured = runs.first.measured()
-        assert all("bce" in measured[site]["SRV_last"] for site in SITES)
         best = runs.first.events("best")[-1]
         losses = [measured[site]["SRV_last"]["bce"] for site in SITES]
         assert best["value"] <= np.mean(losses) + 1e-12
-
-    def test_best_model_was_tested_at_every_site_on_its_own_classes(self, runs):
-        measured = runs.first.measured()
         for site, entry in SITES.items():
             tested = {m.removeprefix("bce/") for m in measured[site]["SRV_best"] if "bce/" in m}
             assert tested == set(entry["classes"])
 
-    def test_both_models_are_outside_the_jobs_workspace_too(self, runs):
-        outside = runs.first.workspace / "server" / "checkpoints" / "simulate_job"
-        for name in ("best.npz", "last.npz"):
-            inside = runs.first.server / "models" / name
-            assert (outside / name).read_bytes() == inside.read_bytes()
-
-    def test_flares_own_metrics_artifact_has_every_round_and_site(self, runs):
-        assert [entry["round"] for entry in rounds(runs.first)] == [0, 1, 2]
-        for entry in rounds(runs.first):
-            assert sorted(site["name"] for site in entry["sites"]) == sorted(SITES)
+    def test_the_recipe_ends_with_the_same_models_bit_for_bit(self, runs):
+        for name in ("best", "last"):
+            first, second = runs.first.checkpoint(name), runs.recipe.checkpoint(name)
+            assert first.manifest == second.manifest
+            assert list(first.variables) == list(second.variables) and same(first, second)
 
 
 def curves(runs, site):
@@ -79,17 +54,16 @@ class TestTracking:
     """The curves in TensorBoard's files are what FLARE's own artifacts hold."""
 
     @pytest.mark.parametrize("site", SITES)
-    def test_every_round_of_every_class_of_the_site_is_there_and_of_no_other(self, runs, site):
+    def test_every_round_of_the_sites_classes_has_the_values_that_the_site_measured(
+        self, runs, site
+    ):
         found = curves(runs, site)
         for metric in ("bce", "auroc"):
             tags = {f"{metric}/{name}" for name in SITES[site]["classes"]} | {metric}
             assert {tag for tag in found if tag.split("/")[0] == metric} == tags
             assert all(list(found[tag]) == [0, 1, 2, 3] for tag in tags)  # 3: the final model
         assert list(found["train_loss"]) == [0, 1, 2]
-
-    @pytest.mark.parametrize("site", SITES)
-    def test_the_values_are_those_that_the_site_measured(self, runs, site):
-        found = curves(runs, site)
+        assert [entry["round"] for entry in rounds(runs.first)] == [0, 1, 2]
         for entry in rounds(runs.first):
             (measured,) = [s["metrics"] for s in entry["sites"] if s["name"] == site]
             values = {metric["name"]: metric["value"] for metric in measured}
@@ -97,23 +71,9 @@ class TestTracking:
                 assert found[tag][entry["round"]] == np.float32(values[tag]), tag
         final = runs.first.measured()[site]
         assert found["bce"][3] == np.float32(final["SRV_last"]["bce"])
-
-    @pytest.mark.parametrize("site", SITES)
-    def test_the_test_of_the_best_model_stands_at_its_round(self, runs, site):
         best = runs.first.best.manifest["best"]["round"]
-        tested = runs.first.measured()[site]["SRV_best"]
-        found = curves(runs, site)
-        for name, value in tested.items():
+        for name, value in final["SRV_best"].items():
             assert found[f"test/{name}"] == {best: np.float32(value)}
-
-    def test_the_servers_own_curves_are_the_means_over_the_sites_that_measure(self, runs):
-        sites = [curves(runs, site) for site in SITES]
-        means = curves(runs, "simulator_server")
-        assert set(means) == {tag for found in sites for tag in found if "test/" not in tag}
-        for tag, curve in means.items():
-            held = [found[tag] for found in sites if tag in found]
-            expected = {step: np.mean([found[step] for found in held]) for step in held[0]}
-            assert curve == pytest.approx(expected)
 
     def test_nothing_of_it_is_at_the_sites(self, runs):
         at_server = list(runs.first.server.rglob("events.out.*"))
@@ -122,19 +82,8 @@ class TestTracking:
         assert not list(runs.recipe.workspace.rglob("events.out.*"))
 
 
-class TestRecipe:
-    def test_it_ends_with_the_folders_models_bit_for_bit(self, runs):
-        for name in ("best", "last"):
-            first, second = getattr(runs.first, name), getattr(runs.recipe, name)
-            assert first.manifest == second.manifest
-            assert list(first.variables) == list(second.variables) and same(first, second)
-
-
 class TestFaults:
-    def test_the_run_goes_on_to_its_last_round(self, runs):
-        assert [event["round"] for event in runs.faulty.events("round")] == [0, 1, 2, 3]
-
-    def test_bad_results_are_on_record_with_site_round_and_reason(self, runs):
+    def test_bad_results_are_on_record_and_the_run_goes_on_to_its_last_round(self, runs):
         reasons = {
             ("west", 1): "(TASK_RESULT_FILTER_ERROR)",
             ("west", 2): "(TASK_RESULT_FILTER_ERROR)",
@@ -145,18 +94,14 @@ class TestFaults:
         refused = {(e["site"], e["round"]): e["reason"] for e in runs.faulty.events("refused")}
         assert set(refused) == set(reasons)
         assert all(reason in refused[of] for of, reason in reasons.items())
+        assert [event["round"] for event in runs.faulty.events("round")] == [0, 1, 2, 3]
 
-    def test_class_whose_holder_is_absent_keeps_its_column_bit_for_bit(self, runs):
+    def test_columns_are_bit_for_bit_those_of_the_last_and_only_site_that_sent_them(self, runs):
+        last, classes = runs.faulty.last.variables, runs.faulty.last.manifest["classes"]
         sent = runs.faulty.trained("west", 0).variables
-        last = runs.faulty.last
-        for part in ("kernel", "bias"):
-            name = f"head/Support Devices/{part}"
-            assert last.variables[name].tobytes() == sent[name].tobytes()
-        assert last.manifest["classes"]["Support Devices"]["last_round"] == 0
-
-    def test_the_others_went_on_teaching(self, runs):
-        assert runs.faulty.last.manifest["classes"]["Fracture"]["last_round"] == 3
-
-    def test_column_of_the_only_contributor_of_a_round_passes_bit_for_bit(self, runs):
+        for name in ("head/Support Devices/kernel", "head/Support Devices/bias"):
+            assert last[name].tobytes() == sent[name].tobytes()
+        assert classes["Support Devices"]["last_round"] == 0
         for name, value in runs.faulty.trained("south", 3).variables.items():
-            assert runs.faulty.last.variables[name].tobytes() == value.tobytes(), name
+            assert last[name].tobytes() == value.tobytes(), name
+        assert classes["Fracture"]["last_round"] == 3

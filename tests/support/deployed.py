@@ -1,18 +1,77 @@
 """The tiny study on a real FLARE system of this machine: services, certificates, admin."""
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import tiny_job
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.deployment.poc_project import PocProject
+from cxr_study.deployment.poc_system import _KITS, MARK, PocSystem
 from cxr_study.deployment.site_kit import localise_server
 from surgical_aggregation.checkpoints.checkpoint import load
 
 PROJECT = Path(__file__).parents[2] / "poc" / "project.yml"
+
+
+class Network(PocSystem):
+    """A system whose kits FLARE's own command provisions, and admins who use FLARE's commands."""
+
+    def provision(self, sites):
+        """Make the startup kits of the project, on a free port."""
+        for name in ("home", "tmp"):
+            (self.root / name).mkdir(parents=True)
+        project = PocProject.read(PROJECT)
+        project.changed(port=processes.free_port(), sites=sites).write(self.root / MARK)
+        self.nvflare("provision", "-p", self.root / MARK, "-w", self.root / _KITS)
+        return self
+
+    @property
+    def admin(self):
+        return self.kit(self.project.project_admin)
+
+    def nvflare(self, *arguments):
+        """Run FLARE's command; what it printed."""
+        return self._said([sys.executable, "-m", "nvflare.cli", *map(str, arguments)])
+
+    def console(self, kit, *commands):
+        """What an admin's console says to commands that are piped into it."""
+        typed = "\n".join([kit.name, *commands, "bye", ""])
+        return self._said(["bash", str(kit / "startup" / "fl_admin.sh")], typed)
+
+    def _said(self, command, typed=""):
+        done = subprocess.run(
+            command, env=self.environment, cwd=self.root, input=typed, capture_output=True,
+            text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def preflight(self, name):
+        """FLARE's verdict on a kit: "pass" or "fail". Never of a site that runs: see runbook."""
+        said = self.nvflare("preflight-check", "-p", self.kit(name), "--format", "json")
+        return json.loads(said)["data"]["overall"]
+
+    def start_server(self):
+        body = tiny_job.initial_body(self.root / "body.npz")
+        processes.start(self.server, {**self.environment, "CXR_INITIAL_BODY": str(body)})
+        self.wait()
+
+    def wait(self):
+        deadline = time.monotonic() + 60
+        while not processes.listens("localhost", self.project.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+    def start_sites(self):
+        for site in self.project.sites:
+            processes.start(self.kit(site), self.environment)
+        self._wait(self.project, 60)
 
 
 @contextmanager
@@ -36,33 +95,15 @@ def poc_system(folder, sites, *, permitted=None, **environment):
         system.stop()
 
 
-def run(system, job, *, timeout=180.0):
-    """Submit a job as the lead, wait for its end and download it; what it left."""
+def run(system, job):
+    """Submit a job as the lead; what it left."""
     with FlareSession(system.lead) as session:
-        job_id = session.submit(job)
-        meta = wait(session, job_id, timeout=timeout)
-        return downloaded(session, system, job_id, meta)
+        return ended(session, system, session.submit(job))
 
 
-def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):
-    """Wait until a job has ended, or `until(meta)`; returns its meta."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        meta = session.meta(job_id)
-        if until(meta) or meta["status"].startswith("FINISHED"):
-            return meta
-        time.sleep(0.3)
-    raise TimeoutError(f"job {job_id} is {meta['status']} after {timeout} s")
-
-
-def rounds(system, job_id):
-    """Number of whole rounds that a running job has made."""
-    record = system.server / job_id / "run_record.jsonl"
-    return record.read_text().count('"event": "round"') if record.is_file() else 0
-
-
-def downloaded(session, system, job_id, meta):
-    """Download a finished job; its status, folder, record, and models as far as there are any."""
+def ended(session, system, job_id):
+    """Wait for a job's end; what it left: status, folder, record, and models if there are any."""
+    meta = wait(session, job_id)
     server = session.download(job_id, system.folder / "downloads") / "workspace"
     record = server / "run_record.jsonl"
     lines = record.read_text().splitlines() if record.is_file() else []
@@ -76,3 +117,19 @@ def downloaded(session, system, job_id, meta):
         last=models.get("last"),
         best=models.get("best"),
     )
+
+
+def wait(session, job_id, *, until=lambda meta: False, timeout=180.0):
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        meta = session.meta(job_id)
+        if until(meta) or meta["status"].startswith("FINISHED"):
+            return meta
+        time.sleep(0.3)
+    raise TimeoutError(f"job {job_id} is {meta['status']} after {timeout} s")
+
+
+def rounds(system, job_id):
+    """Number of whole rounds that a running job has made."""
+    record = system.server / job_id / "run_record.jsonl"
+    return record.read_text().count('"event": "round"') if record.is_file() else 0

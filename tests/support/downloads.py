@@ -42,19 +42,12 @@ class Official:
         return pd.DataFrame(self.rows, columns=[*DESCRIPTORS, *self.classes])
 
 
-def labelled(default, **present):
-    """Labels of the CheXpert classes in order, blanks for underscores."""
-    by_name = {name.replace("_", " "): value for name, value in present.items()}
-    return [by_name.get(name, default) for name in CHEXPERT_CLASSES]
-
-
 PATIENTS = "CheXpert-v1.0-small/train/patient0000"
 CHEXPERT = (
     "No Finding,Enlarged Cardiomediastinum,Cardiomegaly,Lung Opacity,Lung Lesion,Edema,"
     "Consolidation,Pneumonia,Atelectasis,Pneumothorax,Pleural Effusion,Pleural Other,Fracture,"
     "Support Devices"
 )
-LOCAL = {name: {name} for name in CHEXPERT_CLASSES}
 VINDR = (
     "Aortic enlargement,Atelectasis,Calcification,Cardiomegaly,Clavicle fracture,Consolidation,"
     "Edema,Emphysema,Enlarged PA,ILD,Infiltration,Lung Opacity,Lung cavity,Lung cyst,"
@@ -73,18 +66,27 @@ def unread(*columns):
     return {column: set() for column in columns}
 
 
+def itself(*columns):
+    return {column: {column} for column in columns}
+
+
 def nih_row(image, patient, view, sex, age, *present):
     return [image, patient, view, sex, age, *(float(name in present) for name in NIH_CLASSES)]
 
 
-def chexpert_row(image, view, sex, age, **labels):
+def labels(**present):
+    """Of the CheXpert classes in order, -2 by default; underscores stand for blanks."""
+    return [present.get(name.replace(" ", "_"), -2) for name in CHEXPERT_CLASSES]
+
+
+def chexpert_row(image, view, sex, age, **present):
     patient = f"patient0000{image[0]}"
-    return [f"{PATIENTS}{image}.jpg", patient, view, sex, age, *labelled(-2, **labels)]
+    return [f"{PATIENTS}{image}.jpg", patient, view, sex, age, *labels(**present)]
 
 
-def mimic_row(patient, image, view, **labels):
+def mimic_row(patient, image, view, **present):
     path = f"files/p10/p1{patient}/s{image}.jpg"
-    return [path, f"1{patient}", view, "", NAN, *labelled(-2, **labels)]
+    return [path, f"1{patient}", view, "", NAN, *labels(**present)]
 
 
 EDEMA = {"Edema": 1, "Consolidation": -1, "Pleural_Effusion": 0}
@@ -125,15 +127,13 @@ OFFICIAL = {
             f"{PATIENTS}2/study2/view2_lateral.jpg,Male,87,Lateral,,,,-1.0,1.0,,,,,,,,,1.0,,\n",
         ),
         [
-            chexpert_row(
-                "1/study1/view1_frontal", "AP", "F", 68, Pneumothorax=0, Support_Devices=1
-            ),
+            chexpert_row("1/study1/view1_frontal", "AP", "F", 68, **DEVICE),
             chexpert_row("2/study2/view1_frontal", "frontal", "M", 87, **FRACTURED),
             chexpert_row("2/study2/view2_lateral", "lateral", "M", 87, **FRACTURED),
         ],
         CHEXPERT_CLASSES,
         unread("No Finding", "note"),
-        LOCAL | {"Sex": {"sex"}, "Age": {"age"}, "AP/PA": {"view"}},
+        itself(*CHEXPERT_CLASSES) | {"Sex": {"sex"}, "Age": {"age"}, "AP/PA": {"view"}},
     ),
     "mimic": Official(
         "mimic",
@@ -147,22 +147,11 @@ OFFICIAL = {
         ),
         [
             mimic_row("0000032", "50414267/02aa-1", "PA"),
-            mimic_row(
-                "0000764",
-                "57375967/174b-2",
-                "lateral",
-                Edema=1,
-                Consolidation=-1,
-                Pleural_Effusion=0,
-            ),
+            mimic_row("0000764", "57375967/174b-2", "lateral", **EDEMA),
         ],
         CHEXPERT_CLASSES,
-        {
-            "dicom_id": {"image"},
-            "ViewPosition": {"view"},
-            **unread("Rows", "No Finding", "note"),
-        },
-        LOCAL,
+        {"dicom_id": {"image"}, "ViewPosition": {"view"}, **unread("Rows", "No Finding", "note")},
+        itself(*CHEXPERT_CLASSES),
     ),
     "cxr-lt": Official(
         "cxr-lt",
@@ -177,10 +166,8 @@ OFFICIAL = {
             ["files/p10/p10000764/s57375967/174b.jpg", "10000764", "lateral", "", NAN, 1, 0],
         ],
         ("Bulla", "Mass"),
-        {
-            "ViewPosition": {"view"},
-            **unread("dicom_id", "study_id", "ViewCodeSequence_CodeMeaning", "Normal"),
-        },
+        unread("dicom_id", "study_id", "ViewCodeSequence_CodeMeaning", "Normal")
+        | {"ViewPosition": {"view"}},
         needed={"subject_id", "ViewPosition", "fpath"},
     ),
     "vindr": Official(
@@ -220,11 +207,7 @@ OFFICIAL = {
             "PatientSex_DICOM": {"sex"},
             "Projection": {"view"},
         },
-        {
-            "StudyDate_DICOM": {"age"},
-            "PatientBirth": {"age"},
-            "Labels": {"Cardiomegaly", "goiter"},
-        },
+        {"StudyDate_DICOM": {"age"}, "PatientBirth": {"age"}, "Labels": {"Cardiomegaly", "goiter"}},
     ),
     "table": Official(
         "table",
@@ -240,14 +223,8 @@ OFFICIAL = {
             ["p2/1.png", "B 2", "AP", "M", NAN, 0, 1],
         ],
         ("Pleural Effusion", "My finding"),
-        {"image": {"image"}, "patient": {"patient"}, **unread("No Finding")},
-        {
-            "view": {"view"},
-            "sex": {"sex"},
-            "age": {"age"},
-            "pleural_effusion": {"Pleural Effusion"},
-            "My finding": {"My finding"},
-        },
+        itself("image", "patient") | unread("No Finding"),
+        itself("view", "sex", "age", "My finding") | {"pleural_effusion": {"Pleural Effusion"}},
         needed={"image", "patient"},
     ),
 }
@@ -270,12 +247,7 @@ def rewritten(text, rows, header):
 def read_rewritten(folder, dataset, *rows, images=None, header=None):
     """Read a download whose labels have other rows, and whose metadata, if any, has other images.
 
-    Args:
-        folder: To write it into.
-        dataset: A key of `OFFICIAL`.
-        rows: Of the labels; each says what differs from the first row of the download.
-        images: The same of the metadata.
-        header: Names of the columns of the labels, if others; cells that nobody gives are blank.
+    A row says what differs from the download's first; `header`: the labels' columns, if others.
     """
     labels, *metadata = OFFICIAL[dataset].files
     paths = [folder / "labels.csv", folder / "metadata.csv"][: 1 + len(metadata)]

@@ -28,15 +28,13 @@ def insecure(fl_ctx):
 
 
 def started(component):
-    """The component after START_RUN."""
     component.handle_event(EventType.START_RUN, insecure(context("server")))
     return component
 
 
 def encrypted(shareable, **arguments):
     """A site's result as it leaves the site."""
-    filter_ = started(EncryptResult(**arguments))
-    return filter_.process(shareable, insecure(context("server")))
+    return started(EncryptResult(**arguments)).process(shareable, insecure(context("server")))
 
 
 def decrypted(shareable):

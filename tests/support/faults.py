@@ -46,7 +46,7 @@ ANSWERS = {
 """What a site may answer that would end the job for all, or is no metric."""
 
 _ROUND = "faults.round"
-"""Context property at a site: the round of its task."""
+"""Context property at a site: the round of its task, or the task's name."""
 
 _PRODUCED = ArrayDownloadable.produce_item
 
@@ -77,12 +77,6 @@ class FaultyExecutor(KerasExecutor):
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
     test says that the site is back) or "hold" (until the task is aborted).
-
-    Args:
-        site: The site it runs at.
-        plan: The plan.
-        folder: See `strikes`.
-        settings: The job's own.
     """
 
     def __init__(self, site, plan, folder, **settings):
@@ -93,59 +87,28 @@ class FaultyExecutor(KerasExecutor):
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
-        train = task_name == "train"
-        round_ = shareable.get_header(AppConstants.CURRENT_ROUND) if train else task_name
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        round_ = round_ if task_name == "train" else task_name
         fl_ctx.set_prop(_ROUND, round_, private=True, sticky=False)
-        kept = Path(self.folder)
+        kept, end = Path(self.folder), time.monotonic() + LONGEST
         until = {
+            "late": lambda: time.monotonic() > end - LONGEST + LATE,
             "slow": lambda: (kept / f"round-{round_ + 1}.npz").exists(),
             "last": lambda: any(kept.glob(f"accepted-{round_}-*")),
             "away": back(self.folder, self.site).exists,
             "hold": lambda: False,
         }
-        kinds = ("kill", "late", *until, *ANSWERS)
-        what = strikes(self.plan, self.folder, self.site, round_, kinds)
+        what = strikes(self.plan, self.folder, self.site, round_, ("kill", *until, *ANSWERS))
         if what == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        if what == "late":
-            time.sleep(LATE)
-        end = time.monotonic() + LONGEST
-        while what in until and not (abort_signal.triggered or until[what]()):
-            if time.monotonic() > end:
-                break
+        over = until.get(what, lambda: True)
+        while not (over() or abort_signal.triggered or time.monotonic() > end):
             time.sleep(0.1)
         return ANSWERS.get(what, reply)
 
 
-class KeepResults(Filter):
-    """A site's last filter but one, which keeps what the site trained, as <site>-<round>.npz.
-
-    Args:
-        site: The site it runs at.
-        folder: Where.
-    """
-
-    def __init__(self, site: str, folder: str):
-        super().__init__()
-        self.site = site
-        self.folder = folder
-
-    def process(self, shareable, fl_ctx):
-        round_ = fl_ctx.get_prop(_ROUND)
-        if isinstance(round_, int) and shareable.get_return_code() == ReturnCode.OK:
-            result = Checkpoint(dict(from_shareable(shareable).data))
-            checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
-        return shareable
-
-
-class HostileResult(Filter):
-    """A site's last filter, which sends something else in chosen rounds, as `HOSTILE` says.
-
-    Args:
-        site: The site it runs at.
-        plan: The plan.
-        folder: See `strikes`.
-    """
+class FaultyResult(Filter):
+    """A site's last filter: keeps what it trained, <site>-<round>.npz, and may send `HOSTILE`."""
 
     def __init__(self, site: str, plan: list, folder: str):
         super().__init__()
@@ -154,10 +117,13 @@ class HostileResult(Filter):
         self.folder = folder
 
     def process(self, shareable, fl_ctx):
-        ArrayDownloadable.produce_item = _PRODUCED
         round_ = fl_ctx.get_prop(_ROUND)
+        if isinstance(round_, int) and shareable.get_return_code() == ReturnCode.OK:
+            result = Checkpoint(dict(from_shareable(shareable).data))
+            checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
+        ArrayDownloadable.produce_item = _PRODUCED
         what = strikes(self.plan, self.folder, self.site, round_, HOSTILE)
-        return shareable if what is None else HOSTILE[what](shareable)
+        return HOSTILE.get(what, lambda shareable: shareable)(shareable)
 
 
 def _changed(change):
@@ -170,17 +136,10 @@ def _changed(change):
 
 
 def _filled(value):
-    def change(data):
-        data["dense/kernel"] = np.full_like(data["dense/kernel"], value)
-
-    return _changed(change)
+    return _changed(lambda data: data.update({_KERNEL: np.full_like(data[_KERNEL], value)}))
 
 
-def _shape(data):
-    data["dense/kernel"] = data["dense/kernel"][:, :-1].copy()
-
-
-def _foreign(data):
+def _unlabelled(data):
     first = next(name for name in data if name.startswith("head/")).rpartition("/")[0]
     for part in ("kernel", "bias"):
         data[f"head/Pneumonia/{part}"] = data[f"{first}/{part}"]
@@ -208,13 +167,14 @@ def _crash(shareable):
     raise OSError("the disk is gone")
 
 
+_KERNEL = "dense/kernel"
 HOSTILE = {
     "crash": _crash,
     "torn": _torn,
     "nan": _filled(np.nan),
     "huge": _filled(3e38),
-    "shape": _changed(_shape),
-    "foreign": _changed(_foreign),
+    "shape": _changed(lambda data: data.update({_KERNEL: data[_KERNEL][:, :-1].copy()})),
+    "unlabelled": _changed(_unlabelled),
     "truncated": _changed(_truncated),
     "corrupted": _corrupted,
 }
@@ -224,9 +184,7 @@ HOSTILE = {
 class Impostor(FLComponent):
     """From the start of the run on, a site calls itself by another's name.
 
-    Args:
-        site: The site it runs at.
-        claims: Site -> whom it passes for, and the classes that it declares.
+    `claims`: site -> whom it passes for, and the classes that it declares.
     """
 
     def __init__(self, site: str, claims: dict):
@@ -241,36 +199,11 @@ class Impostor(FLComponent):
             fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
 
 
-class KeepRounds(FLComponent):
-    """Keeps the global model after every round, as round-<number of rounds made>.npz.
+class FaultyServer(FLComponent):
+    """Keeps every round's global model, as round-<rounds made>.npz; its disk may be full.
 
-    Whose result it took in a round, accepted-<round>-<site> says as soon as it did.
-
-    Args:
-        folder: Where.
-    """
-
-    def __init__(self, folder: str):
-        super().__init__()
-        self.folder = folder
-
-    def handle_event(self, event_type, fl_ctx):
-        if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
-            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
-                Path(self.folder, f"accepted-{round_}-{site_of(fl_ctx)}").touch()
-        if event_type == AppEventType.ROUND_DONE:
-            made = fl_ctx.get_prop(AppConstants.CURRENT_ROUND) + 1
-            last = checkpoint_folders(fl_ctx)[0] / LAST_FILE
-            shutil.copy(last, Path(self.folder) / f"round-{made}.npz")
-
-
-class FullDisk(FLComponent):
-    """A server's disk that is full: no checkpoint can be written whole.
-
-    Args:
-        plan: "server:round:full" items: from that round's start on.
-        folder: See `strikes`.
+    Whose result was accepted in a round, accepted-<round>-<site> says at once. With
+    "server:round:full" no checkpoint can be written whole from that round's start on.
     """
 
     def __init__(self, plan: list, folder: str):
@@ -279,10 +212,16 @@ class FullDisk(FLComponent):
         self.folder = folder
 
     def handle_event(self, event_type, fl_ctx):
+        folder, round_ = Path(self.folder), fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if event_type == AppEventType.ROUND_STARTED:
-            round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
             if strikes(self.plan, self.folder, "server", round_, ["full"]):
                 checkpoint._write = _half
+        if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
+            if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
+                (folder / f"accepted-{round_}-{site_of(fl_ctx)}").touch()
+        if event_type == AppEventType.ROUND_DONE:
+            last = checkpoint_folders(fl_ctx)[0] / LAST_FILE
+            shutil.copy(last, folder / f"round-{round_ + 1}.npz")
 
 
 def _half(file, manifest, variables):

@@ -36,24 +36,14 @@ _opening = threading.Lock()
 
 @dataclass
 class Part:
-    """One job of a run.
-
-    Attributes:
-        job_id: Its id.
-        status: FLARE's, at its end; "LOST" when the server was started again under it.
-        began: When it was submitted, seconds.
-        rounds: Number of rounds that the run had made -> when that was seen.
-        made: Number of rounds that the run had made at its end.
-        model: The run's last model on the server's disk then.
-        record: Events of its run record.
-    """
+    """One job of a run."""
 
     job_id: str
-    status: str = ""
+    status: str = ""  # FLARE's; "LOST" when the server was started again under it
     began: float = field(default_factory=time.time)
-    rounds: dict[int, float] = field(default_factory=dict)
-    made: int = 0
-    model: Checkpoint | None = None
+    rounds: dict[int, float] = field(default_factory=dict)  # rounds made -> when that was seen
+    made: int = 0  # rounds that the run had made at its end
+    model: Checkpoint | None = None  # the last on the server's disk then
     record: list = field(default_factory=list)
 
 
@@ -63,19 +53,15 @@ class FaultyRun:
     One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
 
     Args:
-        system: The FLARE system.
-        folder: New folder for jobs, results and marks.
         plan: See `tiny_job.make`.
         when: Planned item -> what the test does, with the session and the job's id, once it struck.
-        at_hand: Whether the runner may look into the places' workspaces, as in a POC.
-        job: Its name. Default "surgical".
+        at_hand: Whether the runner may look into the services' workspaces, as in a POC.
         settings: Of the job, beside `UNDISTURBED`.
     """
 
     def __init__(
-        self, system, folder, plan=(), when=None, at_hand=False, job="surgical",
-        **settings,
-    ):  # fmt: skip
+        self, system, folder, plan=(), when=None, at_hand=False, job="surgical", **settings
+    ):
         self.system = system
         self.folder = folder
         self.plan = plan
@@ -123,21 +109,16 @@ class FaultyRun:
         return next(filter(self.left_a_model, ids), "")
 
     def left_a_model(self, job_id):
-        """Whether a job's last model is on the server's disk."""
         return (self._models(job_id) / "last.npz").is_file()
 
     def checkpoint(self, name):
-        """The last or best model on the server's disk."""
         return load(self._models(self.newest) / f"{name}.npz")
 
     def after(self, made):
-        """The model after so many rounds."""
         return load(self.struck / f"round-{made}.npz")
 
     def trained(self, site, round_):
-        """What a site trained in a round; None where it did not."""
-        path = self.struck / f"{site}-{round_}.npz"
-        return load(path) if path.is_file() else None
+        return load(self.struck / f"{site}-{round_}.npz")
 
     def recovery(self, item):
         """Seconds from a fault in a round to that round's end; whether a new job had to make it."""
@@ -150,7 +131,6 @@ class FaultyRun:
         return over - at, int(part.began > at)
 
     def begin(self, job_id):
-        """Note that a job was submitted."""
         self._close()
         self.parts.append(Part(job_id, made=self.parts[-1].made if self.parts else 0))
 
@@ -218,7 +198,7 @@ def together(*runs):
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(runs)) as pool:
         patch.setattr(job_watch, "POLL", 0.5)  # tiny rounds are short
         patch.setattr(job_watch, "_QUIET", 2.0)
-        return [done.result() for done in [pool.submit(run.run) for run in runs]]
+        list(pool.map(FaultyRun.run, runs))
 
 
 def tell(fault, **facts):

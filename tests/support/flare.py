@@ -42,7 +42,6 @@ class Engine:
         )
 
     def notes(self, job="job"):
-        """What the site has noted for its hospital alone."""
         path = self.folder / "server" / notes_file(job)
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
@@ -61,8 +60,7 @@ def context(
     """The server's context of a message from or to `site`.
 
     `policy`: properties of its scope; `claims`: what the site calls itself, if not by its name;
-    `process`: which of its processes declares the classes; `authenticated`: whether the context
-    says whose message it is.
+    `process`: which of its processes declares the classes; `authenticated`: whose message it is.
     """
     fl_ctx = FLContext()
     fl_ctx.set_prop(ReservedKey.ENGINE, engine or Engine(), private=True, sticky=False)
@@ -98,10 +96,9 @@ def result(
 ):  # fmt: skip
     """A site's training result as it arrives at the server."""
     meta = {
-        MetaKey.NUM_STEPS_CURRENT_ROUND: samples,
-        POSITIVES: positives,
+        MetaKey.NUM_STEPS_CURRENT_ROUND: samples, POSITIVES: positives,
         MetaKey.INITIAL_METRICS: metrics,
-    }
+    }  # fmt: skip
     meta = {key: value for key, value in meta.items() if value is not None}
     shareable = DXO(kind, data=wire.join(body, columns), meta=meta).to_shareable()
     shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, current_round)

@@ -28,13 +28,8 @@ NO_MATTER = ("encoding", "strict", "help")
 class Mutation:
     """The bytes from `start` to `end` become `text`.
 
-    Attributes:
-        key: Its function and its number there, which stay when other functions change.
-        line: Its line.
-        start: Its first byte.
-        end: The byte after its last.
-        text: What is put there.
-        shown: Before and after, shortened.
+    `key` is its function and its number there, which stay when other functions change; `shown` is
+    before and after, shortened.
     """
 
     key: str
@@ -45,7 +40,6 @@ class Mutation:
     shown: str
 
     def applied(self, source):
-        """The source text (bytes) with the mutation."""
         return source[: self.start] + self.text.encode() + source[self.end :]
 
 

@@ -17,10 +17,7 @@ HEAD = ("head/kernel", "head/bias")
 
 
 class ArraySite(TinySite):
-    """The site of the tiny study, whose model and batches are arrays."""
-
     def model(self):
-        """Initial variables by path; see `tiny_site.tiny_model`."""
         classes = len(self.classes)
         return {
             "dense/kernel": np.zeros((INPUTS, FEATURES), np.float32),
@@ -43,11 +40,7 @@ class ArraySite(TinySite):
 
 
 class Batches:
-    """Batches, anew whenever they are iterated over, as a `tf.data.Dataset`.
-
-    Args:
-        a_pass: Gives those of the next pass.
-    """
+    """Batches, anew whenever they are iterated over, as a `tf.data.Dataset`."""
 
     def __init__(self, a_pass):
         self.a_pass = a_pass
@@ -159,9 +152,10 @@ class LocalModel:
         at_logits = (found - labels) / labels.size
         at_features = at_logits @ v["head/kernel"].T
         slope = (activated > 0) * v["bn/gamma"] / np.sqrt(v["bn/moving_variance"] + EPSILON)
+        at_dense = at_features * slope
         return {
-            "dense/kernel": images.T @ (at_features * slope),
-            "dense/bias": (at_features * slope).sum(axis=0),
+            "dense/kernel": images.T @ at_dense,
+            "dense/bias": at_dense.sum(axis=0),
             "bn/gamma": (at_features * scaled).sum(axis=0),
             "bn/beta": at_features.sum(axis=0),
             "head/kernel": features.T @ at_logits,

@@ -1,7 +1,7 @@
 """The tiny study without TensorFlow, for tests of what happens around a site's training.
 
-A configuration that names this module puts the NumPy model in the place of the Keras one in that
-site's process, which then starts in a third of the time. All else is as it is with Keras.
+A configuration that names this module replaces the Keras model by the NumPy one in that site's
+process, which then starts in a third of the time. All else is as it is with Keras.
 """
 
 import itertools
@@ -19,14 +19,8 @@ balanced_weights = None  # of the loss; nobody asks for it here
 class NumpySite(ArraySite):
     """The site that a json table describes; see `tiny_site`.
 
-    One of its images may be unreadable, in the middle of the second of a round's passes.
-
-    Args:
-        site: Its name.
-        table: See `TinySite`.
-        plan: "site:round:image" items.
-        folder: See `faults.strikes`.
-        epochs: Passes of a round.
+    By a plan of "site:round:image" items (see `faults`), one of its images is unreadable, in the
+    middle of the second of a round's passes (`epochs`).
     """
 
     def __init__(self, site: str, table: str, plan: list = (), folder: str = "", epochs: int = 1):
@@ -37,14 +31,12 @@ class NumpySite(ArraySite):
 
     def data(self, split, *, training=False, first_pass=0):
         whole = super().data(split, training=training, first_pass=first_pass)
-        if not (training and self.plan):
-            return whole
         passes = itertools.count(first_pass)
 
         def batches():
             round_, epoch = divmod(next(passes), self.epochs)
             for number, batch in enumerate(whole):
-                if (epoch, number) == (1, 1):
+                if training and (epoch, number) == (1, 1):
                     if strikes(self.plan, self.folder, self.site, round_, ["image"]):
                         raise OSError("image 00000013_004.png is truncated")
                 yield batch

@@ -33,12 +33,9 @@ IMAGES = 8
 
 
 class NetworkSite(Site):
-    """A site with any network and a few random images.
+    """One of `SITES`, with any network (`build`, of a number of classes) and a few random images.
 
-    Args:
-        site: Its name, one of `SITES`.
-        build: Makes the model, of a number of classes.
-        shape: Of an image.
+    `shape` is an image's.
     """
 
     def __init__(self, site, build, shape):
@@ -72,50 +69,32 @@ def executor_with(arguments):
 
 @dataclass
 class Round:
-    """What became of a round.
+    """What became of a round; of sites by name."""
 
-    Attributes:
-        model: The global model that it made.
-        received: Site -> variables of its task.
-        sent: Site -> variables of its result, as they arrived.
-        trained: Site -> all its variables by path after training, its dense head's among them.
-        refused: Site -> why its result was refused.
-    """
-
-    model: GlobalModel
-    received: dict = field(default_factory=dict)
-    sent: dict = field(default_factory=dict)
-    trained: dict = field(default_factory=dict)
-    refused: dict = field(default_factory=dict)
+    model: GlobalModel  # that it made
+    received: dict = field(default_factory=dict)  # variables of the task
+    sent: dict = field(default_factory=dict)  # variables of the result, as they arrived
+    trained: dict = field(default_factory=dict)  # all variables by path after training
+    refused: dict = field(default_factory=dict)  # why the result was refused
 
 
 class OneProcess:
-    """Server and sites without a FLARE run.
+    """Server and sites without a FLARE run, from an initial body on.
 
-    Args:
-        initial: Checkpoint to start from.
-        build: See `NetworkSite`.
-        shape: See `NetworkSite`.
-        folder: Of the sites' states.
-        strategy: See `surgical_aggregation.aggregation.strategy`.
-        optimizer: Of the server. Default "none".
-        personal_head: Default False.
-        arguments: Further ones of the executor.
+    `build` and `shape`: see `NetworkSite`; `folder`: of the sites' states; `optimizer`: the
+    server's; `arguments`: further ones of the executor.
     """
 
-    def __init__(
-        self, initial, build, shape, folder, strategy, *, optimizer="none", personal_head=False,
-        **arguments,
-    ):  # fmt: skip
+    def __init__(self, initial, build, shape, folder, strategy, *, optimizer="none", **arguments):
         fobs_initialize()
         self.model = GlobalModel(initial.variables, initial.manifest)
-        self.personal_head = personal_head
-        self.aggregator = SurgicalAggregator(strategy, personal_head=personal_head)
+        self.aggregator = SurgicalAggregator(strategy)
         self.merge = MergeIntoGlobalModel(optimizer)
         self.round = 0
         loaded = context(model=self.model)
         self.aggregator.handle_event(AppEventType.INITIAL_MODEL_LOADED, loaded)
         self.sites = {}
+        training = {"strategy": strategy, "warmup_epochs": 1, "learning_rate": 1e-3, **arguments}
         for name in SITES:
             fl_ctx = FLContext()
             engine = Engine(folder / name, site=NetworkSite(name, build, shape))
@@ -123,13 +102,11 @@ class OneProcess:
             fl_ctx.set_prop(ReservedKey.ENGINE, engine, private=True, sticky=False)
             fl_ctx.set_prop(ReservedKey.RUN_NUM, "job", private=False, sticky=False)
             fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
-            training = {"strategy": strategy, "personal_head": personal_head, "warmup_epochs": 1}
-            executor = executor_with({**training, "learning_rate": 1e-3, **arguments})
+            executor = executor_with(training)
             executor.handle_event(EventType.START_RUN, fl_ctx)
             self.sites[name] = (executor, fl_ctx)
 
     def train(self):
-        """Make a round."""
         at = {"current_round": self.round, "model": self.model}
         done = Round(self.model)
         for name, (executor, fl_ctx) in self.sites.items():
@@ -139,9 +116,7 @@ class OneProcess:
             done.received[name] = dict(wire.weights(task).data)
             reply = executor.execute("train", task, fl_ctx, Signal())
             done.trained[name] = executor._tasks.training.variables()
-            if not self.personal_head:
-                reply = LabelHead().process(reply, fl_ctx)
-            arrived = fobs.loads(fobs.dumps(reply))
+            arrived = fobs.loads(fobs.dumps(LabelHead().process(reply, fl_ctx)))
             arrived.add_cookie(AppConstants.CONTRIBUTION_ROUND, self.round)
             done.sent[name] = dict(wire.result(arrived).data)
             if not self.aggregator.accept(arrived, server):
@@ -156,7 +131,7 @@ class OneProcess:
         return done
 
     def evaluate(self):
-        """Site -> what it answers when it measures the model; its variables by path then."""
+        """Site -> its variables by path when it has measured the model."""
         found = {}
         for name, (executor, fl_ctx) in self.sites.items():
             task = self.task(context(name, SITES[name], current_round=9, model=self.model))

@@ -1,6 +1,4 @@
-"""The recipe in FLARE's simulator and in a POC of its own, apart from pytest.
-
-As NumPy's sites replace Keras in the whole process; see `numpy_site`.
+"""The recipe in FLARE's simulator and in a POC of its own, in a process where NumPy replaces Keras.
 
 python recipes.py simulator <folder> <site table> <initial body> <settings, as JSON>
 python recipes.py poc <folder> <site table> <initial body> <settings, as JSON>
@@ -32,28 +30,29 @@ def in_poc(recipe, sites, folder):
     env = PocEnv(clients=sites, extra={"login_timeout": 60})  # on a busy machine
     try:
         job = recipe.execute(env).get_job_id()
-        result = Path(env.get_job_result(job, timeout=360))
+        result = Path(env.get_job_result(job, timeout=360)) / "workspace"
         kit = Path(env._get_admin_startup_kit_path())
+        submitted = recipe.execute(ProdEnv(str(kit)))
         found = {
             "status": env.get_job_status(job),
-            "classes": sorted(load(result / "workspace/models/last.npz").manifest["classes"]),
-            "record": (result / "workspace/run_record.jsonl").read_text().splitlines(),
-            "received": {site: configurations(kit.parent / site / job) for site in sites},
+            "classes": sorted(load(result / "models/last.npz").manifest["classes"]),
+            "record": (result / "run_record.jsonl").read_text().splitlines(),
+            "received": {
+                site: {
+                    p.name: p.read_text() for p in kit.parent.glob(f"{site}/{job}/app*/config/*")
+                }
+                for site in sites
+            },
+            "submitted": submitted.get_status(),
         }
-        submitted = recipe.execute(ProdEnv(str(kit)))
-        found["submitted"] = submitted.get_status()
         submitted.abort()
     finally:
         env.stop(clean_up=True)
     return found
 
 
-def configurations(folder):
-    """Those in a site's folder of the job, by name."""
-    return {path.name: path.read_text() for path in folder.glob("app*/config/*")}
-
-
-def main(where, folder, table, initial_body, settings):
+if __name__ == "__main__":
+    where, folder, table, initial_body, settings = sys.argv[1:]
     sites = list(json.loads(Path(table).read_text()))
     recipe = SurgicalAggregationRecipe(
         sites=sites,
@@ -63,7 +62,3 @@ def main(where, folder, table, initial_body, settings):
     )
     found = {"simulator": simulated, "poc": in_poc}[where](recipe, sites, Path(folder))
     Path(folder, "found.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

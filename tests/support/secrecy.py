@@ -1,4 +1,4 @@
-"""What to look for in bytes that a site received."""
+"""What to look for in bytes that somebody received."""
 
 import json
 import zlib
@@ -7,17 +7,12 @@ ARCHIVED = b"PK\x03\x04"
 """Begins every file in a zip archive."""
 
 
-def forms(name):
-    """Spellings of a name that a serialiser might use; ASCII letters in lower case."""
+def names(content, name):
+    """Whether bytes hold a name as a serialiser may spell it, in any case of its ASCII letters."""
     escaped = json.dumps(name)[1:-1]
     spelt = {name.encode(), name.encode("utf-16-le"), name.encode("latin-1"), escaped.encode()}
-    return {form.lower() for form in spelt}
-
-
-def names(content, name):
-    """Whether bytes hold a name in any spelling, in any case of its ASCII letters."""
     content = content.lower()
-    return any(form in content for form in forms(name))
+    return any(form.lower() in content for form in spelt)
 
 
 def unpacked(content):
@@ -25,12 +20,10 @@ def unpacked(content):
     parts = [content]
     start = content.find(ARCHIVED)
     while start >= 0:
-        lengths = [
-            int.from_bytes(content[start + at : start + at + 2], "little") for at in (26, 28)
-        ]
-        compressed = content[start + 30 + sum(lengths) :]
+        name, extra = (content[start + at : start + at + 2] for at in (26, 28))
+        data = start + 30 + int.from_bytes(name, "little") + int.from_bytes(extra, "little")
         try:
-            parts.append(zlib.decompressobj(-zlib.MAX_WBITS).decompress(compressed))
+            parts.append(zlib.decompressobj(-zlib.MAX_WBITS).decompress(content[data:]))
         except zlib.error:
             pass  # stored as it is, so it has been looked at
         start = content.find(ARCHIVED, start + 1)

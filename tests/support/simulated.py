@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -19,6 +20,7 @@ from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import simulate
 from surgical_aggregation.checkpoints.checkpoint import load
 
+RECIPES = Path(__file__).with_name("recipes.py")
 SITES = {
     "north": {"classes": ["Edema", "Nodule/Mass", "Pleural Effusion"], "images": 40},
     "south": {"classes": ["Épanchement", "Edema", "Fracture"], "images": 24},
@@ -41,18 +43,14 @@ UNDISTURBED = {
 """Settings of these."""
 
 PERSONAL = {"job": "personalised", "strategy": "fedbn", "num_rounds": 2}
-"""Of the one in which every site has a head and batch normalisation of its own."""
+"""Of the one in which every site has its own head and batch normalisation."""
 
 LOST = ("Communication error with client", "run_client_thread error")
 """Another process took the port that FLARE had chosen."""
 
 
 class Run:
-    """What a run left.
-
-    Args:
-        folder: Its folder.
-    """
+    """What a run left in its folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -65,26 +63,21 @@ class Run:
         return read_events(self.server)
 
     def events(self, kind):
-        """Those of a kind."""
         return [event for event in self.record if event["event"] == kind]
 
     def refused(self, site):
-        """(task, round) -> reason, of what a site sent."""
         own = [event for event in self.events("refused") if event["site"] == site]
         return {(event["task"], event["round"]): event["reason"] for event in own}
 
-    @cached_property
+    @property
     def last(self):
-        """The model of the last round."""
         return self.checkpoint("last")
 
-    @cached_property
+    @property
     def best(self):
-        """The best model."""
         return self.checkpoint("best")
 
     def checkpoint(self, name):
-        """The last or best model."""
         return load(self.server / f"models/{name}.npz")
 
     def own(self, site, name="best"):
@@ -104,7 +97,6 @@ class Run:
         return json.loads((self.server / "cross_site_val/cross_val_results.json").read_text())
 
     def received(self, site):
-        """All bytes that a site's process received, where they were captured."""
         return (self.folder / "received" / site).read_bytes()
 
     def files(self, site):
@@ -113,7 +105,6 @@ class Run:
         return {path: path.read_bytes() for path in found if path.is_file()}
 
     def log(self, party):
-        """The log of a site or of the server."""
         return (self.workspace / party / "log.txt").read_text(encoding="utf-8")
 
 
@@ -123,20 +114,13 @@ def run(
 ):  # fmt: skip
     """Run a training job to its end, untracked unless asked for; what it left.
 
-    Args:
-        folder: New folder.
-        sites: See `tiny_job.make`; likewise `site` and what follows it.
-        initial_body: Checkpoint to start from.
-        job: The job's name.
-        capture: Whether what the sites receive is kept.
-        states: See `simulate`.
-        before: Called with the run's folder when the job is in it.
-        settings: Of the job.
+    `sites`, `job`, `site` and what follows it: see `tiny_job.make`; `states`: see `simulate`;
+    `capture`: whether what the sites receive is kept; `before`: called with the run's folder when
+    the job is in it.
     """
-    settings = {"tracking": "none", "warmup_epochs": 1, **settings}
     made = tiny_job.make(
-        folder, sites, job=job, settings=settings, per_site=per_site, site=site, plan=plan,
-        claims=claims, permitted=permitted,
+        folder, sites, job=job, settings={"tracking": "none", "warmup_epochs": 1, **settings},
+        per_site=per_site, site=site, plan=plan, claims=claims, permitted=permitted,
     )  # fmt: skip
     environment = {"CXR_INITIAL_BODY": str(initial_body)}
     if capture:
@@ -146,6 +130,18 @@ def run(
         before(folder)
     simulate(made, folder / "workspace", list(sites), environment=environment, states=states)
     return Run(folder)
+
+
+def by_recipe(where, folder, sites, settings, **environment):
+    """What `recipes.py` finds when it has run the recipe, in its own process."""
+    table, body = folder / "sites.json", tiny_job.initial_body(folder / "body.npz")
+    table.write_text(json.dumps(sites))
+    done = subprocess.run(
+        [sys.executable, RECIPES, where, folder, table, body, json.dumps(settings)],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=480, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return json.loads((folder / "found.json").read_text())
 
 
 def undisturbed_run(tmp_path_factory, name, **settings):
@@ -169,41 +165,32 @@ def plain(job, folder, sites, **variables):
     A run is made anew where FLARE loses a site at the start. What the sites receive is captured.
     """
     (folder / "received").mkdir(parents=True)
-    environment = {"CAPTURE_FOLDER": str(folder / "received"), **variables}
-    for _ in range(3):
-        shutil.rmtree(folder / "workspace", ignore_errors=True)
-        code = _plain(job, folder, sites, {**os.environ, **environment})
-        if code is not None:
-            break
-    assert code == 0, (folder / "workspace.log").read_text()
-    return Run(folder)
-
-
-def _plain(job, folder, sites, environment):
-    """The simulator's exit code; None where it has lost a site."""
-    log = folder / "workspace.log"
+    environment = {**os.environ, "CAPTURE_FOLDER": str(folder / "received"), **variables}
+    log, workspace = folder / "workspace.log", folder / "workspace"
     command = [
         sys.executable, "-m", "nvflare.private.fed.app.simulator.simulator", str(job),
-        "-w", str(folder / "workspace"), "-c", ",".join(sites), "-t", str(len(sites)),
+        "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
     ]  # fmt: skip
-    with log.open("w") as output:
-        process = psutil.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
-    family = set()
-    try:
-        deadline = time.monotonic() + 240
-        while process.poll() is None and time.monotonic() < deadline:
-            with suppress(psutil.NoSuchProcess):
-                family |= set(process.children(recursive=True))
-            if any(said in log.read_text() for said in LOST):
-                return None
-            time.sleep(0.3)
-        assert process.poll() is not None, log.read_text()
-        return process.returncode
-    finally:
-        for member in [*family, process]:  # a site leads a process group of its own
-            with suppress(psutil.NoSuchProcess):
-                member.kill()
-        process.wait()
+    for _ in range(3):
+        shutil.rmtree(workspace, ignore_errors=True)
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
+        end, lost = time.monotonic() + 240, False
+        try:
+            while process.poll() is None and time.monotonic() < end and not lost:
+                time.sleep(0.3)
+                lost = any(said in log.read_text() for said in LOST)
+        finally:
+            for member in processes(workspace):
+                with suppress(psutil.NoSuchProcess):
+                    member.kill()
+            process.wait()
+        if not lost:
+            break
+    assert process.returncode == 0, log.read_text()
+    return Run(folder)
 
 
 def processes(folder):

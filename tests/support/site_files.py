@@ -23,19 +23,9 @@ def write_data(folder):
 
 
 def write_site(folder, name="a", **keys):
-    """Write a site file beside these data; None leaves a key out.
-
-    Returns:
-        Its path.
-    """
-    keys = {
-        "dataset": "table",
-        "labels": "labels.csv",
-        "images": "images",
-        "split": "split.csv",
-        "blank": "negative",
-    } | keys
+    """Write a site file beside these data; None leaves a key out. Returns its path."""
+    files = {"labels": "labels.csv", "images": "images", "split": "split.csv"}
+    keys = {"dataset": "table", **files, "blank": "negative", **keys}
     path = folder / f"{name}.yaml"
-    given = {key: value for key, value in keys.items() if value is not None}
-    path.write_text(yaml.safe_dump(given))
+    path.write_text(yaml.safe_dump({k: value for k, value in keys.items() if value is not None}))
     return path

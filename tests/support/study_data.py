@@ -1,7 +1,5 @@
 """Small data sets in the official layouts, and a data file of a study that names them."""
 
-from pathlib import Path
-
 import numpy as np
 import yaml
 
@@ -9,38 +7,19 @@ from body_statistics import with_statistics
 from cxr_study.phantom.writers.write import write_phantom
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 
+SITES = ("nih", "chexpert", "mimic")
+SETTINGS = {"backbone": "tiny_densenet", "image_size": 32, "warmup_epochs": 1, "num_rounds": 2}
+
 
 def write(home, initial_body, **settings):
-    """Write 150 images of each data set, 32 pixels, an initial body, and the data file.
+    """Write 150 images of each data set, 32 pixels, what `initial_body` makes, and the data file.
 
-    Args:
-        home: Folder.
-        initial_body: Makes it, as a checkpoint.
-        settings: In the data file.
-
-    Returns:
-        Path of the data file.
+    Returns the data file; `settings` stand in it.
     """
-    home = Path(home)
-    write_phantom(
-        home / "phantom", images_per_site=150, size=32, sites=("nih", "chexpert", "mimic")
-    )
+    write_phantom(home / "phantom", images_per_site=150, size=32, sites=SITES)
     save(initial_body(), home / "body.npz")
-    content = {
-        "data": {
-            "nih": "phantom/nih",
-            "chexpert": "phantom/sites/chexpert.yaml",
-            "mimic": "phantom/sites/mimic.yaml",
-        },
-        "initial_body": "body.npz",
-        "settings": {
-            "backbone": "tiny_densenet",
-            "image_size": 32,
-            "warmup_epochs": 1,
-            "num_rounds": 2,
-            **settings,
-        },
-    }
+    data = {site: f"phantom/sites/{site}.yaml" for site in SITES} | {"nih": "phantom/nih"}
+    content = {"data": data, "initial_body": "body.npz", "settings": {**SETTINGS, **settings}}
     path = home / "small.yaml"
     path.write_text(yaml.safe_dump(content))
     return path

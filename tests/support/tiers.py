@@ -59,7 +59,6 @@ GROUPS = {
     "simulator/test_homomorphic.py": "runs",
     "simulator/test_run.py": "runs",
     "poc/test_network.py": "network",
-    "poc/test_policy.py": "network",
     "poc/test_strangers.py": "network",
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""

@@ -15,13 +15,9 @@ COMPLAINT = "the images of this site are tiny"
 
 
 class TinySite(Site):
-    """The site that a json table describes: name -> {"classes": [...], "images": n}.
+    """The site that a json file describes: name -> {"classes": [...], "images": n}.
 
     With "complains": true it logs an error, and goes on.
-
-    Args:
-        site: Its name.
-        table: Path of the table.
     """
 
     def __init__(self, site: str, table: str):
@@ -43,14 +39,12 @@ class TinySite(Site):
         return tiny_model(len(self.classes))
 
     def arrays(self, split):
-        """Images and labels of a split."""
         rng = np.random.default_rng(sum(map(ord, self.site + split)))
         images = rng.normal(size=(self._entry["images"], INPUTS)).astype(np.float32)
         labels = (rng.random((len(images), len(self.classes))) < 0.4).astype(np.float32)
         return images, labels
 
     def order(self, number):
-        """Order of the training images in a pass."""
         return np.random.default_rng([1, number]).permutation(self._entry["images"])
 
     def data(self, split, *, training=False, first_pass=0):

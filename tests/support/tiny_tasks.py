@@ -30,7 +30,6 @@ def task(body, columns=None, header=None, round_=3, best=None, continues=None, m
 
 
 def column(value):
-    """A column all of whose weights are one value."""
     return (np.full(FEATURES, value, np.float32), np.float32([value]))
 
 
@@ -44,12 +43,10 @@ def carried_out(start, name, shareable, signal=None, **args):
 
 
 def weights(reply):
-    """Variables by path that a reply carries."""
     return from_shareable(reply).data
 
 
 def folder(fl_ctx):
-    """Where the site keeps its state of the running job."""
     return site_folder(fl_ctx, fl_ctx.get_job_id())
 
 
@@ -62,25 +59,20 @@ class Process:
         self.folder = folder(self.fl_ctx)
 
     def run(self, name, columns=COLUMNS, signal=None, **said):
-        """The reply to a task."""
         shareable = task(self.body, columns, **{"round_": None, **said})
         return self.executor.execute(name, shareable, self.fl_ctx, signal or Signal())
 
     def sent(self, name="train", columns=COLUMNS, **said):
-        """What a task sends, as a DXO."""
         known = {"round_": 3} if name == "train" else {"model": 3}
         return from_shareable(self.run(name, columns, **known, **said))
 
     def train(self, round_, columns=COLUMNS, **said):
-        """The reply to a training task."""
         return self.run("train", columns, round_=round_, **said)
 
     def personal(self):
-        """The site's personal variables after its newest round, by path."""
         state = load_state(self.folder)[0].training
         own = {n: v for n, v in state.items() if n.startswith("personal/")}
         return {name.removeprefix("personal/"): value for name, value in own.items()}
 
     def model(self, which):
-        """The site's own model on disk."""
         return load(self.folder / f"site_{which}.npz")

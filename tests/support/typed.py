@@ -15,12 +15,11 @@ from cxr_study.cli import main as cli
 def typed(*arguments):
     """Type `surgagg ...`: its exit code, and what it says on standard output and error."""
     out, err = io.StringIO(), io.StringIO()
-    argv, handler = sys.argv, signal.getsignal(signal.SIGTERM)
+    argv, handler, code = sys.argv, signal.getsignal(signal.SIGTERM), 0
     sys.argv = ["surgagg", *map(str, arguments)]
     try:
         with redirect_stdout(out), redirect_stderr(err):
             cli.main()
-        code = 0
     except SystemExit as end:
         code = end.code or 0
     finally:
@@ -30,21 +29,15 @@ def typed(*arguments):
 
 
 class Typist:
-    """Types `surgagg ...` in a folder, with a cache of its own; each time in a new process.
-
-    Args:
-        home: The folder.
-    """
+    """Types `surgagg ...` in a folder, with its own cache; each time in a new process."""
 
     def __init__(self, home):
         self.home = home
 
     def __call__(self, *arguments):
+        command = [Path(sys.executable).with_name("surgagg"), *map(str, arguments)]
+        own = {"SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "100"}
         done = subprocess.run(
-            [Path(sys.executable).with_name("surgagg"), *map(str, arguments)],
-            cwd=self.home,
-            env={**os.environ, "SURGAGG_CACHE": str(self.home / "cache"), "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
+            command, cwd=self.home, env={**os.environ, **own}, capture_output=True, text=True
         )
         return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)

@@ -38,13 +38,8 @@ class ListeningEngine(Engine):
 class RunningTask:
     """A task that a workflow has given to sites.
 
-    Args:
-        controller: The workflow.
-        sites: Names of the job's sites.
-        needed: Results that are needed.
-        wait: Seconds to wait for the others then.
-        runner: What stands for FLARE's runner.
-        received: What the workflow does with a result.
+    It needs some results (`needed`) and waits so many seconds for the others then; `runner` stands
+    for FLARE's, `received` is what the workflow does with a result.
     """
 
     def __init__(self, controller, sites, needed, wait=0, runner=None, received=None):
@@ -95,11 +90,9 @@ class RunningTask:
         )
 
     def fail(self, site, code):
-        """A site asks for its task and answers with a return code."""
         self.answer(site, make_reply(code))
 
     def is_over(self, seconds=SECONDS):
-        """Whether the wait ends within so many seconds."""
         self.thread.join(seconds)
         return not self.thread.is_alive()
 
