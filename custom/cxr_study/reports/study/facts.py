@@ -1,13 +1,10 @@
-"""The head of a study's page: which data, how much of it, which network, how long, which code.
-
-And what must be known before a number of the page is believed, and what came out of claims.
-"""
+"""The head of a study's page, what to know before believing its numbers, and claims in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -27,37 +24,34 @@ PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance.
 
 
 def described(data: StudyData) -> str:
-    """On which data, in a few words."""
+    """The data in a few words."""
     if data.images is None:
         return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
     return f"phantom, {data.images:,} images of each data set"
 
 
 def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
-    """Name -> value, for the head of the page.
-
-    Args:
-        results: Of the study.
-        data: On which data.
-    """
+    """Name -> value, for the head of the page."""
     runs = results.finished
-    what = runs[0].what
-    seeds = sorted({run.seed for run in runs})
-    rounds = sorted({run.rounds for run in runs})
-    patience = sorted({run.what["settings"]["patience"] for run in runs})
-    network = what["network"]
+    network = runs[0].what["network"]
+    patience = {run.what["settings"]["patience"] for run in runs}
     made = list(results.results.values())
+    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
     return (
         ("Data", described(data)),
         ("Tested on", _tested(results)),
         ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
-        ("Recipe", _recipe(data)),
+        ("Recipe", "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))),
         ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
-        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {_patience(patience)}"),
-        ("Seeds", listed(list(map(str, seeds)))),
+        (
+            "Rounds",
+            f"{_each(run.rounds for run in runs)}, patience "
+            f"{listed([str(rounds or 'none') for rounds in sorted(patience)])}",
+        ),
+        ("Seeds", _each(run.seed for run in runs)),
         ("Runs", _runs(results)),
         ("Wall time", _wall_time(made)),
-        ("Code", f"surgical-aggregation {_distinct(made, 'code')}"),
+        ("Code", f"surgical-aggregation {_each(result.code for result in made)}"),
     )
 
 
@@ -68,12 +62,7 @@ def made_with(results: StudyResults) -> str:
 
 
 def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
-    """Say it, one sentence or two at a time.
-
-    Args:
-        results: Of the study.
-        data: On which data.
-    """
+    """What to know before believing a number."""
     if data.images is not None:
         yield PHANTOM
     if part := ", ".join(_part(results)):
@@ -94,7 +83,7 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
     """Say which test sets have no subgroups of a kind, or none that can be compared.
 
     Args:
-        found: As `subgroups.over_seeds` gives it.
+        found: See `subgroups.over_seeds`.
     """
     if found.empty:
         return
@@ -110,16 +99,16 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
             )
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """A finding in words.
 
     Attributes:
-        where: On which images and classes, and in which scenarios where it is not all of the study.
-        against: The row that is claimed to be worse, and how far the better one may be behind it;
+        where: Test set and classes; the scenarios where they are not all of the study's.
+        against: The row that is claimed to be worse, and by how much the better one may be behind;
             the better one, too, unless it is the study's reference.
-        number: What is claimed to be above 0, or above minus the margin, with its interval.
-        verdict: See `claims.Finding`.
+        number: The difference that is claimed to be positive (or above minus the margin), with its
+            interval.
+        verdict: See `claim_checks.Finding`.
     """
 
     where: str
@@ -129,12 +118,7 @@ class Told:
 
 
 def told(finding: Finding, results: StudyResults) -> Told:
-    """Say what came out of a comparison.
-
-    Args:
-        finding: Of it.
-        results: Of the study.
-    """
+    """Say what came out of a comparison."""
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
     if len(finding.scenarios) < len(results.study.scenarios):
@@ -155,7 +139,7 @@ def told(finding: Finding, results: StudyResults) -> Told:
 
 
 def _wall_time(results: Sequence[Result]) -> str:
-    """How long runs took side by side; the time in which none was made does not count."""
+    """How long runs took side by side; the time in which none ran does not count."""
     taken = ended = 0.0
     for result in sorted(results, key=lambda result: result.began):
         end = result.began + result.seconds
@@ -163,24 +147,14 @@ def _wall_time(results: Sequence[Result]) -> str:
         ended = max(ended, end)
     alone = fmean(result.seconds for result in results)
     return (
-        f"{taken / 60:.0f} min on {_distinct(results, 'cores')} cores; "
-        f"{_distinct(results, 'device')}; {alone:.0f} s a run"
+        f"{taken / 60:.0f} min on {_each(result.cores for result in results)} cores; "
+        f"{_each(result.device for result in results)}; {alone:.0f} s a run"
     )
 
 
-def _patience(found: Sequence[int]) -> str:
-    return listed([str(rounds) if rounds else "none" for rounds in found])
-
-
-def _distinct(results: Sequence[Result], name: str) -> str:
-    """What the results have there, each once."""
-    return listed([str(value) for value in sorted({getattr(result, name) for result in results})])
-
-
-def _recipe(data: StudyData) -> str:
-    """The preset, and the settings that win over it."""
-    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
-    return "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))
+def _each(values: Iterable[int] | Iterable[str]) -> str:
+    """Every value once, in order."""
+    return listed([str(value) for value in sorted(set(values))])
 
 
 def _runs(results: StudyResults) -> str:
@@ -192,15 +166,15 @@ def _runs(results: StudyResults) -> str:
 
 def _tested(results: StudyResults) -> str:
     """Images and patients of each test set; those of the first seed, where seeds differ."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for result in results.results.values():
-        for name, key in result.tests.items():
-            if name not in found:
-                table = test_split.read(key, results.folder / TEST_SETS)
-                images = counted(len(table), "image")
-                patients = counted(table["patient"].nunique(), "patient")
-                found[name] = f"{TESTS[name]}: {images} of {patients}"
-    return "; ".join(found.values())
+        keys = {**result.tests, **keys}
+    tables = {name: test_split.read(key, results.folder / TEST_SETS) for name, key in keys.items()}
+    return "; ".join(
+        f"{TESTS[name]}: {counted(len(table), 'image')} of "
+        f"{counted(table['patient'].nunique(), 'patient')}"
+        for name, table in tables.items()
+    )
 
 
 def _part(results: StudyResults) -> Iterator[str]:
@@ -210,10 +184,10 @@ def _part(results: StudyResults) -> Iterator[str]:
     named = [scenario.name for scenario in study.scenarios if scenario.name in scenarios]
     rows = {run.row for run in results.runs}
     seeds = {run.seed for run in results.runs}
-    for those, all_, what in (
+    for number, of, what in (
         (len(named), len(study.scenarios), f"scenarios ({', '.join(named)})"),
         (len(rows), len(study.rows), "methods with their strategies"),
         (len(seeds), study.seeds, "seeds"),
     ):
-        if those < all_:
-            yield f"{those} of {all_} {what}"
+        if number < of:
+            yield f"{number} of {of} {what}"

@@ -1,4 +1,4 @@
-"""The page of a study, for people."""
+"""The page of a study."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pandas as pd
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
 from cxr_study.reports.study import facts
-from cxr_study.reports.study.figures.bars import bars
 from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
 from cxr_study.reports.study.figures.embedding import MOST, embedding
-from cxr_study.reports.study.figures.factor import auroc_by_scenario
+from cxr_study.reports.study.figures.mean_auroc import auroc_by_scenario, bars
 from cxr_study.reports.study.figures.rounds import convergence, drift
 from cxr_study.reports.study.figures.style import scenarios
 from cxr_study.reports.study.tables import captions, plain_tables
@@ -29,14 +28,7 @@ from cxr_study.studies.plan.run_folder import GLOBAL
 
 
 def page(analysis: Analysis, data: StudyData, tables: Sequence[Table], files: Sequence[str]) -> str:
-    """Write the page, which needs nothing else.
-
-    Args:
-        analysis: Of the study.
-        data: On which data.
-        tables: Laid out as the papers'.
-        files: Names of those beside it.
-    """
+    """The page, which loads nothing else; files: names of those beside it."""
     results = analysis.results
     shown = scenarios(results)
     last = shown[-1]
@@ -107,6 +99,5 @@ def _over_scenarios(analysis: Analysis) -> pd.DataFrame | None:
     """The tests over scenarios; None where scenarios are not alike, or too few to test."""
     tests = analysis.tests
     tested = tests.loc[tests["pairing"] == SCENARIOS, "p"].notna().any()
-    if not tested or not averages(analysis.results.study):
-        return None
-    return plain_tables.tested(tests, SCENARIOS)
+    alike = averages(analysis.results.study)
+    return plain_tables.tested(tests, SCENARIOS) if tested and alike else None

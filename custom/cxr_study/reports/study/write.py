@@ -1,4 +1,4 @@
-"""Writes the report of a study: a page for people, tables for a paper, and all numbers as csv."""
+"""Writes a study's report: a page for people, LaTeX tables for a paper, all numbers as csv."""
 
 from __future__ import annotations
 
@@ -27,16 +27,7 @@ TABLES_FILE = "tables.csv"
 
 
 def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
-    """Write it all, each file in one step.
-
-    Args:
-        results: Of the study.
-        data: On which data.
-        folder: For the files; made where it is not there.
-
-    Returns:
-        Path of the page.
-    """
+    """Write all files into a folder, each in one step; returns the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
     laid_out = tables(results, described(data), _p_values(analysis.tests))
@@ -61,7 +52,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
 
 
 def cells(laid_out: Iterable[Table]) -> pd.DataFrame:
-    """A line for each cell of tables; see `Cell.values`. A value that there is not is empty."""
+    """A line for each cell of tables; see `Cell.values`."""
     return pd.DataFrame(
         {"table": table.name} | cell.values() for table in laid_out for cell in table.cells
     )

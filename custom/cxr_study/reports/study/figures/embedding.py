@@ -1,4 +1,4 @@
-"""What the images look like to a global model: its features in a plane."""
+"""A map of the test images by the features of a global model."""
 
 from __future__ import annotations
 
@@ -40,25 +40,14 @@ _SIZE = 0.019  # of a marker, in widths of a panel
 _SIDE = 0.49  # of a panel, in widths of the figure
 _HEIGHT = 3.2
 
-Looks = Mapping[str, tuple[str, str]]
-"""What a point is -> colour and marker."""
-
 
 @mpl.rc_context(LOOK | {"axes.grid": False})
 def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
-    """Draw a t-SNE map of test images, by the features of a surgical aggregation's global model.
+    """Draw a t-SNE map of test images, by the features of surgical aggregation's global model.
 
-    Twice: coloured by test set, and by the class that most of the images are positive for. Images
-    that are not labelled for that one are left out of the second panel. The model is that of the
-    first seed, with batch norm frozen where there is such a one.
-
-    Args:
-        results: Of the study.
-        scenario: Its name.
-        name: Of the element; see `page.svg.svg`.
-
-    Returns:
-        None where no such model is at hand, or there are fewer than `FEWEST` images.
+    Twice: coloured by test set, and by the class that most images are positive for, without the
+    images that are not labelled for it. The model is that of the first seed, with batch norm frozen
+    if there is one. None without such a model, or with fewer than `FEWEST` images.
 
     Source:
         van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
@@ -109,8 +98,14 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
     return pd.concat(tables, ignore_index=True), np.concatenate(features)
 
 
-def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None:
-    """A square panel with all points of a kind as one path."""
+def _map(
+    figure: Figure,
+    left: float,
+    places: np.ndarray,
+    kinds: pd.Series,
+    looks: Mapping[str, tuple[str, str]],
+) -> None:
+    """A square panel with all points of a kind as one path; looks: kind -> colour and marker."""
     axes = figure.add_axes((left, 0.0, _SIDE, _SIDE * WIDTH / _HEIGHT), xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     middle = (places.max(axis=0) + places.min(axis=0)) / 2

@@ -1,4 +1,4 @@
-"""What is said around a table: on which data ours is, where the papers' figures stand."""
+"""The caption above a table and the notes below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cxr_study.studies.papers.published_results import LOCAL, SOURCES
 
 
 def caption(table: Table) -> str:
-    """Title, what the figures are, data and seeds of ours, and sources of the published ones."""
+    """Title, what the figures are, our data and seeds, and where the published figures are from."""
     bce = any(column.metric == "bce" for column in table.columns)
     seeds = _range([cell.ours.runs for cell in table.cells if cell.ours.runs])
     parts = [
@@ -28,7 +28,7 @@ def caption(table: Table) -> str:
 
 
 def notes(table: Table) -> tuple[str, ...]:
-    """What has to be known besides, as far as it concerns the table."""
+    """What else the reader must know, as far as the table needs it."""
     cells = table.cells
     complete = any(line.row.method == "complete" for line in table.lines)
     apart = f", {TITLES['complete'].lower()} apart" if complete else ""
@@ -41,14 +41,14 @@ def notes(table: Table) -> tuple[str, ...]:
         f"{UNDEFINED}: not defined, for the model lacks a class.": any(
             cell.shown == UNDEFINED for cell in cells
         ),
-        "Average: over the scenarios, its SD too.": any(
-            len(c.scenarios) > 1 for c in table.columns
+        "Average: mean and SD over the scenarios.": any(
+            len(column.scenarios) > 1 for column in table.columns
         ),
-        "Rows without a global model: each site's own on its own test set; on that of no site, the "
-        "mean over the sites whose models have all its classes.": any(
+        "Rows without a global model: each site's local model on the site's own test set; on a "
+        "test set of no site, the mean over the sites whose models have all of its classes.": any(
             line.model == LOCAL for line in table.lines
         ),
-        "Published without a federation: of one model, whichever batch norm ours has.": any(
+        "Published without a federation: one model, whichever batch norm ours has.": any(
             cell.published and not cell.published.place.row.strategy for cell in cells
         ),
         "No difference: the published mean is over another number of classes.": any(
@@ -77,12 +77,12 @@ def _numbers_of_classes(table: Table) -> str:
 def _mixed(table: Table) -> Iterator[str]:
     """Which paper has which column, for each line with figures of several."""
     for line in table.lines:
-        places: dict[str, list[str]] = {}
+        headings: dict[str, list[str]] = {}
         for column, cell in zip(table.columns, line.cells, strict=True):
             if cell.published is not None:
-                places.setdefault(SOURCES[cell.published.source], []).append(column.heading)
-        if len(places) > 1:
-            told = [f"{source} ({listed(headings)})" for source, headings in places.items()]
+                headings.setdefault(SOURCES[cell.published.source], []).append(column.heading)
+        if len(headings) > 1:
+            told = [f"{source} ({listed(columns)})" for source, columns in headings.items()]
             yield f"Published of {line.heading}: {'; '.join(told)}."
 
 

@@ -21,19 +21,14 @@ _ESCAPES = str.maketrans(
 )
 
 HEAD = "% Needs the packages booktabs and graphicx.\n\n"
-"""Of a file with such tables."""
+"""The first line of a file with such tables."""
 
 
 def latex(table: Table, study: str) -> str:
-    """Write a table as a `table` environment, in which published values stand below ours.
+    """Write a table as a `table` environment, with published values below ours.
 
-    It needs the packages booktabs and graphicx, which makes it smaller where it is too wide; in a
-    `landscape` of the package pdflscape a wide one stays readable. The label is `tab:` and the
-    names of study and table.
-
-    Args:
-        table: Which.
-        study: Name of its study.
+    It needs the packages booktabs and graphicx; the latter shrinks a table that is too wide, which
+    a `landscape` of pdflscape keeps readable. The label is `tab:` and the names of study and table.
     """
     environment = Environment(
         *("<%", "%>", "<<", ">>", "<#", "#>"),

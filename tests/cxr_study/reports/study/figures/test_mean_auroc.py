@@ -1,0 +1,184 @@
+"""Mean AUROCs by scenario, and their averages over scenarios."""
+
+import numpy as np
+import pytest
+
+from cxr_study.evaluation.seed_intervals import interval
+from cxr_study.jobs.methods import Row
+from cxr_study.reports.study.figures.mean_auroc import CHANCE, auroc_by_scenario, bars
+from drawn_texts import texts
+
+SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Mass"]}
+
+
+class TestAurocByScenario:
+    @pytest.fixture
+    def panels(self, made_up, drawn):
+        """Draws the figure; its panels."""
+        return lambda: drawn(auroc_by_scenario, made_up.results(), "f").axes
+
+    def test_a_line_per_row_joins_the_means_in_the_order_of_scenarios(self, made_up, panels, lines):
+        for scenario, auroc in (("4", 0.7), ("2", 0.9), ("8", 0.6)):
+            made_up.reach(auroc, scenario=scenario)
+        made_up.reach(0.8, method="vanilla", scenario="4")
+        [axes] = panels()
+        [(places, means)] = lines(axes, "surgical", markers=True)
+        np.testing.assert_allclose(means, [0.9, 0.7, 0.6])
+        [(beside, of_vanilla)] = lines(axes, "vanilla", markers=True)
+        np.testing.assert_allclose(of_vanilla, [np.nan, 0.8, np.nan])
+        assert texts(axes.get_xticklabels()) == ["2", "4", "8"]
+        assert (places < [0, 1, 2]).all() and (beside > [0, 1, 2]).all()
+        assert axes.figure.get_supxlabel() == "sites"
+
+    def test_a_panel_per_test_set_where_local_models_are_tested_as_in_tables(
+        self, made_up, panels, lines
+    ):
+        local = {
+            ("nih", "nih"): {"Edema": 0.9, "Mass": 0.8},
+            ("nih", "mimic"): {"Edema": 0.9, "Mass": 0.7},
+            ("chexpert", "nih"): {"Edema": 0.5, "Mass": 0.5},
+            ("chexpert", "mimic"): {"Edema": 0.6, "Mass": 0.6},
+        }  # fmt: skip
+        for scenario in ("2", "4"):
+            made_up.finish(local, method="personalised", sites=SITES, scenario=scenario)
+        every = panels()
+        assert [axes.get_title(loc="left") for axes in every] == ["NIH", "MIMIC"]
+        means = [lines(axes, "personalised", markers=True)[0][1] for axes in every]
+        np.testing.assert_allclose(means, [[0.85, 0.85], [0.7, 0.7]])
+
+    def test_bars_are_t_intervals_where_there_are_two_seeds(self, made_up, panels, lines):
+        for seed, auroc in enumerate((0.7, 0.75, 0.7)):
+            made_up.reach(auroc, scenario="2", seed=seed)
+        for scenario in ("4", "8"):
+            made_up.reach(0.9, scenario=scenario, seed=0)
+        for auroc in (0.8, 0.75):
+            made_up.reach(auroc, scenario="8", seed=round(auroc * 100))
+        [axes] = panels()
+        [(at, ends)] = lines(axes, "surgical", markers=False)
+        first, last = interval([0.7, 0.75, 0.7]), interval([0.9, 0.8, 0.75])
+        expected = [first.low, first.high, np.nan, last.low, last.high, np.nan]
+        np.testing.assert_allclose(ends, expected)  # one path, with gaps
+        [(places, means)] = lines(axes, "surgical", markers=True)
+        np.testing.assert_allclose(means, [first.mean, 0.9, last.mean])
+        np.testing.assert_array_equal(at, np.repeat(places[[0, 2]], 3))
+
+    def test_the_fully_labelled_baseline_is_a_dashed_line_across(self, made_up, panels, lines):
+        for scenario in ("2", "4"):
+            made_up.reach(0.7, scenario=scenario)
+            made_up.reach(0.95, scenario=scenario, method="complete")
+        [axes] = panels()
+        [(places, level)] = lines(axes, "complete", markers=False)
+        np.testing.assert_allclose(level, [0.95, 0.95])
+        assert places.tolist() == [0, 1]  # of the panel's width
+        assert next(line for line in axes.get_lines() if line.get_color() == "#000000").is_dashed()
+        [(_, marked)] = lines(axes, "complete", markers=True)
+        np.testing.assert_allclose(marked, [0.95])
+
+    @pytest.mark.parametrize(
+        ("aurocs", "low", "high"),
+        [
+            # The interval of the first scenario goes from below 0 to above 1.
+            ([("2", 0, 0.6), ("2", 1, 0.8), ("4", 0, 0.8)], (0.58, 0.6), (0.9, 0.92)),
+            ([("2", 0, 0.7), ("4", 0, 1.0)], (0.6, 0.7), (1.0, 1.0)),  # not beyond 1
+        ],
+    )
+    def test_the_axis_holds_all_means_and_is_not_squeezed(self, made_up, panels, aurocs, low, high):
+        for scenario, seed, auroc in aurocs:
+            made_up.reach(auroc, scenario=scenario, seed=seed)
+        bottom, top = panels()[0].get_ylim()
+        assert low[0] < bottom < low[1] and high[0] <= top <= high[1]
+
+    @pytest.mark.parametrize(("names", "angle"), [(("1/10", "1/2"), 0), (("iid all", "other"), 35)])
+    def test_long_names_of_scenarios_are_turned_and_have_room(self, names, angle, made_up, panels):
+        for scenario in names:
+            made_up.reach(0.7, scenario=scenario)
+        [axes] = panels()
+        assert {text.get_rotation() for text in axes.get_xticklabels()} == {angle}
+        room = axes.get_position().y0 * axes.figure.get_figheight()
+        assert room == pytest.approx(0.42) if not angle else room > 0.6
+
+    def test_there_is_nothing_to_draw_with_one_scenario_or_without_a_mean(self, made_up):
+        for scenario in ("2", "4"):
+            made_up.reach(0.7, classes=["Edema"], scenario=scenario)
+        assert auroc_by_scenario(made_up.results(), "f") is None
+        made_up.runs.clear()
+        made_up.reach(0.7, scenario="2", seed=1)
+        assert auroc_by_scenario(made_up.results(), "f") is None
+
+    def test_rows_stand_side_by_side_and_do_not_reach_the_next_scenario(
+        self, made_up, panels, lines
+    ):
+        methods = ("surgical", "partial_loss", "vanilla", "individual")
+        for method in methods:
+            for strategy in ("fedavg", "fedbn", "fedbn+"):
+                for scenario in ("2", "4"):
+                    made_up.reach(0.7, method=method, strategy=strategy, scenario=scenario)
+        [axes] = panels()
+        first = [at[0] for method in methods for at, _ in lines(axes, method, markers=True)]
+        assert len(set(np.round(first, 6))) == 12
+        assert np.mean(first) == pytest.approx(0) and np.ptp(first) == pytest.approx(0.5)
+
+
+class TestBars:
+    @pytest.fixture
+    def panels(self, made_up, drawn):
+        """Draws the bars of scenarios; its panels."""
+
+        def panels(*places, marks=None):
+            return drawn(bars, made_up.results(), places or ("2",), marks or {}, "b").axes
+
+        return panels
+
+    def test_a_bar_is_the_average_over_scenarios_of_means_over_seeds_with_its_sd(
+        self, made_up, panels
+    ):
+        for scenario, seed, auroc in (("2", 0, 0.9), ("2", 1, 0.8), ("4", 0, 0.75), ("8", 0, 0.5)):
+            made_up.reach(auroc, scenario=scenario, seed=seed)
+        [axes] = panels("2", "4")
+        [bar] = axes.patches
+        assert bar.get_x() == CHANCE and bar.get_x() + bar.get_width() == pytest.approx(0.8)
+        assert texts(axes.texts) == ["0.800"]
+        sd = np.std([0.85, 0.75], ddof=1)
+        found = [line.get_xdata() for line in axes.get_lines()[:2]]
+        np.testing.assert_allclose(found, [[0.8 - sd, 0.8 + sd]] * 2)
+        [axes] = panels("2")
+        assert [list(line.get_xdata()) for line in axes.get_lines()] == [[CHANCE, CHANCE]]
+        svg = bars(made_up.results(), ["2", "4"], {}, "b")
+        assert 'aria-label="Mean AUROC of every method, sites: 2 and 4"' in svg
+
+    def test_it_is_said_where_a_mean_is_defined_and_how_it_differs(self, made_up, panels):
+        made_up.reach(0.8, scenario="2")
+        made_up.reach(0.7, classes=["Edema"], scenario="4")
+        made_up.reach(0.7, classes=["Edema"], method="vanilla")
+        made_up.reach(0.6, "mimic", method="vanilla", strategy="fedavg")
+        nih, mimic = panels("2", "4", marks={(Row("vanilla", "fedavg"), "mimic"): "***"})
+        assert texts(nih.texts) == ["0.800\n1 of 2", "not defined"]
+        assert texts(mimic.texts) == ["not defined", "0.600 ***\n1 of 2"]
+        assert [nih.get_xlabel(), mimic.get_xlabel()] == [
+            "mean AUROC on NIH",
+            "mean AUROC on MIMIC",
+        ]
+
+    def test_two_test_sets_stand_side_by_side_and_more_below_each_other(self, made_up, panels):
+        for method, strategy in (
+            ("surgical", "fedbn+"),
+            ("vanilla", "fedavg"),
+            ("vanilla", "fedbn+"),
+        ):
+            made_up.reach(0.8, "nih", "mimic", method=method, strategy=strategy)
+        nih, mimic = panels()
+        names = ["Surgical aggregation", "Vanilla FL, fedavg", "Vanilla FL, fedbn+"]
+        assert [texts(axes.get_yticklabels()) for axes in (nih, mimic)] == [names, [""] * 3]
+        assert nih.get_ylim() == (2.5, -0.5) and nih.get_xlim() == mimic.get_xlim()
+        left, right = nih.get_position(), mimic.get_position()
+        assert left.x1 < right.x0 and left.y0 == right.y0
+        made_up.reach(0.9, "nih", "chexpert", "mimic", scenario="4")
+        every = panels("4")
+        boxes = [axes.get_position() for axes in every]
+        assert boxes[0].y0 > boxes[1].y1 > boxes[1].y0 > boxes[2].y1 and boxes[2].y0 > 0
+        assert len({box.x0 for box in boxes}) == 1
+        assert [texts(axes.get_yticklabels()) for axes in every] == [["Surgical aggregation"]] * 3
+
+    def test_there_is_nothing_to_draw_without_a_mean(self, made_up):
+        made_up.reach(0.7, classes=["Edema"])
+        assert bars(made_up.results(), ["2"], {}, "b") is None
