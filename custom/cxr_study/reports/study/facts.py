@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -37,6 +36,8 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
     patience = {run.what["settings"]["patience"] for run in runs}
     made = list(results.results.values())
     settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
+    poc = sum(bool(run.what.get("poc")) for run in runs)
+    in_poc = f", {poc} of them in a POC" if poc else ""
     return (
         ("Data", described(data)),
         ("Tested on", _tested(results)),
@@ -49,7 +50,7 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
             f"{listed([str(rounds or 'none') for rounds in sorted(patience)])}",
         ),
         ("Seeds", _each(run.seed for run in runs)),
-        ("Runs", _runs(results)),
+        ("Runs", f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}"),
         ("Wall time", _wall_time(made)),
         ("Code", f"surgical-aggregation {_each(result.code for result in made)}"),
     )
@@ -80,16 +81,11 @@ def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
 
 
 def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
-    """Say which test sets have no subgroups of a kind, or none that can be compared.
-
-    Args:
-        found: See `subgroups.over_seeds`.
-    """
+    """Say where `subgroups.over_seeds` lacks subgroups of a kind, or any that can be compared."""
     if found.empty:
         return
     for test, here in found.groupby(found["test"].map(TESTS), sort=False):
-        lacking = [kind for kind in KINDS if kind not in set(here["kind"])]
-        if lacking:
+        if lacking := [kind for kind in KINDS if kind not in set(here["kind"])]:
             yield f"{test} does not tell {listed(lacking)}."
         compared = here.groupby("kind", sort=False)["compared"].max()
         if few := list(compared.index[compared == 0]):
@@ -99,26 +95,14 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
             )
 
 
-class Told(NamedTuple):
-    """A finding in words.
+def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
+    """Say what came out of a comparison.
 
-    Attributes:
-        where: Test set and classes; the scenarios where they are not all of the study's.
-        against: The row that is claimed to be worse, and by how much the better one may be behind;
-            the better one, too, unless it is the study's reference.
-        number: The difference that is claimed to be positive (or above minus the margin), with its
-            interval.
-        verdict: See `claim_checks.Finding`.
+    Returns:
+        Test set and classes, with the scenarios where they are not all of the study's; who is
+        compared (the better row only if it is not the study's reference), with the margin; the
+        difference with its interval.
     """
-
-    where: str
-    against: str
-    number: str
-    verdict: str
-
-
-def told(finding: Finding, results: StudyResults) -> Told:
-    """Say what came out of a comparison."""
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
     if len(finding.scenarios) < len(results.study.scenarios):
@@ -135,7 +119,7 @@ def told(finding: Finding, results: StudyResults) -> Told:
     number = UNDEFINED
     if found is not None:
         number = interval(found.mean, found.low, found.high, signed=True)
-    return Told("; ".join(where), against, number, finding.verdict)
+    return "; ".join(where), against, number
 
 
 def _wall_time(results: Sequence[Result]) -> str:
@@ -155,13 +139,6 @@ def _wall_time(results: Sequence[Result]) -> str:
 def _each(values: Iterable[int] | Iterable[str]) -> str:
     """Every value once, in order."""
     return listed([str(value) for value in sorted(set(values))])
-
-
-def _runs(results: StudyResults) -> str:
-    planned = {run.key for run in results.runs}
-    poc = sum(bool(run.what.get("poc")) for run in results.finished)
-    told = f"{len(results.results)} of {len(planned)} finished"
-    return f"{told}, {poc} of them in a POC" if poc else told
 
 
 def _tested(results: StudyResults) -> str:

@@ -31,10 +31,8 @@ class TestTemplate:
 
         return fill
 
-    def test_values_are_text_and_not_markup(self, filled):
+    def test_values_are_text_and_not_markup_and_none_may_be_missing(self, filled):
         assert filled("{{ name }}", name="<b>&\"'") == "&lt;b&gt;&amp;&#34;&#39;"
-
-    def test_a_value_that_is_lacking_is_an_error(self, filled):
         with pytest.raises(UndefinedError, match="'name' is undefined"):
             filled("{{ name }}")
 
@@ -48,18 +46,13 @@ class TestTemplate:
         )
         assert style() in page and "<title>A</title>" in page and "<h1>A<span" in page
 
-
-def test_the_style_loads_nothing():
-    assert "svg.figure" in style()
     assert not any(word in style() for word in ("url(", "@import", "</style"))
 
 
 class TestPicture:
-    def test_small_ones_are_kept_pixel_by_pixel(self):
+    def test_small_ones_are_kept_pixel_by_pixel_and_large_ones_reduced(self):
         image = np.arange(64, dtype=np.uint8).reshape(8, 8)
         np.testing.assert_array_equal(decoded(picture(image, "nih")), image)
-
-    def test_large_ones_are_reduced(self):
         assert decoded(picture(np.zeros((400, 400), np.uint8), "nih")).shape == (256, 256)
 
     @pytest.mark.parametrize(

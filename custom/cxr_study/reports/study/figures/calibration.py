@@ -6,14 +6,13 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
-from cxr_study.reports.page.svg import MUTED
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.study.figures import style
 from cxr_study.reports.study.figures.style import LOOK, lined, marked, svg
 from cxr_study.reports.study.tables.layouts import TESTS
@@ -44,10 +43,13 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
     titles = [TITLES[method].replace(", ", ",\n") for method in methods]
     figure, every = style.panels(titles, (), height=1.6)
     for axes, method in zip(every, methods, strict=True):
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
+        axes.plot([0, 1], [0, 1], color=page.MUTED, linewidth=0.8)
         for row, found in bins.items():
             if row.method == method and found:
-                _line(axes, row, found)
+                seen = [(b.probability, b.observed) for b in found if b.predictions >= FEW_IMAGES]
+                label = f"{row.strategy} {calibration_error(found):.3f}"
+                points = np.array(seen, float).reshape(-1, 2).T
+                axes.plot(*points, label=label, **marked(row) | lined(row))
         axes.legend(title="pooled ECE", **_LEGEND)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xticks(*_TICKS)
@@ -55,12 +57,6 @@ def reliability_diagram(results: StudyResults, scenario: str, test: str, name: s
     style.label_below(figure, f"probability on {TESTS[test]}")
     every[0].set_ylabel("share positive")
     return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {scenario}")
-
-
-def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:
-    seen = [(b.probability, b.observed) for b in bins if b.predictions >= FEW_IMAGES]
-    label = f"{row.strategy} {calibration_error(bins):.3f}"
-    axes.plot(*np.array(seen, float).reshape(-1, 2).T, label=label, **marked(row) | lined(row))
 
 
 def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[Bin, ...] | None:

@@ -6,8 +6,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.page.axes import beside, name_rows
-from cxr_study.reports.page.svg import INK, MUTED, short
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.study.figures import style
 from cxr_study.reports.study.figures.style import LOOK, marked, svg
 from cxr_study.reports.study.tables.layouts import TESTS
@@ -48,14 +47,14 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
         of_row = values.loc[list(places), row]
         axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
     for heading, place in headings.items():
-        beside(axes, -0.48, place, heading, color=INK, fontsize=8, fontweight="bold")
+        page.beside(axes, -0.48, place, heading, color=page.INK, fontsize=8, fontweight="bold")
     for number, (class_name, place) in enumerate(places.items()):
         if number % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
         if values.loc[class_name].isna().all():
-            looks = {"color": MUTED, "fontsize": 8, "fontstyle": "italic"}
-            beside(axes, 0.01, place, "not defined", **looks)
-    name_rows(axes, list(map(short, places)), list(places.values()), labelsize=8)
+            looks = {"color": page.MUTED, "fontsize": 8, "fontstyle": "italic"}
+            page.beside(axes, 0.01, place, "not defined", **looks)
+    page.name_rows(axes, list(map(page.short, places)), list(places.values()), labelsize=8)
     axes.set_xlabel(f"AUROC on {TESTS[test]}")
     return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")
 

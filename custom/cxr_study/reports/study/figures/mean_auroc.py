@@ -15,8 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from cxr_study.common.wording import listed
 from cxr_study.evaluation.seed_intervals import Spread, spread
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.page.axes import axes_at, beside, name_rows
-from cxr_study.reports.page.svg import INK, MUTED, WIDTH, short
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.study.figures import style
 from cxr_study.reports.study.figures.style import LOOK, METHODS, lined, marked, svg
 from cxr_study.reports.study.tables.cells import Ours, measure
@@ -33,7 +32,7 @@ _LEAST = 0.02  # of AUROC, from end to end of the axis
 _APART = 0.5  # of the way from scenario to scenario, for the markers of all rows
 _ACROSS = 2  # panels of bars side by side at most; more are below each other
 _ROW, _BELOW = 0.25, 0.5  # inches; the numbers and their label below a panel of bars
-_NAMES, _TEXT = 1.95, 0.75  # inches, beside panels of bars
+_NAMES, _TEXT = 1.95, 0.75  # inches, page.beside panels of bars
 
 
 @mpl.rc_context(LOOK)
@@ -74,7 +73,7 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     every_panel[0].set_ylim(*_ends(np.concatenate(list(lines.values()))))
     for axes in every_panel:
         axes.set_xlim(-0.5, len(places) - 0.5)
-        axes.set_xticks(range(len(places)), map(short, places), **turned)
+        axes.set_xticks(range(len(places)), map(page.short, places), **turned)
         axes.grid(axis="x", visible=False)
         axes.yaxis.set_major_locator(MaxNLocator(6))
     every_panel[0].set_ylabel("mean AUROC, all classes")
@@ -90,13 +89,8 @@ def bars(
 
     Means over seeds are averaged; the thin line is the standard deviation over scenarios, as in the
     papers. If a mean is defined in some scenarios only, the average is over those, and their number
-    stands beside it. Local models: see `style.models_tested`.
-
-    Args:
-        results: Of the study.
-        places: Names of the scenarios; one alone has no standard deviation.
-        marks: (row, test set) -> mark of significance; see `paired_tests.mark`.
-        name: Of the element.
+    stands beside it. Local models: see `style.models_tested`. `places` are names of the scenarios;
+    one alone has no standard deviation. `marks`: (row, test set) -> see `paired_tests.mark`.
     """
     found: dict[tuple[str, Row], Spread] = {}
     for test in results.study.tests:
@@ -117,8 +111,8 @@ def bars(
                 told = f"{average.mean:.3f} {marks.get((row, test), '')}".rstrip()
                 if average.values < len(places):
                     told += f"\n{average.values} of {len(places)}"
-            beside(axes, 1.04, place, told, fontsize=7.5, color=INK, linespacing=0.95)
-        axes.axvline(CHANCE, color=MUTED, linewidth=0.9)
+            page.beside(axes, 1.04, place, told, fontsize=7.5, color=page.INK, linespacing=0.95)
+        axes.axvline(CHANCE, color=page.MUTED, linewidth=0.9)
         axes.set_xlabel(f"mean AUROC on {TESTS[test]}")
     where = f"{results.study.factor}: {listed(places)}"
     return svg(figure, name, f"Mean AUROC of every method, {where}")
@@ -165,17 +159,17 @@ def _bar_panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, lis
     """A panel for each test set, with room for text beside it; the left ones name the rows."""
     across = len(tests) if len(tests) <= _ACROSS else 1
     high = _ROW * len(shown)
-    step = (WIDTH - _NAMES) / across
-    figure = Figure((WIDTH, (high + _BELOW) * math.ceil(len(tests) / across) + 0.1))
+    step = (page.WIDTH - _NAMES) / across
+    figure = Figure((page.WIDTH, (high + _BELOW) * math.ceil(len(tests) / across) + 0.1))
     every: list[Axes] = []
     for place in range(len(tests)):
         level, column = divmod(place, across)
         bottom = figure.get_figheight() - 0.1 - level * (high + _BELOW) - high
         at = (_NAMES + column * step, bottom, step - _TEXT, high)
-        axes = axes_at(figure, *at, sharex=every[0] if every else None)
+        axes = page.axes_at(figure, *at, sharex=every[0] if every else None)
         axes.set_ylim(len(shown) - 0.5, -0.5)
         names = [style.row_name(row, shown) if column == 0 else "" for row in shown]
-        name_rows(axes, names, labelsize=8)
+        page.name_rows(axes, names, labelsize=8)
         axes.tick_params(axis="x", labelsize=7.5)
         axes.locator_params(axis="x", nbins=4)
         axes.spines["left"].set_visible(False)
@@ -188,4 +182,4 @@ def _bar(axes: Axes, place: int, row: Row, average: Spread) -> None:
     if average.sd is not None:
         ends = [average.mean - average.sd, average.mean + average.sd]
         axes.plot(ends, [place, place], color="white", linewidth=2.2)
-        axes.plot(ends, [place, place], color=INK, linewidth=1)
+        axes.plot(ends, [place, place], color=page.INK, linewidth=1)

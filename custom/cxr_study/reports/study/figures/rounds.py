@@ -37,9 +37,8 @@ def convergence(results: StudyResults, name: str) -> str | None:
     Lines are means over seeds, as far as every seed has come, in a band from the lowest to the
     highest; markers are the best rounds of all seeds, whose models are tested. A round's value is
     that of the model that started it; the last one is the final model's. Sites that train alone
-    may have their best rounds after the first of them has stopped: then there is no marker. Where
-    unlabelled classes count as negative, they do so in the validation BCE as well, which is lower
-    then.
+    may have their best rounds after the first of them has stopped: then there is no marker. If
+    unlabelled classes count as negative, they do so in the validation BCE as well: it is lower.
     """
     found = _by_row(results)
     every = {
@@ -100,17 +99,13 @@ def _by_row(results: StudyResults) -> dict[tuple[str, Row], list[Result]]:
 
 def _bands(every: Mapping[tuple[str, Row], pd.DataFrame], *, skipna: bool) -> Bands:
     """Mean and ends of each round's values, a frame's line; those defined in any round."""
-    bands = {
-        key: pd.DataFrame(
-            {
-                "mean": values.mean(axis=1, skipna=skipna),
-                "low": values.min(axis=1, skipna=skipna),
-                "high": values.max(axis=1, skipna=skipna),
-            }
-        )
-        for key, values in every.items()
-    }
-    return {key: band for key, band in bands.items() if band["mean"].notna().any()}
+    bands = {}
+    for key, values in every.items():
+        mean = values.mean(axis=1, skipna=skipna)
+        ends = values.min(axis=1, skipna=skipna), values.max(axis=1, skipna=skipna)
+        if mean.notna().any():
+            bands[key] = pd.DataFrame({"mean": mean, "low": ends[0], "high": ends[1]})
+    return bands
 
 
 def _draw(results: StudyResults, bands: Bands) -> tuple[Figure, dict[str, Axes]]:

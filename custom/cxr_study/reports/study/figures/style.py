@@ -13,9 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cxr_study.jobs.methods import TITLES, Row
-from cxr_study.reports.page import svg as page
-from cxr_study.reports.page.axes import headed
-from cxr_study.reports.page.svg import MUTED, STYLE, WIDTH
+from cxr_study.reports.page import drawing as page
 from cxr_study.studies.analysis.study_results import StudyResults
 
 METHODS: Mapping[str, tuple[str, str]] = {
@@ -40,7 +38,7 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
 }
 """Strategy -> line style, how far a marker is filled, and its text in a legend."""
 
-LOOK: dict[Any, Any] = STYLE | {
+LOOK: dict[Any, Any] = page.STYLE | {
     "font.sans-serif": ["DejaVu Sans"],  # the page has its own; names of others make texts long
     "xtick.bottom": False,
     "ytick.left": False,
@@ -124,7 +122,7 @@ def panels(
     down = math.ceil(len(titles) / across)
     above = (_ABOVE if any(titles) else 0.1) + _LEGEND * math.ceil(len(handles) / 2)
     tall = above + down * height + (down - 1) * _BETWEEN + below
-    figure = Figure((WIDTH, tall))
+    figure = Figure((page.WIDTH, tall))
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     figure.subplots_adjust(
         left=_LEFT, right=_RIGHT, top=1 - above / tall, bottom=below / tall, wspace=0.08,
@@ -139,7 +137,7 @@ def panels(
     for axes in every[len(titles) :]:
         axes.remove()
     for axes, title in zip(every, titles, strict=False):
-        headed(axes, title, size=8.5, pad=4)
+        page.headed(axes, title, size=8.5, pad=4)
         axes.tick_params(labelbottom=True, labelsize=7.5)
     return figure, every[: len(titles)]
 
@@ -151,8 +149,8 @@ def _legend(shown: Sequence[Row]) -> list[Line2D]:
     drawn = [(TITLES[method], Row(method, "fedbn+"), {}) for method in methods]
     strategies = [name for name in STRATEGIES if name in {row.strategy for row in shown}]
     for name in strategies if len(strategies) > 1 else ():
-        inside = {} if name == "fedavg" else {"markerfacecolor": MUTED}
-        looks = {"color": MUTED, "markeredgecolor": MUTED} | inside
+        inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
+        looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
         drawn.append((STRATEGIES[name][2], Row("surgical", name), looks))
     return [
         Line2D([], [], label=label, **marked(row) | lined(row) | looks)
@@ -163,11 +161,11 @@ def _legend(shown: Sequence[Row]) -> list[Line2D]:
 def label_below(figure: Figure, text: str) -> None:
     """Name the horizontal axes of all panels."""
     x, y = (_LEFT + _RIGHT) / 2, 0.06 / figure.get_figheight()
-    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=MUTED)
+    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=page.MUTED)
 
 
 def svg(figure: Figure, name: str, title: str) -> str:
-    """As `page.svg.svg`, but smaller: places to a tenth of a point, a style per marker group."""
+    """As `page.svg`, but smaller: places to a tenth of a point, a style per marker group."""
     text = re.sub(r"<[^>]*>", _shortened, page.svg(figure, name, title))
     return re.sub(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", _said_once, text)
 

@@ -16,17 +16,15 @@ from cxr_study.studies.papers.published_results import AVERAGE, LOCAL, Place, Pu
 
 @dataclass(frozen=True)
 class Ours:
-    """A mean over classes and over the seeds of finished runs.
+    """A mean over classes and over the seeds of finished runs, with its 95 % t interval.
 
     Attributes:
         runs: Finished seeds.
         seeds: Those that define the mean; all else is over these.
-        value: The mean; None without a seed that defines it.
+        value: The mean; None without a seed, as are the ends with fewer than two.
         sd: Of AUROC, over classes (over scenarios, of their average), mean over seeds; None of BCE
             and of a single class.
-        low: Lower end of the 95 % t interval over seeds; None with fewer than two.
-        high: Upper end.
-        classes: Number of classes; the smallest, where scenarios or seeds differ.
+        classes: How many; the smallest number, where scenarios or seeds differ.
     """
 
     runs: int
@@ -46,8 +44,8 @@ class Cell:
         place: What it is about.
         metric: Of both ours and theirs.
         ours: What our runs reach.
-        published: What the papers report; None: nothing.
-        p: Of a test against surgical aggregation; None: not tested.
+        published: What the papers report, if anything.
+        p: Of a test against surgical aggregation, if there was one.
         best: Whether no other of the column is better, as shown.
     """
 
@@ -136,8 +134,8 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequen
 
     Args:
         means: See `means.by_run`; may have further groups of classes.
-        place: What is asked for.
-        metric: Which.
+        place: What the mean is about.
+        metric: Of the mean.
         scenarios: Names; the mean is over all of them, of the seeds for which they all are defined.
     """
     wanted = {**asdict(place.row), "test": place.test, "group": place.group}

@@ -30,15 +30,11 @@ Metric = Literal["auroc", "bce"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column: a metric on a test set; with several scenarios, its mean over them.
 
     Attributes:
-        heading: Its own.
-        test: Name of the test set.
-        scenarios: Name of the scenario; with several, the mean is over scenarios as well.
-        group: Group of classes; see `means.GROUPS`.
-        metric: What the column shows.
-        over: Heading shared with its neighbours; "" for none.
+        heading: Its own; `over` is that shared with its neighbours, "" for none.
+        group: Of classes; see `means.GROUPS`.
     """
 
     heading: str
@@ -60,8 +56,6 @@ class Layout:
 
     Attributes:
         name: For files and references; letters, digits and hyphens.
-        title: For people.
-        columns: Test sets, groups of classes or scenarios.
         frozen: Whether federations that train batch norm are left out.
     """
 

@@ -60,11 +60,7 @@ def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_patient(found: pd.DataFrame) -> pd.DataFrame:
-    """Surgical aggregation minus the other rows, run by run, over all classes.
-
-    Args:
-        found: See `PatientIntervals.differences`.
-    """
+    """`PatientIntervals.differences` over all classes: surgical aggregation minus other rows."""
     chosen = found[found["group"] == "all"]
     metrics = {name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")}
     return _frame(chosen, {"seed": chosen["seed"].map(str), **metrics}, against="against")

@@ -43,11 +43,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Layout):
-    """A table: a layout and its figures, without columns and lines that have no finished run.
+    """A table: a layout with its figures, without columns and lines that have no finished run.
 
-    Attributes:
-        data: On which data our runs are.
-        lines: From top to bottom.
+    `data` says on which data our runs are.
     """
 
     data: str
@@ -60,15 +58,10 @@ class Table(Layout):
 
 
 def tables(results: StudyResults, data: str, p_values: PValues | None = None) -> tuple[Table, ...]:
-    """The tables of a study, as far as runs are finished.
+    """The tables of a study, as far as runs are finished; `data`: on which data, for the caption.
 
     "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
     see `layouts`.
-
-    Args:
-        results: Of the study.
-        data: On which data, for the caption; such as "phantom, 2000 images of each data set".
-        p_values: Of tests against surgical aggregation. Default: none.
     """
     study = results.study
     finished = set(results.means["scenario"])
@@ -101,19 +94,16 @@ def build(
     published: Sequence[Published] = (),
     p_values: PValues | None = None,
 ) -> Table | None:
-    """Fill a table.
+    """Fill a table; None where no run is finished.
 
     Args:
-        layout: Of it.
+        layout: Of the table.
         rows: Each is a line, or one for each site's local model where data sets are the sites.
             Those without a finished run are left out.
         means: See `means.by_run`; may have further groups of classes.
         data: On which data our runs are.
         published: What stands beside ours; the first of several about the same.
-        p_values: Default: none.
-
-    Returns:
-        None where no run is finished.
+        p_values: Of tests. Default: none.
     """
 
     def cell(column: Column, place: Place) -> Cell:
@@ -151,17 +141,15 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
 
 def _with_best(cells: Sequence[Cell]) -> list[Cell]:
     """A column's cells, the best of several marked; "complete" has more labels and is left out."""
-    shown = [
-        None
-        if cell.ours.value is None or cell.place.row.method == "complete"
-        else round(cell.ours.value, _DECIMALS)
+    shown = {
+        cell.place: round(cell.ours.value, _DECIMALS)
         for cell in cells
-    ]
-    values = [value for value in shown if value is not None]
-    if len(values) < 2:
+        if cell.ours.value is not None and cell.place.row.method != "complete"
+    }
+    if len(shown) < 2:
         return list(cells)
-    best = max(values) if cells[0].metric == "auroc" else min(values)
-    return [replace(cell, best=value == best) for cell, value in zip(cells, shown, strict=True)]
+    best = max(shown.values()) if cells[0].metric == "auroc" else min(shown.values())
+    return [replace(cell, best=shown.get(cell.place) == best) for cell in cells]
 
 
 def _of_sites(results: StudyResults, chosen: Sequence[Layout]) -> Iterator[pd.DataFrame]:

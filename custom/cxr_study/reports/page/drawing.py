@@ -1,11 +1,17 @@
-"""The look of the figures of a page, and how they become SVG elements in it."""
+"""What the figures of all pages share: colours, axes, and how they become SVG elements."""
+
+from __future__ import annotations
 
 import html
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 # Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
 GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
@@ -55,9 +61,58 @@ STYLE: dict[Any, Any] = {
 }
 """Settings of matplotlib; text is never a formula, and stays text."""
 
+STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": LOCAL, "hatch": "////"}
+"""Settings of matplotlib for a striped area."""
+
+
+def axes_at(
+    figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
+) -> Axes:
+    """Add axes at a place that is given in inches."""
+    wide, tall = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall), **more)
+
+
+def name_rows(
+    axes: Axes,
+    names: Sequence[str],
+    at: Sequence[float] | None = None,
+    *,
+    grid: bool = False,
+    **looks: Any,
+) -> None:
+    """Name rows beside the vertical axis, at 0, 1, ... by default; with a line each if `grid`.
+
+    Further keywords are of `Axes.tick_params`.
+    """
+    axes.set_yticks((range(len(names)) if at is None else at) if names else [], names)
+    axes.tick_params(axis="y", length=0, labelcolor=INK, **looks)
+    axes.grid(axis="y", visible=grid)
+
+
+def in_percent(axis: Axis) -> None:
+    """Write the numbers of an axis as percentages."""
+    axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+
+
+def headed(axes: Axes, text: str, colour: str = INK, size: float = 9, **more: Any) -> None:
+    """Write a panel's heading above its left end."""
+    axes.set_title(text, loc="left", fontsize=size, fontweight="bold", color=colour, **more)
+
+
+def legend_above(axes: Axes, left: float = -0.01, **more: Any) -> None:
+    """Put the legend above the axes, from their left end on."""
+    looks: dict[str, Any] = {"ncols": 5, "frameon": False, "borderaxespad": 0.1}
+    axes.legend(loc="lower left", bbox_to_anchor=(left, 1.0), **looks | more)
+
+
+def beside(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text at the height of a row, `x` in widths of the axes."""
+    axes.text(x, y, text, va="center", transform=axes.get_yaxis_transform(), **style)
+
 
 def site_styles(number: int) -> list[tuple[str, str]]:
-    """Colour and marker of each of so many sites; they repeat after those of `SITES`."""
+    """Colour and marker of each site; they repeat after those of `SITES`."""
     return [SITES[i % len(SITES)] for i in range(number)]
 
 
