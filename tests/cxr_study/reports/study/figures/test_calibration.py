@@ -82,18 +82,14 @@ def test_a_bin_with_few_predictions_has_no_marker_but_counts(finish, panels):
     assert points(panels()[0]) == [[[0.25, 0], [0.75, 0]]]
 
 
-def test_images_that_are_not_labelled_are_left_out(made_up, panels):
+def test_images_that_are_not_labelled_and_models_that_do_not_count_are_left_out(made_up, panels):
     known = np.append(labels(20), [np.nan] * IMAGES)
-    predicted = np.repeat([0.5, 1.0], IMAGES)
-    made_up.finish({NIH: {"Edema": predicted}}, tests={"nih": study_runs.table({"Edema": known})})
+    predicted = {"Edema": np.repeat([0.5, 1.0], IMAGES)}
+    other = {"Edema": np.full(2 * IMAGES, 0.9)}
+    tests = {"nih": study_runs.table({"Edema": known})}
+    aurocs = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
+    made_up.finish(aurocs, tests=tests, sites=SITES, method="personalised")
     assert points(panels()[0]) == [[[0.5, 0.5]]]
-
-
-@pytest.mark.parametrize(("test", "observed"), [("nih", 0.25), ("mimic", 0.375)])
-def test_of_local_models_those_count_that_do(test, observed, finish, panels):
-    predicted = {("nih", test): {"Mass": 0.5}, ("chexpert", test): {"Fracture": 0.5}}
-    finish(predicted, {"Mass": 10, "Fracture": 20}, sites=SITES, method="personalised")
-    assert points(panels(test)[0]) == [[[0.5, observed]]]
 
 
 def test_there_is_nothing_to_draw_where_nothing_was_tested(finish, made_up):

@@ -107,8 +107,11 @@ class TestMeasure:
         assert (ours.value, ours.sd) == (0.25, None)
 
 
-def cell(ours=None, theirs=None, metric="auroc", **more):
-    return Cell(PLACE, metric, ours or Ours(1, 1, 0.8123, 0.0601, None, None, 14), theirs, **more)
+def cell(ours=(1, 1, 0.8123, 0.0601, None, None, 14), theirs=None, metric="auroc", **more):
+    return Cell(PLACE, metric, Ours(*ours), theirs, **more)
+
+
+UNDEFINED, UNFINISHED = (1, 0, *[None] * 4, 0), (0, 0, *[None] * 4, 0)
 
 
 class TestCell:
@@ -118,13 +121,12 @@ class TestCell:
             ((1, 1, 0.8123, 0.0601, None, None, 14), "0.812 ± 0.060", ""),
             ((1, 1, 0.25, None, None, None, 14), "0.250", ""),
             ((2, 2, 0.8, 0.1, 0.7504, 0.85, 14), "0.800 ± 0.100", "0.750 to 0.850"),
-            ((1, 0, None, None, None, None, 0), "\N{EN DASH}", ""),  # not defined
-            ((0, 0, None, None, None, None, 0), "", ""),  # not finished
+            (UNDEFINED, "\N{EN DASH}", ""),
+            (UNFINISHED, "", ""),
         ],
     )
     def test_ours_is_shown_as_mean_and_sd_and_the_interval_over_seeds(self, ours, shown, ends):
-        made = cell(Ours(*ours))
-        assert (made.shown, made.interval_shown) == (shown, ends)
+        assert (cell(ours).shown, cell(ours).interval_shown) == (shown, ends)
 
     @pytest.mark.parametrize(
         ("theirs", "metric", "shown"),
@@ -145,29 +147,27 @@ class TestCell:
         [(0.8449, "+0.02"), (0.79, "\N{MINUS SIGN}0.03"), (0.8185, "+0.00"), (0.8215, "+0.00")],
     )
     def test_the_difference_is_ours_minus_theirs_to_their_decimals(self, value, shown):
-        both = cell(Ours(1, 1, value, 0.1, None, None, 14), published())
+        both = cell((1, 1, value, 0.1, None, None, 14), published())
         assert both.difference == pytest.approx(value - 0.82)
         assert both.difference_shown == shown
 
     @pytest.mark.parametrize(
-        ("ours", "theirs"),
+        "made",
         [
-            (None, published(classes=13)),  # another number of classes
-            (Ours(1, 0, None, None, None, None, 0), published()),
-            (None, None),
+            cell(theirs=published(classes=13)),  # another number of classes
+            cell(UNDEFINED, published()),
+            cell(),
         ],
     )
-    def test_what_cannot_be_compared_has_no_difference(self, ours, theirs):
-        made = cell(ours, theirs)
+    def test_what_cannot_be_compared_has_no_difference(self, made):
         assert made.difference is None and made.difference_shown == ""
 
     def test_the_mark_is_that_of_its_p(self):
         assert [cell(p=p).mark for p in (None, 0.2, 0.001)] == ["", "ns", "**"]
 
     def test_its_values_have_ours_and_theirs_side_by_side(self):
-        ours = Ours(2, 2, 0.81237, 0.1, 0.81, 0.82, 14)
         theirs = published(0.82, sd=0.07, low=0.81, high=0.83)
-        assert cell(ours, theirs, p=0.04).values() == {
+        assert cell((2, 2, 0.81237, 0.1, 0.81, 0.82, 14), theirs, p=0.04).values() == {
             "scenario": "2", "method": "surgical", "strategy": "fedbn+",
             "model": "global", "test": "nih", "group": "all", "metric": "auroc",
             "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
@@ -176,16 +176,14 @@ class TestCell:
             "published_classes": 14, "source": "ML4H 2024, Table 2",
             "difference": pytest.approx(-0.00763), "holm": 0.04, "best": False,
         }  # fmt: skip
+        found = cell(UNDEFINED).values()
+        assert (found["value"], found["runs"]) == (None, 1)
+        assert found["published"] is found["source"] is found["difference"] is None
 
     def test_bce_is_compared_with_bce_and_has_no_published_sd_or_interval(self):
         theirs = published(0.82, sd=0.07, low=0.81, high=0.83, bce=0.15)
-        made = cell(Ours(1, 1, 0.2, None, None, None, 14), theirs, "bce")
-        assert made.difference == pytest.approx(0.05)
+        made = cell((1, 1, 0.2, None, None, None, 14), theirs, "bce")
         found = made.values()
+        assert made.difference == pytest.approx(0.05)
         assert (found["published"], found["published_classes"]) == (0.15, 14)
         assert found["published_sd"] is found["published_low"] is None
-
-    def test_values_that_there_are_not_are_none(self):
-        found = cell(Ours(1, 0, None, None, None, None, 0)).values()
-        assert (found["value"], found["runs"]) == (None, 1)
-        assert found["published"] is found["source"] is found["difference"] is None
