@@ -43,24 +43,17 @@ def two_sites(tmp_path_factory):
             labelled = sites if method == "personalised" else {"global": union}
             run = study_runs.run(method, scenario=scenario, sites=sites)
             predicted = {
-                (model, test): {
-                    name: 1 / (1 + np.exp(-skill * labels[name] - rng.normal(size=IMAGES)))
-                    for name in names
-                }
+                (model, test): study_runs.probabilities({n: labels[n] for n in names}, skill, rng)
                 for model, names in labelled.items()
                 for test in tests
             }
             study_runs.finish(run, folder, tests, predicted)
             runs.append(run)
     results = gather(read_study("nih-chexpert"), runs, folder)
-    return Analysis(
-        results,
-        significance(results),
-        patient_intervals(results, resamples=2),
-        pd.DataFrame(),
-        subgroups(results),
-        judge(published_claims.read(), results),
-    )
+    claims = judge(published_claims.read(), results)
+    by_patient = patient_intervals(results, resamples=2)
+    tests = significance(results)
+    return Analysis(results, tests, by_patient, pd.DataFrame(), subgroups(results), claims)
 
 
 @pytest.fixture(scope="module")

@@ -42,23 +42,6 @@ def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_
     assert style.scenarios(results) == ["2", "4"]
 
 
-def test_a_row_is_named_with_its_strategy_only_beside_others_of_its_method():
-    one, other = Row("surgical", "fedavg"), Row("surgical", "fedbn+")
-    assert style.row_name(one, [one, Row("vanilla", "fedbn+")]) == "Surgical aggregation"
-    assert style.row_name(one, [one, other]) == "Surgical aggregation, fedavg"
-
-
-def test_a_local_model_counts_on_its_sites_test_set_and_all_do_on_others():
-    assert style.models_tested(["global"], "nih") == ["global"]
-    assert style.models_tested(["nih", "chexpert"], "nih") == ["nih"]
-    assert style.models_tested(["nih", "chexpert"], "mimic") == ["nih", "chexpert"]
-
-
-def test_of_many_as_many_as_asked_for_are_chosen_with_both_ends():
-    assert style.evenly(3, 5).tolist() == [0, 1, 2]
-    assert style.evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
-
-
 class TestPanels:
     def test_a_legend_names_each_method_once_and_strategies_where_they_differ(self):
         rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")]

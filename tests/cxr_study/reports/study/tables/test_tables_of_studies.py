@@ -85,6 +85,10 @@ class TestNihChexpert:
         }  # fmt: skip
 
     def test_groups_of_classes_are_measured_on_their_test_sets(self, made):
+        assert [column.heading for column in made["table-3"].columns] == [
+            "NIH, shared classes", "NIH, unique classes",
+            "CheXpert, shared classes", "CheXpert, unique classes",
+        ]  # fmt: skip
         groups, mimic = shown(made["table-3"]), shown(made["table-4"])
         assert groups["Individual, NIH", "fedavg"] == [
             ("0.750", 0.84, f"{MINUS}0.09"), ("0.750", 0.80, f"{MINUS}0.05"),
