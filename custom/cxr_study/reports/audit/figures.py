@@ -31,7 +31,6 @@ _FILLS: dict[str, dict[str, Any]] = {
         "facecolor": "white", "edgecolor": page.UNLABELLED, "hatch": "....", "linewidth": 0.5,
     },
 }  # fmt: skip
-_ROW = 0.2  # inches
 
 
 @mpl.rc_context(page.STYLE)
@@ -100,7 +99,7 @@ def features(plane: pixels.Axes, sites: Across, name: str) -> str:
 def labels(census: Census, name: str) -> str:
     """Draw what each class's labels are as read and after the policy, as shares of the images."""
     classes = list(census.classes)
-    figure = Figure((page.FULL_WIDTH, 0.95 + _ROW * len(classes)))
+    figure = Figure((page.FULL_WIDTH, 0.95 + 0.2 * len(classes)))
     read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
     after = {o: [e.labels[o] for e in census.classes.values()] for o in OUTCOMES}
     for place, heading, cells in ((0.215, "as read", read), (0.632, "after the policy", after)):
@@ -175,7 +174,7 @@ def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
         for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
             labelled = class_name in site.classes
             text = "" if not labelled else WITHHELD if value is None else f"{100 * value:.1f}"
-            looks = {"va": "center", "fontsize": 7, "color": page.MUTED}
+            looks: dict[str, Any] = {"va": "center", "fontsize": 7, "color": page.MUTED}
             axes.text((value or 0) + 0.012 * top, y, text, **looks)
             if not labelled:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
@@ -223,6 +222,5 @@ def _ellipse(plane: pixels.Axes, moments: pixels.Moments, **looks: Any) -> Ellip
 
 
 def _compact(count: int) -> str:
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    thousands = f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    return str(count) if count < 1000 else thousands

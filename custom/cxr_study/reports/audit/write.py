@@ -65,10 +65,7 @@ def write_audit(
 
 
 def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
-    """Compare sites from what they shared, in `cross_site.html` and `cross_site.json`.
-
-    Returns:
-        Path of the HTML file.
+    """Compare sites from what they shared, in `cross_site.json` and the page that it returns.
 
     Raises:
         CensusError: Two sites have the same name.

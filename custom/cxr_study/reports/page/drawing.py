@@ -16,18 +16,11 @@ from matplotlib.ticker import PercentFormatter
 # Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
 GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
 INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
-SITES = (
-    ("#4B3B9E", "o"),
-    ("#A87400", "s"),
-    ("#00806A", "^"),
-    ("#C4566A", "D"),
-    ("#3D94C9", "v"),
-    ("#6E6E22", "P"),
-    ("#882255", "X"),
-    ("#117733", "<"),
-    ("#7A4B1E", ">"),
-    ("#777777", "p"),
-)
+_COLOURS = (
+    "#4B3B9E", "#A87400", "#00806A", "#C4566A", "#3D94C9",
+    "#6E6E22", "#882255", "#117733", "#7A4B1E", "#777777",
+)  # fmt: skip
+SITES = tuple(zip(_COLOURS, "os^DvPX<>p", strict=True))
 """Colour and marker of each site's line; none is the colour of a model."""
 
 WIDTH = 5.6
@@ -74,20 +67,12 @@ def axes_at(
 
 
 def name_rows(
-    axes: Axes,
-    names: Sequence[str],
-    at: Sequence[float] | None = None,
-    *,
-    grid: bool = False,
-    **looks: Any,
+    axes: Axes, names: Sequence[str], at: Sequence[float] | None = None, **looks: Any
 ) -> None:
-    """Name rows beside the vertical axis, at 0, 1, ... by default; with a line each if `grid`.
-
-    Further keywords are of `Axes.tick_params`.
-    """
+    """Name rows beside the vertical axis, at 0, 1, ... by default; `looks`: of `tick_params`."""
     axes.set_yticks((range(len(names)) if at is None else at) if names else [], names)
     axes.tick_params(axis="y", length=0, labelcolor=INK, **looks)
-    axes.grid(axis="y", visible=grid)
+    axes.grid(axis="y", visible=False)
 
 
 def in_percent(axis: Axis) -> None:
@@ -122,21 +107,17 @@ def short(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def svg(figure: Figure, name: str, title: str) -> str:
-    """Write a figure as an SVG element that can stand in a page beside others.
+    """Write a figure, drawn with `STYLE`, as an SVG element that stands in a page beside others.
 
-    Args:
-        figure: Drawn with `STYLE`.
-        name: Put before every id that is referred to, since ids must be unique in a page.
-        title: What it shows, for those who do not see it.
+    The name begins every id that is referred to, since ids must be unique in a page. The title says
+    what the figure shows, for those who do not see it.
     """
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(
-        r"<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text, flags=re.DOTALL
-    )
+    text = re.sub(r"(?s)<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text)
     text = re.sub(r"url\(#", f"url(#{name}-", text)

@@ -8,8 +8,8 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from PIL import Image
 
-from cxr_study.common import wording
-from cxr_study.reports.page import numbers
+from cxr_study.common.wording import counted, listed
+from cxr_study.reports.page.numbers import count, duration, share
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -21,8 +21,8 @@ LARGEST_PIXELS = 256
 def template(package: str, **filters: object) -> Template:
     """Read the `template.html.j2` of a package, which may extend and import those of this one.
 
-    Values are escaped, and a missing value is an error. Filters are the functions of `wording` and
-    `numbers` below, and those given by name; `style` and `crisp` (`CRISP_PIXELS`) are variables.
+    Values are escaped, and a missing value is an error. Filters are those below and those given;
+    `style` and `crisp` (`CRISP_PIXELS`) are variables.
     """
     environment = Environment(
         autoescape=True,
@@ -31,9 +31,8 @@ def template(package: str, **filters: object) -> Template:
         lstrip_blocks=True,
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
     )
-    environment.filters |= {"counted": wording.counted, "listed": wording.listed, **filters}
-    environment.filters |= {"number": numbers.count, "share": numbers.share}
-    environment.filters["duration"] = numbers.duration
+    environment.filters |= {"counted": counted, "listed": listed, "number": count, "share": share}
+    environment.filters |= {"duration": duration, **filters}
     environment.globals |= {"crisp": CRISP_PIXELS, "style": style()}
     return environment.get_template("template.html.j2")
 

@@ -9,8 +9,7 @@ WITHHELD = "withheld"
 """Stands where a count is not shared."""
 
 
-Known = float | None
-"""A number that may not be defined, then None or NaN."""
+Known = float | None  # None or NaN where it is not defined
 
 
 def figure(value: Known, decimals: int = 3, *, signed: bool = False) -> str:

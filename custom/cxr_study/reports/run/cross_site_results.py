@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ RESULTS_FILE = "cross_site_val/cross_val_results.json"
 
 TESTED = ("SRV_best", f"SRV_{GIVEN}")
 """Models in it that are measured on test splits: a training job's best, an evaluation's."""
+
+_MEASURED = ("bce/", f"{POSITIVES}/")  # metrics that every measured class has
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,7 @@ class ClassTest:
 
 
 def read(server: Path) -> tuple[ClassTest, ...]:
-    """Every class that a site measured, sorted by class and site.
-
-    Args:
-        server: The server's folder of a finished job; `workspace` of a downloaded one.
+    """Every class that a site measured, from the server's folder of a job; by class and site.
 
     Raises:
         ResultsError: No site has measured a model on its test split.
@@ -65,19 +64,15 @@ def read(server: Path) -> tuple[ClassTest, ...]:
         for site, models in sites.items()
         for model, metrics in models.items()
         if model in TESTED
-        for name in _classes(metrics)
+        for name in {name.partition("/")[2] for name in metrics if name.startswith(_MEASURED)}
+        if name
     ]
     if not rows:
         raise ResultsError(
-            f"{path} has no result of a test split; has the job finished, and has it a model "
+            f"{path} holds no result of a test split; has the job finished, and has it a model "
             "that the sites could measure? The server's error_log.txt says what went wrong."
         )
     return tuple(sorted(rows, key=lambda row: (row.class_name, row.site)))
-
-
-def _classes(metrics: Iterable[str]) -> set[str]:
-    names = (name.partition("/") for name in metrics)
-    return {name for metric, _, name in names if name and metric in ("bce", POSITIVES)}
 
 
 def _number(value: object, kind: type = float) -> Any:

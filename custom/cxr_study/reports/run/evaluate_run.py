@@ -40,10 +40,7 @@ PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model
 
 
 def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> tuple[Summary, Path]:
-    """Evaluate a finished run on every site's test split and write its report.
-
-    Returns:
-        What the report says, and the path of the HTML file.
+    """Evaluate a finished run on every site's test split, and write its report, an HTML file.
 
     Raises:
         ResultsError: The run has not finished.
@@ -112,10 +109,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
 
 
 def write_report(summary: Summary, examples: Sequence[Example], folder: Path) -> Path:
-    """Write `report.html` and `summary.json` into a folder, each in one step.
-
-    Returns:
-        Path of the HTML file.
+    """Write `report.html`, whose path it returns, and `summary.json`, each in one step.
 
     Raises:
         SummaryError: The summary does not have the documented form.

@@ -50,12 +50,7 @@ def choose(
 
     First come pictures of at most three classes, each the one that adds most classes not shown yet;
     the last has none, if there is such a one. Predictions play no part: the choice flatters nobody.
-
-    Args:
-        split: The test split.
-        probabilities: Of the global model; see `predictions.predict`.
-        union: All classes.
-        count: Pictures to pick, or as many as there are.
+    `probabilities` are those of the global model; see `predictions.predict`.
     """
     present = split.labels(union) == 1
     number = present.sum(axis=1)

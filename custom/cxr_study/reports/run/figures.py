@@ -15,8 +15,7 @@ from cxr_study.evaluation.summary import ClassAuroc, Summary
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.run import view
 
-HEADING = 1.35
-"""Height of a group's heading, in rows."""
+HEADING = 1.35  # height of a group's heading, in rows
 
 FEWEST_BARS = 7
 """Rounds that a time axis has room for at least, so that few bars are not walls."""
@@ -90,7 +89,8 @@ def class_aurocs(summary: Summary, site: str) -> str:
         y += 0.25
     left = view.axis_start(summary)
     axes.axvline(view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-    page.name_rows(axes, list(names.values()), list(names), grid=True)
+    page.name_rows(axes, list(names.values()), list(names))
+    axes.grid(axis="y", visible=True)
     axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
     axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
     axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
@@ -153,9 +153,10 @@ def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Fig
 def _name_ends(axes: Axes, lines: Sequence[tuple[pd.Series, str, str, str]]) -> None:
     """Write each line's name right of the axis, moved apart where the lines end close together."""
     low, high = axes.get_ylim()
-    known = [(values.dropna(), *looks) for values, *looks in lines if values.notna().any()]
     ends = [
-        ((values.iloc[-1] - low) / (high - low), *looks) for values, *looks in known if len(values)
+        ((values.dropna().iloc[-1] - low) / (high - low), name, colour, weight)
+        for values, name, colour, weight in lines
+        if values.notna().any()
     ]
     ends.sort(key=itemgetter(0))
     beyond: dict[str, Any] = {"transform": axes.transAxes}

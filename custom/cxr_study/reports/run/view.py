@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
@@ -13,14 +12,7 @@ from cxr_study.reports.page import numbers
 CHANCE = 0.5
 """AUROC of a model that guesses."""
 
-
-class Undefined(NamedTuple):
-    """Classes without an AUROC at one site for one reason."""
-
-    site: str
-    models: tuple[Model, ...]
-    reason: str
-    classes: tuple[ClassAuroc, ...]
+Undefined = tuple[str, tuple[Model, ...], str]  # site, models and reason
 
 
 def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
@@ -118,20 +110,17 @@ def notices(summary: Summary) -> Iterator[Notice]:
         yield Notice("Not yet converged.", text)
 
 
-def undefined(summary: Summary) -> list[Undefined]:
-    """Group the AUROCs that are not defined by site, models and reason.
-
-    Local models count only for classes that their site labels: they have no others.
-    """
+def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
+    """Group the AUROCs that are not defined; local models have only classes of their site."""
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
     for row in sorted(summary.test, key=lambda row: row.class_name):
         if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
-    groups: dict[tuple[str, tuple[Model, ...], str], tuple[ClassAuroc, ...]] = {}
+    groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
     for (site, _, reason), rows in models.items():
         key = (site, tuple(sorted({row.model for row in rows})), reason)
         groups[key] = (*groups.get(key, ()), rows[0])
-    return [Undefined(*key, rows) for key, rows in sorted(groups.items(), key=itemgetter(0))]
+    return sorted(groups.items(), key=itemgetter(0))
 
 
 def undefined_reason(row: ClassAuroc) -> str:

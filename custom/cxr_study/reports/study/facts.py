@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
@@ -136,7 +137,7 @@ def _wall_time(results: Sequence[Result]) -> str:
     )
 
 
-def _each(values: Iterable[int] | Iterable[str]) -> str:
+def _each(values: Iterable[Any]) -> str:
     """Every value once, in order."""
     return listed([str(value) for value in sorted(set(values))])
 
@@ -145,13 +146,13 @@ def _tested(results: StudyResults) -> str:
     """Images and patients of each test set; those of the first seed, where seeds differ."""
     keys: dict[str, str] = {}
     for result in results.results.values():
-        keys = {**result.tests, **keys}
-    tables = {name: test_split.read(key, results.folder / TEST_SETS) for name, key in keys.items()}
-    return "; ".join(
-        f"{TESTS[name]}: {counted(len(table), 'image')} of "
-        f"{counted(table['patient'].nunique(), 'patient')}"
-        for name, table in tables.items()
-    )
+        keys |= {name: key for name, key in result.tests.items() if name not in keys}
+    told = []
+    for name, key in keys.items():
+        patients = test_split.read(key, results.folder / TEST_SETS)["patient"]
+        of = counted(patients.nunique(), "patient")
+        told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
+    return "; ".join(told)
 
 
 def _part(results: StudyResults) -> Iterator[str]:

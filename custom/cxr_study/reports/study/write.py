@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +40,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
     laid_out = tables(results, facts.described(data), _p_values(analysis.tests))
+    cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     frames = {
         "runs.csv": summary.runs(results),
         "scores.csv": results.scores,
@@ -52,19 +53,12 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
         "subgroups.csv": analysis.by_subgroup,
         "claims.csv": claim_checks.table(analysis.judged),
     }
-    for name, frame in {**frames, TABLES_FILE: cells(laid_out)}.items():
+    for name, frame in {**frames, TABLES_FILE: pd.DataFrame(cells)}.items():
         replace(folder / name, frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     environments = [latex.latex(table, results.study.name) for table in laid_out]
     replace(folder / LATEX_FILE, latex.HEAD + "\n".join(environments))
     replace(folder / PAGE_FILE, page(analysis, data, laid_out, [LATEX_FILE, TABLES_FILE, *frames]))
     return folder / PAGE_FILE
-
-
-def cells(laid_out: Iterable[Table]) -> pd.DataFrame:
-    """A line for each cell of tables; see `Cell.values`."""
-    return pd.DataFrame(
-        {"table": table.name} | cell.values() for table in laid_out for cell in table.cells
-    )
 
 
 def _p_values(tests: pd.DataFrame) -> PValues:
@@ -90,6 +84,8 @@ def page(
     shown = scenarios(results)
     last = shown[-1]
     by_subgroup = subgroups.over_seeds(analysis.by_subgroup)
+    over_scenarios = analysis.tests["pairing"] == SCENARIOS
+    several = averages(results.study) and analysis.tests.loc[over_scenarios, "p"].notna().any()
     tests = [test for test in results.study.tests if test in set(results.scores["test"])]
     return template(__package__).render(
         study=results.study,
@@ -102,7 +98,7 @@ def page(
         tables=laid_out,
         caption=latex.caption,
         notes=latex.notes,
-        over_scenarios=_over_scenarios(analysis),
+        over_scenarios=plain_tables.tested(analysis.tests, SCENARIOS) if several else None,
         over_classes=plain_tables.tested(analysis.tests, CLASSES),
         by_patient=plain_tables.by_patient(analysis.by_patient.differences),
         delong=class_tests.WARNING,
@@ -148,11 +144,3 @@ def _marks(tests: pd.DataFrame, pairing: str, scenario: str) -> dict[tuple[Row, 
         if (line["pairing"], line["scenario"], line["group"]) == (pairing, scenario, "all")
         and line["model"] in (GLOBAL, LOCAL, line["test"])
     }
-
-
-def _over_scenarios(analysis: Analysis) -> pd.DataFrame | None:
-    """The tests over scenarios; None where scenarios are not alike, or too few to test."""
-    tests = analysis.tests
-    tested = tests.loc[tests["pairing"] == SCENARIOS, "p"].notna().any()
-    alike = averages(analysis.results.study)
-    return plain_tables.tested(tests, SCENARIOS) if tested and alike else None

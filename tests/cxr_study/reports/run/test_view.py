@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import pytest
-
 from cxr_study.evaluation.summary import Refusal, Round
 from cxr_study.reports.run import view
 

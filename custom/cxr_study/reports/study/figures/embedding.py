@@ -54,9 +54,15 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
         van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
         from the principal components, with a fixed seed.
     """
-    run = _run(results, scenario)
-    if run is None:
+    chosen = [
+        run
+        for run in results.finished
+        if (run.scenario, run.row.method) == (scenario, "surgical")
+        and "global" in results.results[run.key].classes
+    ]
+    if not chosen:
         return None
+    run = min(chosen, key=lambda run: (run.row.strategy != "fedbn+", run.seed))
     images, features = _images(results, run)
     if len(images) < FEWEST:
         return None
@@ -64,24 +70,13 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     with threadpool_limits(1):  # sums in one order: two pages show the same map
         places = map_.fit_transform(features)
     by_test = {TESTS[test]: _TESTS[test] for test in images["test"].unique()}
-    chosen = str(images.drop(columns="test").eq(1).sum().idxmax())
-    kinds = {0.0: f"no {chosen}", 1.0: chosen}
+    most = str(images.drop(columns="test").eq(1).sum().idxmax())
+    kinds = {0.0: f"no {most}", 1.0: most}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))
     figure = Figure((page.WIDTH, _HEIGHT))
     _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
-    _map(figure, 1 - _SIDE, places, images[chosen].map(kinds), by_class)
+    _map(figure, 1 - _SIDE, places, images[most].map(kinds), by_class)
     return svg(figure, name, f"Map of test images by the features of {run.name}")
-
-
-def _run(results: StudyResults, scenario: str) -> Run | None:
-    """The run whose model sees the images."""
-    chosen = [
-        run
-        for run in results.finished
-        if (run.scenario, run.row.method) == (scenario, "surgical")
-        and "global" in results.results[run.key].classes
-    ]
-    return min(chosen, key=lambda run: (run.row.strategy != "fedbn+", run.seed), default=None)
 
 
 def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:

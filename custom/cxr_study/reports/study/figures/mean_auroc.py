@@ -107,7 +107,12 @@ def bars(
             told = "not defined"
             if (test, row) in found:
                 average = found[test, row]
-                _bar(axes, place, row, average)
+                length = average.mean - CHANCE
+                axes.barh(place, length, 0.66, left=CHANCE, color=METHODS[row.method][0])
+                if average.sd is not None:
+                    ends = [average.mean - average.sd, average.mean + average.sd]
+                    axes.plot(ends, [place, place], color="white", linewidth=2.2)
+                    axes.plot(ends, [place, place], color=page.INK, linewidth=1)
                 told = f"{average.mean:.3f} {marks.get((row, test), '')}".rstrip()
                 if average.values < len(places):
                     told += f"\n{average.values} of {len(places)}"
@@ -125,9 +130,9 @@ def _mean(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
 
 def _of(results: StudyResults, found: Iterable[tuple[str, Row]]) -> tuple[list[str], list[Row]]:
     """The test sets and rows that have figures, in order."""
-    drawn = set(found)
-    tests = [test for test in results.study.tests if test in {test for test, _ in drawn}]
-    return tests, [row for row in style.rows(results) if row in {row for _, row in drawn}]
+    tests, drawn = map(set, zip(*found, strict=True))
+    shown = [row for row in style.rows(results) if row in drawn]
+    return [test for test in results.study.tests if test in tests], shown
 
 
 def _ends(figures: np.ndarray) -> tuple[float, float]:
@@ -175,11 +180,3 @@ def _bar_panels(tests: Sequence[str], shown: Sequence[Row]) -> tuple[Figure, lis
         axes.spines["left"].set_visible(False)
         every.append(axes)
     return figure, every
-
-
-def _bar(axes: Axes, place: int, row: Row, average: Spread) -> None:
-    axes.barh(place, average.mean - CHANCE, 0.66, left=CHANCE, color=METHODS[row.method][0])
-    if average.sd is not None:
-        ends = [average.mean - average.sd, average.mean + average.sd]
-        axes.plot(ends, [place, place], color="white", linewidth=2.2)
-        axes.plot(ends, [place, place], color=page.INK, linewidth=1)

@@ -65,11 +65,7 @@ def scenarios(results: StudyResults) -> list[str]:
 
 
 def models_tested(models: Collection[str], test: str) -> list[str]:
-    """The models of a run that count on a test set, as in tables; see `cells.measure`.
-
-    The local model of the site of that name if there is one, otherwise all: the global model or
-    every site's local one.
-    """
+    """The models that count on a test set, as in tables: the local one of that site, or all."""
     return [test] if test in models else list(models)
 
 
@@ -109,13 +105,9 @@ def evenly(number: int, most: int) -> np.ndarray:
 def panels(
     titles: Sequence[str], shown: Sequence[Row], *, height: float, below: float = 0.42
 ) -> tuple[Figure, list[Axes]]:
-    """Panels with common axes, under a legend of methods and strategies.
+    """A panel per title (or "") with common axes, under a legend of the rows that are shown.
 
-    Args:
-        titles: One per panel, or "".
-        shown: Rows in the legend.
-        height: Of a panel, inches.
-        below: Room below the lowest ones, inches. Default 0.42, for numbers and a line of text.
+    Inches: `height` of a panel, and `below` the lowest ones, by default for a line of text.
     """
     handles = _legend(shown)
     across = min(ACROSS, len(titles))

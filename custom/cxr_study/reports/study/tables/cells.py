@@ -38,15 +38,10 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A cell of a table: what our runs reach of a metric, and what the papers report, if anything.
 
-    Attributes:
-        place: What it is about.
-        metric: Of both ours and theirs.
-        ours: What our runs reach.
-        published: What the papers report, if anything.
-        p: Of a test against surgical aggregation, if there was one.
-        best: Whether no other of the column is better, as shown.
+    `p` is of a test against surgical aggregation, if there was one. `best`: no other cell of the
+    column is better, as shown.
     """
 
     place: Place
@@ -127,16 +122,11 @@ class Cell:
 
 
 def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequence[str]) -> Ours:
-    """What our runs reach.
+    """What our runs reach: the mean over scenarios, of the seeds for which all are defined.
 
     A site's local model is measured on the site's own test set; on a test set that is no site's in
-    a scenario, the mean is over the sites whose models have all of its classes.
-
-    Args:
-        means: See `means.by_run`; may have further groups of classes.
-        place: What the mean is about.
-        metric: Of the mean.
-        scenarios: Names; the mean is over all of them, of the seeds for which they all are defined.
+    a scenario, the mean is over the sites whose models have all of its classes. `means`: see
+    `means.by_run`; may have further groups of classes.
     """
     wanted = {**asdict(place.row), "test": place.test, "group": place.group}
     chosen = means[(means[list(wanted)] == pd.Series(wanted)).all(axis=1)]

@@ -96,14 +96,9 @@ def build(
 ) -> Table | None:
     """Fill a table; None where no run is finished.
 
-    Args:
-        layout: Of the table.
-        rows: Each is a line, or one for each site's local model where data sets are the sites.
-            Those without a finished run are left out.
-        means: See `means.by_run`; may have further groups of classes.
-        data: On which data our runs are.
-        published: What stands beside ours; the first of several about the same.
-        p_values: Of tests. Default: none.
+    A row is a line, or one for each site's local model where data sets are the sites; those without
+    a finished run are left out. `means`: see `means.by_run`; may have further groups of classes. Of
+    several published figures of a cell the first stands beside ours.
     """
 
     def cell(column: Column, place: Place) -> Cell:

@@ -117,9 +117,7 @@ class TestLatex:
         assert r"\begin{tabular}{llccc}" in text and r"\label{tab:my-study-2-nih-all}" in text
         assert r"\caption{Sites. Mean AUROC \ensuremath{\pm} SD over classes. Ours: phantom" in text
         assert "Number of classes: 14 (NIH)." in text
-
-    def test_what_no_cell_has_is_no_row(self):
-        text = latex(table(mean(0.8)), "clients")
+        text = latex(table(mean(0.8)), "clients")  # what no cell has is no row
         assert text.count(r"\\") == 2 and r"\multicolumn" not in text
 
     def test_whatever_people_have_written_is_text(self):
