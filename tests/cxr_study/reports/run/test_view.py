@@ -74,31 +74,22 @@ class TestNotices:
         assert "Not yet converged." in found  # the best round is the last
 
 
-@pytest.mark.parametrize(
-    ("positives", "negatives", "reason"),
-    [
+def test_why_an_auroc_is_not_defined_follows_from_the_counts(summary):
+    for positives, negatives, reason in (
         (0, 9, "no positive image in the test split"),
         (9, 0, "no negative image in the test split"),
         (0, 0, "the test split has no label of it"),
         (9, 9, "the model has no such class"),
-    ],
-)
-def test_why_an_auroc_is_not_defined_follows_from_the_counts(summary, positives, negatives, reason):
-    row = dataclasses.replace(summary.test[2], positives=positives, negatives=negatives)
-    assert view.undefined_reason(row) == reason
+    ):
+        row = dataclasses.replace(summary.test[2], positives=positives, negatives=negatives)
+        assert view.undefined_reason(row) == reason
 
 
-@pytest.mark.parametrize(
-    ("best", "name"),
-    [(0, "the initial model"), (1, "the model of round 1"), (2, "the final model")],
-)
-def test_the_best_model_is_named_by_its_round(summary, best, name):
-    best = dataclasses.replace(summary.best, round=best)
-    assert view.best_model(dataclasses.replace(summary, best=best)).startswith(name)
-
-
-def test_the_final_round_is_one_in_which_no_site_trained(summary):
-    assert view.final_round(summary) == 2
+def test_the_best_model_is_named_by_its_round_the_final_one_if_no_site_trained_it(summary):
+    names = ("the initial model", "the model of round 1", "the final model")
+    for number, name in enumerate(names):
+        best = dataclasses.replace(summary.best, round=number)
+        assert view.best_model(dataclasses.replace(summary, best=best)).startswith(name)
     assert view.final_round(dataclasses.replace(summary, rounds=summary.rounds[:2])) is None
 
 

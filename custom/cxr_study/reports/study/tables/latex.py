@@ -100,7 +100,7 @@ def notes(table: Table) -> tuple[str, ...]:
     said = {
         _numbers_of_classes(table): any(cell.ours.seeds for cell in cells),
         f"Bold: best of the column{apart}.": any(cell.best for cell in cells),
-        f"{UNDEFINED}: not defined, for the model lacks a class.": any(
+        f"{UNDEFINED}: not defined, for the model does not have a class.": any(
             cell.shown == UNDEFINED for cell in cells
         ),
         "Average: mean and SD over the scenarios.": any(
