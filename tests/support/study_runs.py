@@ -43,6 +43,14 @@ def table(labels, **facts):
     return pd.DataFrame({**descriptors, **facts, **labels})
 
 
+def probabilities(labels, skill, rng):
+    """Class -> probabilities that follow the labels the more, the larger the skill."""
+    return {
+        name: 1 / (1 + np.exp(-(skill * (values - 0.5) + rng.normal(size=len(values)))))
+        for name, values in labels.items()
+    }
+
+
 def run(method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=SITES, **settings):
     """A planned run; settings: name -> value."""
     row = Row(method, strategy)

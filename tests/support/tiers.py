@@ -16,7 +16,7 @@ ABOVE_QUICK = {
     "cxr_study/deployment/test_processes.py": "slow",
     "cxr_study/phantom/drawing/test_rendering.py": "slow",
     "cxr_study/phantom/writers/test_write.py": "slow",
-    "cxr_study/reports/run/test_page.py": "slow",
+    "cxr_study/reports/run/test_evaluate_run.py": "slow",
     "cxr_study/reports/study/figures/test_embedding.py": "slow",
     "cxr_study/reports/study/test_write.py": "slow",
     "cxr_study/evaluation/test_predictions.py": "slow",

@@ -1,4 +1,4 @@
-"""The figures of an audit: patients, pixels and labels, as SVG elements to be placed in a page."""
+"""The figures of an audit as SVG elements: patients, pixels and labels."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,120 +17,94 @@ from cxr_study.data.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
 from cxr_study.reports.audit.view import union
-from cxr_study.reports.page.axes import (
-    STRIPES,
-    axes_at,
-    headed,
-    in_percent,
-    legend_above,
-    name_rows,
-)
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.numbers import WITHHELD
-from cxr_study.reports.page.svg import (
-    FULL_WIDTH,
-    GLOBAL,
-    INK,
-    MUTED,
-    STYLE,
-    UNLABELLED,
-    WIDTH,
-    short,
-    site_styles,
-    svg,
-)
 
 _ACROSS = 5  # panels side by side
 _FILLS: dict[str, dict[str, Any]] = {
-    "positive": {"facecolor": GLOBAL},
+    "positive": {"facecolor": page.GLOBAL},
     "negative": {"facecolor": "#B9C3CC"},
-    "uncertain": STRIPES | {"linewidth": 0.5},
-    "soft": STRIPES | {"linewidth": 0.5},
+    "uncertain": page.STRIPES | {"linewidth": 0.5},
+    "soft": page.STRIPES | {"linewidth": 0.5},
     "blank": {"facecolor": "#EDF0F3"},
     "not labelled": {
-        "facecolor": "white", "edgecolor": UNLABELLED, "hatch": "....", "linewidth": 0.5,
+        "facecolor": "white", "edgecolor": page.UNLABELLED, "hatch": "....", "linewidth": 0.5,
     },
 }  # fmt: skip
-_ROW = 0.2  # inches
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def ages(sites: Mapping[str, tuple[Cells, int]], name: str) -> str:
     """Draw ages by ten years as shares of each site's images; withheld counts leave a gap."""
     bins = [age for age in AGES if age != UNKNOWN]
     figure, axes = _shares("age, years", "images")
     for (site, (cells, images)), (colour, marker) in _with_looks(sites):
         shares = [np.nan if (n := cells[age]) is None else n / max(1, images) for age in bins]
-        label = short(site, 18)
+        label = page.short(site, 18)
         axes.plot(range(len(bins)), shares, color=colour, marker=marker, ms=4, label=label)
     axes.set_xticks(range(len(bins)), bins)
-    axes.set_ylim(bottom=0)
-    if len(sites) > 1:
-        legend_above(axes, handlelength=1.4)
-    return svg(figure, name, "Ages by ten years")
+    return _finish(figure, axes, len(sites), name, "Ages by ten years")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def intensities(sites: Mapping[str, Sequence[int]], name: str) -> str:
     """Draw the mean histogram of grey values of each site."""
     edges = np.linspace(0, 256, pixels.BINS + 1)
     figure, axes = _shares("grey value (0 black, 255 white)", "pixels")
     for (site, counts), (colour, _) in _with_looks(sites):
         shares = np.array(counts) / pixels.PER
-        axes.stairs(shares, edges, color=colour, linewidth=1.5, label=short(site, 18))
+        axes.stairs(shares, edges, color=colour, linewidth=1.5, label=page.short(site, 18))
         if len(sites) == 1:
             axes.stairs(shares, edges, fill=True, color=colour, alpha=0.2)
     axes.set(xlim=(0, 256), xticks=range(0, 257, 32))
-    axes.set_ylim(bottom=0)
-    if len(sites) > 1:
-        legend_above(axes, handlelength=1.4)
-    return svg(figure, name, "Histogram of grey values")
+    return _finish(figure, axes, len(sites), name, "Histogram of grey values")
 
 
-@mpl.rc_context(STYLE | {"axes.grid": False})
+@mpl.rc_context(page.STYLE | {"axes.grid": False})
 def features(plane: pixels.Axes, sites: Across, name: str) -> str:
     """Draw where each site's images lie in the common plane, one panel per site.
 
-    A rectangle is the darker, the denser its images; where a site shared none, there is only its
-    ellipse, which holds 86 % of a normal distribution (two standard deviations).
+    The denser its images, the darker a rectangle; a site that shared none has only its ellipse,
+    which covers 86 % of a normal distribution (two standard deviations).
     """
     moments = sites.features
     down, across = _grid(len(moments))
-    side = FULL_WIDTH / max(across, 3) - 0.35
-    figure = Figure((FULL_WIDTH, down * (side + 0.75)))
+    side = page.FULL_WIDTH / max(across, 3) - 0.35
+    figure = Figure((page.FULL_WIDTH, down * (side + 0.75)))
     for i, ((site, _), (own, _)) in enumerate(_with_looks(moments)):
         level, column = divmod(i, across)
         bottom = figure.get_figheight() - (level + 1) * (side + 0.75) + 0.42
-        axes = axes_at(figure, 0.4 + column * (side + 0.35), bottom, side, side)
+        axes = page.axes_at(figure, 0.4 + column * (side + 0.35), bottom, side, side)
         parts = sites.rectangles.get(site, ())
         densities = [part.images / (part.width * part.height) for part in parts]
         for part, density in zip(parts, densities, strict=True):
             looks: dict[str, Any] = {"facecolor": own, "edgecolor": "white", "linewidth": 0.6}
             looks["alpha"] = 0.06 + 0.84 * density / max(densities)
-            corner = (part.left, part.bottom)
-            axes.add_patch(Rectangle(corner, part.width, part.height, **looks))
+            size = (part.width, part.height)
+            axes.add_patch(Rectangle((part.left, part.bottom), *size, **looks))
         for (other, shape), (colour, _) in _with_looks(moments):
             width = 2.0 if other == site else 0.9
             axes.add_patch(_ellipse(plane, shape, color=colour, linewidth=width))
         ends = (-pixels.REACH, pixels.REACH)
         axes.set(xlim=ends, ylim=ends, xticks=[-2, 0, 2], yticks=[-2, 0, 2])
         axes.spines[:].set_visible(True)
-        headed(axes, short(site, 24), own)
+        page.headed(axes, page.short(site, 24), own)
         axes.set_xlabel(f"axis 1 ({100 * plane.explained[0]:.0f} %)")
         if column == 0:
             axes.set_ylabel(f"axis 2 ({100 * plane.explained[1]:.0f} %)")
-    return svg(figure, name, "Images of each site in a common plane of features")
+    return page.svg(figure, name, "Images of each site in a common plane of features")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def labels(census: Census, name: str) -> str:
     """Draw what each class's labels are as read and after the policy, as shares of the images."""
     classes = list(census.classes)
-    figure = Figure((FULL_WIDTH, 0.95 + _ROW * len(classes)))
+    figure = Figure((page.FULL_WIDTH, 0.95 + 0.2 * len(classes)))
     read = {s: [e.read[s].images for e in census.classes.values()] for s in STATES}
     after = {o: [e.labels[o] for e in census.classes.values()] for o in OUTCOMES}
     for place, heading, cells in ((0.215, "as read", read), (0.632, "after the policy", after)):
         high = figure.get_figheight() - 0.95
-        axes = axes_at(figure, place * FULL_WIDTH, 0.34, 0.348 * FULL_WIDTH, high)
+        axes = page.axes_at(figure, place * page.FULL_WIDTH, 0.34, 0.348 * page.FULL_WIDTH, high)
         left = np.zeros(len(classes))
         for cell, images in cells.items():
             shares = np.array(images) / max(1, census.total.images)
@@ -140,25 +114,25 @@ def labels(census: Census, name: str) -> str:
                 axes.barh(some, shares[some], 0.72, left=left[some], **looks)
             left += shares
         axes.set(xlim=(0, 1), ylim=(len(classes) - 0.4, -0.6))
-        in_percent(axes.xaxis)
-        name_rows(axes, [short(n) for n in classes] if heading == "as read" else [])
-        legend_above(
+        page.in_percent(axes.xaxis)
+        page.name_rows(axes, [page.short(n) for n in classes] if heading == "as read" else [])
+        page.legend_above(
             axes, title=heading, title_fontproperties={"weight": "bold", "size": 8.5},
             alignment="left", handlelength=1.2, columnspacing=1.1,
         )  # fmt: skip
-    return svg(figure, name, f"Labels of {census.site} as read and after the policy")
+    return page.svg(figure, name, f"Labels of {census.site} as read and after the policy")
 
 
-@mpl.rc_context(STYLE | {"axes.grid": False})
+@mpl.rc_context(page.STYLE | {"axes.grid": False})
 def cooccurrence(census: Census, name: str) -> str:
     """Draw how many of the images positive for one class are positive for another as well."""
-    classes = [short(c) for c in census.classes]
+    classes = [page.short(c) for c in census.classes]
     counts = np.array(census.cooccurrence, float)
     shares = counts / np.maximum(np.diag(counts), 1)[:, None]
     size = len(classes)
     side = 0.31 * size
     figure = Figure((side + 2.6, side + 1.5))
-    axes = axes_at(figure, 1.95, 0.05, side, side)
+    axes = page.axes_at(figure, 1.95, 0.05, side, side)
     shown = np.where(np.eye(size, dtype=bool), np.nan, shares)
     axes.pcolormesh(shown, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.8)
     for (row, column), count in np.ndenumerate(counts):
@@ -166,48 +140,50 @@ def cooccurrence(census: Census, name: str) -> str:
         dark = not own and shares[row, column] > 0.45
         axes.text(
             column + 0.5, row + 0.5, _compact(int(count)), ha="center", va="center", fontsize=6.4,
-            color="white" if dark else INK if own else MUTED,
+            color="white" if dark else page.INK if own else page.MUTED,
             fontweight="bold" if own else "normal",
         )  # fmt: skip
     middles = np.arange(size) + 0.5
     axes.set_yticks(middles, classes)
     axes.set_xticks(middles, classes, rotation=55, ha="left", rotation_mode="anchor")
     axes.tick_params(
-        length=0, labelcolor=INK, labelsize=7.5, top=True, labeltop=True, labelbottom=False
+        length=0, labelcolor=page.INK, labelsize=7.5, top=True, labeltop=True, labelbottom=False
     )
     axes.invert_yaxis()
     axes.spines[:].set_visible(False)
-    return svg(figure, name, f"Classes of {census.site} that occur together")
+    return page.svg(figure, name, f"Classes of {census.site} that occur together")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def prevalences(sites: Sequence[SharedCensus], name: str) -> str:
-    """Draw which site holds which class, and how common it is there."""
+    """Draw which site labels which class, and how common it is there."""
     classes = union(sites)
     shares = [[prevalence(s, c) if c in s.classes else None for c in classes] for s in sites]
     top = max([value for row in shares for value in row if value] or [1.0])
     down, across = _grid(len(sites))
     panel = 0.75 + 0.19 * len(classes)
-    step = 0.79 / across
-    figure = Figure((FULL_WIDTH, down * panel))
-    looks = site_styles(len(sites))
-    for i, (site, row, (colour, _)) in enumerate(zip(sites, shares, looks, strict=True)):
+    step, wide = 0.79 / across, page.FULL_WIDTH
+    figure = Figure((wide, down * panel))
+    styles = page.site_styles(len(sites))
+    for i, (site, row, (colour, _)) in enumerate(zip(sites, shares, styles, strict=True)):
         level, column = divmod(i, across)
-        left, width = (0.205 + step * column) * FULL_WIDTH, (step - 0.035) * FULL_WIDTH
-        axes = axes_at(figure, left, (down - level - 1) * panel + 0.4, width, panel - 0.75)
+        left, width = 0.205 + step * column, step - 0.035
+        at = (left * wide, (down - level - 1) * panel + 0.4, width * wide, panel - 0.75)
+        axes = page.axes_at(figure, *at)
         axes.barh(range(len(classes)), [v or 0 for v in row], 0.7, color=colour)
         for y, (class_name, value) in enumerate(zip(classes, row, strict=True)):
             labelled = class_name in site.classes
             text = "" if not labelled else WITHHELD if value is None else f"{100 * value:.1f}"
-            axes.text((value or 0) + 0.012 * top, y, text, va="center", fontsize=7, color=MUTED)
+            looks: dict[str, Any] = {"va": "center", "fontsize": 7, "color": page.MUTED}
+            axes.text((value or 0) + 0.012 * top, y, text, **looks)
             if not labelled:
                 axes.axhspan(y - 0.5, y + 0.5, color="#F4F6F8", linewidth=0)
         axes.set(xlim=(0, 1.16 * top), ylim=(len(classes) - 0.4, -0.6))
-        headed(axes, short(site.site, 24), colour)
-        name_rows(axes, [short(c) for c in classes] if column == 0 else [])
+        page.headed(axes, page.short(site.site, 24), colour)
+        page.name_rows(axes, [page.short(c) for c in classes] if column == 0 else [])
         axes.xaxis.set_major_locator(MaxNLocator(2 if across > 3 else 4))
-        in_percent(axes.xaxis)
-    return svg(figure, name, "How common each class is at each site that holds it")
+        page.in_percent(axes.xaxis)
+    return page.svg(figure, name, "How common each class is at each site that labels it")
 
 
 def _grid(panels: int) -> tuple[int, int]:
@@ -218,15 +194,22 @@ def _grid(panels: int) -> tuple[int, int]:
 
 def _with_looks(sites: Mapping[str, Any]) -> Iterator[tuple[tuple[str, Any], tuple[str, str]]]:
     """Each site's name and values, with its colour and marker."""
-    return zip(sites.items(), site_styles(len(sites)), strict=True)
+    return zip(sites.items(), page.site_styles(len(sites)), strict=True)
 
 
 def _shares(across: str, of: str) -> tuple[Figure, Axes]:
     """A figure for shares in per cent, with room for a legend above."""
-    figure = Figure((WIDTH, 2.5))
+    figure = Figure((page.WIDTH, 2.5))
     axes = figure.add_axes((0.11, 0.18, 0.87, 0.68), xlabel=across, ylabel=of)
-    in_percent(axes.yaxis)
+    page.in_percent(axes.yaxis)
     return figure, axes
+
+
+def _finish(figure: Figure, axes: Axes, sites: int, name: str, title: str) -> str:
+    axes.set_ylim(bottom=0)
+    if sites > 1:
+        page.legend_above(axes, handlelength=1.4)
+    return page.svg(figure, name, title)
 
 
 def _ellipse(plane: pixels.Axes, moments: pixels.Moments, **looks: Any) -> Ellipse:
@@ -239,6 +222,5 @@ def _ellipse(plane: pixels.Axes, moments: pixels.Moments, **looks: Any) -> Ellip
 
 
 def _compact(count: int) -> str:
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    thousands = f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    return str(count) if count < 1000 else thousands

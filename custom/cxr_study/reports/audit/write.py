@@ -1,4 +1,4 @@
-"""Writes the audit of sites: a page for people that needs nothing else, and the numbers as JSON."""
+"""Writes the audit of sites: a page for people, and the numbers as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from cxr_study.data.census.take_census import SiteCensus, take
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.reports.audit import figures, notices, view
+from cxr_study.reports.audit import figures, view
 from cxr_study.reports.page.html import picture, template
 
 
@@ -27,21 +27,21 @@ def write_audit(
     min_count: int,
     progress: Report | None = None,
 ) -> Path:
-    """Write the census of sites whose data are here.
+    """Write the audit of sites whose data are here.
 
-    `folder` then holds `audit.html` and `audit.json`, which stay at the site: names of images,
-    pictures, every count; and `shared/<site>.json`, the part that a site may send to others. What
-    compares sites with each other, in the page and in `audit.json`, is made of shared parts alone.
+    `audit.html` and `audit.json` stay at the site: they have names of images, pictures and every
+    count. `shared/<site>.json` is what the site may send to others. Comparisons between sites, in
+    the page and in `audit.json`, are made of shared parts alone.
 
     Args:
         site_files: At least one; their names are the sites'.
         folder: Made when it does not exist.
-        size: Side of the images that are looked at, pixels.
+        size: Side of the images, pixels.
         min_count: Smallest number of patients behind a count that is shared, at least 2.
         progress: See `take`.
 
     Returns:
-        Path of the HTML file.
+        The page's path.
 
     Raises:
         CensusError: Two sites have the same name, or one has too few patients to share anything.
@@ -65,14 +65,7 @@ def write_audit(
 
 
 def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
-    """Write what compares sites with each other, from what they shared.
-
-    Args:
-        shared: At least one, with different names.
-        folder: Made when it does not exist; gets `cross_site.html` and `cross_site.json`.
-
-    Returns:
-        Path of the HTML file.
+    """Compare sites from what they shared, in `cross_site.json` and the page that it returns.
 
     Raises:
         CensusError: Two sites have the same name.
@@ -86,22 +79,10 @@ def write_cross_site(shared: Sequence[SharedCensus], folder: Path) -> Path:
 
 
 def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -> str:
-    """Make the HTML page.
-
-    Args:
-        across: All sites, compared.
-        sites: Those at hand; may be empty.
-        known: Notices to stand before all others.
-    """
+    """Make the page of all sites, with those whose data are here; `known` notices come first."""
+    given = {"across": across, "sites": sites, "known": known}
     return template(__package__).render(
-        across=across,
-        sites=sites,
-        known=known,
-        cells=cells,
-        figures=figures,
-        noticed=notices,
-        picture=picture,
-        view=view,
+        **given, cells=cells, figures=figures, picture=picture, view=view
     )
 
 

@@ -1,1 +1,1 @@
-"""What the pages for people have in common: their look, pictures, figures and words."""
+"""What all pages share: look, pictures, figures and numbers."""

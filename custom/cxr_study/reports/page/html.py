@@ -1,4 +1,4 @@
-"""Makes HTML pages that need nothing else: template, style and pictures."""
+"""HTML pages that load nothing else: template, style and pictures."""
 
 import base64
 import io
@@ -8,8 +8,8 @@ import numpy as np
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, Template
 from PIL import Image
 
-from cxr_study.common import wording
-from cxr_study.reports.page import numbers
+from cxr_study.common.wording import counted, listed
+from cxr_study.reports.page.numbers import count, duration, share
 
 CRISP_PIXELS = 128
 """Pictures up to this size are enlarged pixel by pixel; larger ones are smoothed."""
@@ -21,13 +21,8 @@ LARGEST_PIXELS = 256
 def template(package: str, **filters: object) -> Template:
     """Read the `template.html.j2` of a package, which may extend and import those of this one.
 
-    What is put into it is escaped, and a value that it lacks is an error. Besides its filters it
-    finds `counted` and `listed`, see `wording`; `number`, `share` and `duration`, see `numbers`;
-    `style`, see `style`; and `crisp`, `CRISP_PIXELS`.
-
-    Args:
-        package: Name of the package, such as `cxr_study.reports.run`.
-        filters: Name in the template -> function.
+    Values are escaped, and a missing value is an error. Filters are those below and those given;
+    `style` and `crisp` (`CRISP_PIXELS`) are variables.
     """
     environment = Environment(
         autoescape=True,
@@ -36,9 +31,8 @@ def template(package: str, **filters: object) -> Template:
         lstrip_blocks=True,
         loader=ChoiceLoader([PackageLoader(name, "") for name in (package, __package__)]),
     )
-    words = {"counted": wording.counted, "listed": wording.listed}
-    numbers_ = {"number": numbers.count, "share": numbers.share, "duration": numbers.duration}
-    environment.filters |= words | numbers_ | filters
+    environment.filters |= {"counted": counted, "listed": listed, "number": count, "share": share}
+    environment.filters |= {"duration": duration, **filters}
     environment.globals |= {"crisp": CRISP_PIXELS, "style": style()}
     return environment.get_template("template.html.j2")
 
@@ -49,14 +43,10 @@ def style() -> str:
 
 
 def picture(image: np.ndarray, site: str) -> str:
-    """Write a picture as a `data:` address of a PNG, reduced to `LARGEST_PIXELS`.
-
-    Args:
-        image: Grey values, shape (s, s), dtype uint8.
-        site: Whose picture it is, for the error.
+    """Write grey values, uint8 (s, s), as a `data:` address of a PNG, at most `LARGEST_PIXELS`.
 
     Raises:
-        ValueError: The image has another shape or dtype.
+        ValueError: The image, which is the site's, has another shape or dtype.
     """
     if image.ndim != 2 or image.shape[0] != image.shape[1] or image.dtype != np.uint8:
         raise ValueError(

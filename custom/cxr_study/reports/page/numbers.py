@@ -9,7 +9,10 @@ WITHHELD = "withheld"
 """Stands where a count is not shared."""
 
 
-def figure(value: float | None, decimals: int = 3, *, signed: bool = False) -> str:
+Known = float | None  # None or NaN where it is not defined
+
+
+def figure(value: Known, decimals: int = 3, *, signed: bool = False) -> str:
     """Write a figure: `0.812`, `+0.050`, or `UNDEFINED` for None and NaN."""
     if value is None or math.isnan(value):
         return UNDEFINED
@@ -17,20 +20,14 @@ def figure(value: float | None, decimals: int = 3, *, signed: bool = False) -> s
 
 
 def interval(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    decimals: int = 3,
-    *,
-    signed: bool = False,
-    to: str = " to ",
+    value: Known, low: Known, high: Known, decimals: int = 3, *, signed: bool = False
 ) -> str:
     """Write a figure with its interval, `0.812 (0.750 to 0.850)`, as far as they are defined."""
     told = figure(value, decimals, signed=signed)
     if told == UNDEFINED or low is None or high is None or math.isnan(low):
         return told
     ends = (figure(end, decimals, signed=signed) for end in (low, high))
-    return f"{told} ({to.join(ends)})"
+    return f"{told} ({' to '.join(ends)})"
 
 
 def count(value: int | None) -> str:

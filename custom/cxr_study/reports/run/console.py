@@ -1,4 +1,4 @@
-"""The readable end of a run in a terminal."""
+"""What a run prints at its end."""
 
 from rich.console import Console
 from rich.table import Table
@@ -17,18 +17,16 @@ COLUMNS: tuple[tuple[str, Model, Group], ...] = (
 
 
 def print_summary(summary: Summary, console: Console | None = None) -> None:
-    """Print the answer, its limits and the mean AUROCs per site.
-
-    Args:
-        summary: What the run found.
-        console: Where to print; standard output when omitted.
-    """
+    """Print the answer, its limits and the mean AUROCs per site; to standard output by default."""
     console = console or Console()
     console.print()
     console.print(Text(summary.title, style="bold"))
     console.print(Text(f"{view.headline(summary)}\n{view.unlabelled_headline(summary)}"))
     console.print(_means(summary))
-    console.print(Text(_facts(summary)))
+    best, stopped = summary.best, "stopped early, " if summary.stopped_early else ""
+    loss = f"mean validation BCE {best.mean_validation_bce:.3f}"
+    took = duration(summary.wall_seconds)
+    console.print(Text(f"{summary.job}, {stopped}best round {best.round}, {loss}, {took}."))
     for notice in view.notices(summary):
         console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
@@ -55,11 +53,3 @@ def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
     if row is None or row.auroc is None:
         return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")
     return Text(f"{view.interval(row, 3)}\nover {row.defined} of {row.of}")
-
-
-def _facts(summary: Summary) -> str:
-    """The run in one line."""
-    best = f"best round {summary.best.round}"
-    loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
-    stopped = "stopped early, " if summary.stopped_early else ""
-    return f"{summary.job}, {stopped}{best}, {loss}, {duration(summary.wall_seconds)}."

@@ -1,4 +1,4 @@
-"""What the sites measured of a model on their test splits, in FLARE's cross-site evaluation."""
+"""What the sites measured on their test splits, in FLARE's cross-site evaluation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,18 +25,17 @@ RESULTS_FILE = "cross_site_val/cross_val_results.json"
 TESTED = ("SRV_best", f"SRV_{GIVEN}")
 """Models in it that are measured on test splits: a training job's best, an evaluation's."""
 
+_MEASURED = ("bce/", f"{POSITIVES}/")  # metrics that every measured class has
+
 
 @dataclass(frozen=True)
 class ClassTest:
     """How the model did on one class of one site's test split.
 
     Attributes:
-        class_name: The class.
-        site: Whose test split.
-        auroc: None when not defined.
-        bce: Mean binary cross-entropy, nats; None when not defined.
-        positives: Test images labelled 1; None when the site keeps its counts.
-        negatives: Test images labelled 0; likewise.
+        auroc: None when not defined, as is `bce`.
+        bce: Mean binary cross-entropy, nats.
+        positives: Test images labelled 1; `negatives`: 0; None when the site keeps its counts.
     """
 
     class_name: str
@@ -47,11 +47,7 @@ class ClassTest:
 
 
 def read(server: Path) -> tuple[ClassTest, ...]:
-    """Results of every site for every class that it measured, by class and site.
-
-    Args:
-        server: The server's folder of a finished job, or the folder `workspace` of a downloaded
-            one.
+    """Every class that a site measured, from the server's folder of a job; by class and site.
 
     Raises:
         ResultsError: No site has measured a model on its test split.
@@ -59,11 +55,17 @@ def read(server: Path) -> tuple[ClassTest, ...]:
     path = server / RESULTS_FILE
     sites = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = [
-        row
+        ClassTest(
+            one_line(name),  # a site chooses the name
+            site,
+            *(_number(metrics.get(f"{metric}/{name}")) for metric in ("auroc", "bce")),
+            *(_number(metrics.get(f"{kind}/{name}"), int) for kind in (POSITIVES, NEGATIVES)),
+        )
         for site, models in sites.items()
         for model, metrics in models.items()
         if model in TESTED
-        for row in _rows(site, metrics)
+        for name in {name.partition("/")[2] for name in metrics if name.startswith(_MEASURED)}
+        if name
     ]
     if not rows:
         raise ResultsError(
@@ -73,34 +75,13 @@ def read(server: Path) -> tuple[ClassTest, ...]:
     return tuple(sorted(rows, key=lambda row: (row.class_name, row.site)))
 
 
-def _rows(site: str, metrics: dict[str, float]) -> list[ClassTest]:
-    names = [name.partition("/") for name in metrics]
-    classes = {name for metric, _, name in names if name and metric in ("bce", POSITIVES)}
-    return [
-        ClassTest(
-            one_line(name),  # by the site, in a metric's
-            site,
-            _number(metrics.get(f"auroc/{name}")),
-            _number(metrics.get(f"bce/{name}")),
-            _count(metrics.get(f"{POSITIVES}/{name}")),
-            _count(metrics.get(f"{NEGATIVES}/{name}")),
-        )
-        for name in classes
-    ]
-
-
-def _number(value: object) -> float | None:
-    """A site's figure; None for anything that is none."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def _count(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
+def _number(value: object, kind: type = float) -> Any:
+    """A number that a site sent; None for anything else."""
+    return kind(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def write_csv(rows: Sequence[ClassTest], path: Path) -> None:
-    """Write the rows; a field is empty where there is no number."""
+    """Write the rows; None is an empty field."""
     path.parent.mkdir(parents=True, exist_ok=True)
     counts = dict.fromkeys(("positives", "negatives"), "Int64")
     pd.DataFrame(list(rows)).astype(counts).to_csv(path, index=False)
@@ -109,7 +90,7 @@ def write_csv(rows: Sequence[ClassTest], path: Path) -> None:
 def table(rows: Sequence[ClassTest]) -> Table:
     """AUROCs for a terminal, classes by sites, the means below."""
     sites = sorted({row.site for row in rows})
-    cells = {(row.class_name, row.site): row for row in rows}
+    found = {(row.class_name, row.site): row for row in rows}
     counted = any(row.positives is not None for row in rows)
     made = Table(
         title="AUROC on each site's test split",
@@ -121,13 +102,9 @@ def table(rows: Sequence[ClassTest]) -> Table:
     made.add_column("class", overflow="fold")
     for site in sites:
         made.add_column(Text(site), overflow="fold")
-    classes = sorted({row.class_name for row in rows})
-    for name in classes:
-        made.add_row(
-            Text(name),
-            *(_cell(cells.get((name, site))) for site in sites),
-            end_section=name == classes[-1],
-        )
+    for name in sorted({row.class_name for row in rows}):
+        made.add_row(Text(name), *(_cell(found.get((name, site))) for site in sites))
+    made.add_section()
     made.add_row("mean", *(_mean([row for row in rows if row.site == site]) for site in sites))
     return made
 

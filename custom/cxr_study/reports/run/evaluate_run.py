@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
 
+from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Network, predict
 from cxr_study.evaluation.scores import score
@@ -24,8 +25,9 @@ from cxr_study.evaluation.summary import (
 )
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import demo_study
-from cxr_study.reports.run.example_pictures import choose
-from cxr_study.reports.run.page import write_report
+from cxr_study.reports.page.html import picture, template
+from cxr_study.reports.run import view
+from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
@@ -34,26 +36,16 @@ from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 
 PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
-PERSONAL_NOTE = "Every site has a model of its own: 'global' stands for that model here."
+PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model here."
 
 
 def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> tuple[Summary, Path]:
-    """Evaluate a finished run on every site's test split and write its report.
-
-    Args:
-        run: The run.
-        folder: Folder for the report.
-        title: Heading of the report.
-        console: Where to say what is being done.
-
-    Returns:
-        What the report says, and the path of the HTML file.
+    """Evaluate a finished run on every site's test split, and write its report, an HTML file.
 
     Raises:
         ResultsError: The run has not finished.
     """
     settings = job_folder.typed(run.job)
-    sites_of_job = job_folder.sites(run.job)
     network = Network(settings.backbone, settings.image_size, settings.hidden)
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
     best = load(job_results.best_checkpoint(run.servers[-1]))
@@ -67,10 +59,14 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     means: list[MeanAuroc] = []
     pictures = []
     sites: dict[str, SiteData] = {}
-    for site in sites_of_job:
+    for site in job_folder.sites(run.job):
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
-        sites[site] = _site_data(split)
+        sites[site] = SiteData(
+            classes=tuple(sorted(split.labelled)),
+            images=_sizes(split.assignment),
+            patients=_sizes(split.assignment.drop_duplicates("patient")),
+        )
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if site in run.alone:
             models["local"] = load(run.alone[site])
@@ -82,6 +78,8 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             if name == "global":
                 pictures += choose(split, probabilities, union)
     phantom = run.site_files is None
+    merged = best.manifest.get("classes", {})
+    labelled = {name: [s for s, site in sites.items() if name in site.classes] for name in union}
     summary = Summary(
         title=title,
         job=json.loads((run.job / "meta.json").read_text(encoding="utf-8"))["name"],
@@ -98,7 +96,10 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
         best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
         union=union,
         sites=sites,
-        trained_by=_trained_by(best, union, {site: sites[site].classes for site in sites_of_job}),
+        trained_by={  # where the server does not know (a personal head): by the sites that label it
+            name: tuple(merged[name]["sites"] if name in merged else labelled[name])
+            for name in union
+        },
         rounds=job_results.rounds(*run.servers, personal=bool(personal)),
         refusals=job_results.refusals(*run.servers),
         test=tuple(tests),
@@ -107,24 +108,27 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     return summary, write_report(summary, pictures, folder)
 
 
-def _trained_by(
-    best: Checkpoint, union: Sequence[str], labelled: Mapping[str, tuple[str, ...]]
-) -> dict[str, tuple[str, ...]]:
-    """Class -> sites; those that hold it where the server does not know (a personal head)."""
-    classes = best.manifest.get("classes", {})
-    return {
-        name: tuple(classes[name]["sites"])
-        if name in classes
-        else tuple(site for site in labelled if name in labelled[site])
-        for name in union
-    }
+def write_report(summary: Summary, examples: Sequence[Example], folder: Path) -> Path:
+    """Write `report.html`, whose path it returns, and `summary.json`, each in one step.
+
+    Raises:
+        SummaryError: The summary does not have the documented form.
+        ValueError: An example's image is not a square of 8-bit grey values.
+    """
+    text, page = summary.to_json(), render(summary, examples)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace(folder / "summary.json", text)
+    replace(folder / "report.html", page)
+    return folder / "report.html"
 
 
-def _site_data(split: test_split.TestSplit) -> SiteData:
-    return SiteData(
-        classes=tuple(sorted(split.labelled)),
-        images=_sizes(split.assignment),
-        patients=_sizes(split.assignment.drop_duplicates("patient")),
+def render(summary: Summary, examples: Sequence[Example]) -> str:
+    """Make the HTML page of a report."""
+    from cxr_study.reports.run import figures  # here, for not every report needs matplotlib
+
+    shown = [(example, picture(example.image, example.site)) for example in examples]
+    return template(__package__, auroc=view.interval, percent=view.percent).render(
+        summary=summary, view=view, examples=shown, figures=figures
     )
 
 

@@ -1,4 +1,4 @@
-"""Which test pictures a report shows, and what it says beside them."""
+"""Which test pictures a report shows, and the classes beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOP_PREDICTIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A test picture with what is known and what the global model says about it.
+    """A test picture, with its labels and the global model's predictions.
 
     Attributes:
         site: Whose test split it is from.
@@ -35,29 +35,12 @@ class Example:
     predictions: Mapping[str, float]
     labelled: AbstractSet[str]
 
-
-@dataclass(frozen=True)
-class Prediction:
-    """One line beside a picture; `probability` is None when the model has no such class."""
-
-    class_name: str
-    probability: float | None
-    present: bool
-    labelled: bool
-
-
-def predictions(example: Example) -> list[Prediction]:
-    """The most probable classes of an example, and those present, most probable first."""
-    ranked = sorted(example.predictions, key=lambda name: (-example.predictions[name], name))
-    shown = ranked[:TOP_PREDICTIONS]
-    shown += [name for name in ranked[TOP_PREDICTIONS:] if name in example.truth]
-    shown += [name for name in example.truth if name not in example.predictions]
-    return [
-        Prediction(
-            name, example.predictions.get(name), name in example.truth, name in example.labelled
-        )
-        for name in shown
-    ]
+    def shown(self) -> list[str]:
+        """The most probable classes, then those present, the model's before all others."""
+        ranked = sorted(self.predictions, key=lambda name: (-self.predictions[name], name))
+        top, rest = ranked[:TOP_PREDICTIONS], ranked[TOP_PREDICTIONS:]
+        unknown = [name for name in self.truth if name not in self.predictions]
+        return [*top, *(name for name in rest if name in self.truth), *unknown]
 
 
 def choose(
@@ -66,14 +49,8 @@ def choose(
     """Pick test pictures that together show many classes, by their labels alone.
 
     First come pictures of at most three classes, each the one that adds most classes not shown yet;
-    the last is one without any, where there is one. Predictions play no part, so the choice
-    flatters nobody.
-
-    Args:
-        split: The test split.
-        probabilities: Of the global model; see `test_scores.predict`.
-        union: Classes of the columns of the split's labels.
-        count: Pictures to pick, or as many as there are.
+    the last has none, if there is such a one. Predictions play no part: the choice flatters nobody.
+    `probabilities` are those of the global model; see `predictions.predict`.
     """
     present = split.labels(union) == 1
     number = present.sum(axis=1)

@@ -1,213 +1,199 @@
-"""The figures of a run report, as SVG elements to be placed in an HTML page."""
+"""The figures of a run report, as SVG elements."""
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from cxr_study.evaluation.summary import ClassAuroc, Summary
-from cxr_study.reports.page.axes import STRIPES, axes_at, beside, name_rows
-from cxr_study.reports.page.svg import (
-    FULL_WIDTH,
-    GLOBAL,
-    INK,
-    LOCAL,
-    MUTED,
-    STYLE,
-    UNLABELLED,
-    WIDTH,
-    short,
-    site_styles,
-    svg,
-)
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.run import view
 
-HEADING = 1.35
-"""Height of a group's heading, in rows."""
+HEADING = 1.35  # height of a group's heading, in rows
 
 FEWEST_BARS = 7
 """Rounds that a time axis has room for at least, so that few bars are not walls."""
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def validation_bce(summary: Summary) -> str:
     """Draw mean and per-site validation BCE over rounds, with the best round marked."""
-    mean = [_or_nan(entry.mean_validation_bce) for entry in summary.rounds]
-    figure, axes = _curves(summary, _lines(summary, "validation_bce"), mean)
+    mean = [entry.mean_validation_bce for entry in summary.rounds]
+    lines = _lines(summary, "validation_bce")
+    figure, axes = _curves(summary, lines, pd.Series(mean, dtype=float))
     axes.set_ylabel("validation BCE (lower is better)")
     best = summary.best
     axes.plot(
         [best.round], [best.mean_validation_bce], "o", markersize=10, markerfacecolor="none",
-        markeredgecolor=INK, markeredgewidth=1.4,
+        markeredgecolor=page.INK, markeredgewidth=1.4,
     )  # fmt: skip
-    rounds = [entry.round for entry in summary.rounds]
-    late = bool(rounds) and best.round > (rounds[0] + rounds[-1]) / 2
+    rounds = [entry.round for entry in summary.rounds] or [best.round]
+    late = best.round > (rounds[0] + rounds[-1]) / 2
     axes.annotate(
         f"best: round {best.round}, {best.mean_validation_bce:.3f}", (best.round, 1.0),
         (-4 if late else 4, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
         ha="right" if late else "left", va="bottom", fontweight="bold", annotation_clip=False,
     )  # fmt: skip
-    return svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
+    return page.svg(figure, "validation-bce", "Validation BCE over rounds, mean and per site")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def validation_auroc(summary: Summary) -> str:
     """Draw mean and per-site validation AUROC over rounds."""
     lines = _lines(summary, "validation_auroc")
-    columns = zip(*lines.values(), strict=True)
-    defined = [[value for value in column if not math.isnan(value)] for column in columns]
-    mean = [sum(values) / len(values) if values else math.nan for values in defined]
-    figure, axes = _curves(summary, lines, mean)
+    figure, axes = _curves(summary, lines, lines.mean(axis=1))
     axes.set_ylabel("validation AUROC (higher is better)")
-    return svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
+    return page.svg(figure, "validation-auroc", "Validation AUROC over rounds, mean and per site")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def class_aurocs(summary: Summary, site: str) -> str:
     """Draw the AUROC of every class on one site's test split, with 95 % intervals.
 
-    Classes that the site labels come first, then those it lacks; within each group the global
-    model's best first. The site's own model is drawn below the global one.
+    Classes that the site labels come first, then the others; within each group the global model's
+    best first. The local model is drawn below the global one.
     """
     rows = [row for row in summary.test if row.site == site]
-    own = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
+    local = {row.class_name: row for row in rows if row.model == "local" and row.auroc is not None}
     headings = {
-        True: f"Labelled at {short(site)}",
-        False: f"Not labelled at {short(site)}: learned from other sites",
+        True: f"Labelled at {page.short(site)}",
+        False: f"Not labelled at {page.short(site)}: learned from other sites",
     }
-    groups = {labelled: _ranked(rows, labelled) for labelled in headings}
+    ranked = sorted(rows, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
+    groups = {
+        labelled: [row for row in ranked if row.model == "global" and row.labelled == labelled]
+        for labelled in headings
+    }
     lines = sum(len(members) + HEADING for members in groups.values() if members)
-    figure = Figure((WIDTH, 0.7 + 0.225 * lines))
-    axes = axes_at(figure, 0.335 * WIDTH, 0.46, 0.575 * WIDTH, 0.04 + 0.225 * lines)
-    _write(axes, 1.06, 0, "positive\nimages", ha="center", color=MUTED, fontsize=7)
+    figure = Figure((page.WIDTH, 0.7 + 0.225 * lines))
+    axes = page.axes_at(figure, 0.335 * page.WIDTH, 0.46, 0.575 * page.WIDTH, 0.04 + 0.225 * lines)
+    _write(axes, 1.06, 0, "positive\nimages", ha="center", color=page.MUTED, fontsize=7)
     y, names = 0.0, {}
     for labelled, members in groups.items():
         if members:
             _write(axes, -0.575, y, headings[labelled], color=_colour(labelled), fontweight="bold")
             y += HEADING - 0.25
         for row in members:
-            mine = own.get(row.class_name)
-            _draw(axes, y if mine is None else y - 0.17, row)
-            if mine is not None:
-                _draw(axes, y + 0.2, mine)
-            _write(axes, 1.06, y, f"{row.positives:,}", ha="center", color=MUTED, fontsize=7.5)
-            names[y] = short(row.class_name)
+            _draw(axes, y - 0.17 * (row.class_name in local), row)
+            if row.class_name in local:
+                _draw(axes, y + 0.2, local[row.class_name])
+            _write(axes, 1.06, y, f"{row.positives:,}", ha="center", color=page.MUTED, fontsize=7.5)
+            names[y] = page.short(row.class_name)
             y += 1
         y += 0.25
     left = view.axis_start(summary)
-    axes.axvline(view.CHANCE, color=MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
-    name_rows(axes, list(names.values()), list(names), grid=True)
+    axes.axvline(view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+    page.name_rows(axes, list(names.values()), list(names))
+    axes.grid(axis="y", visible=True)
     axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
     axes.xaxis.set_major_locator(MultipleLocator(0.1 if left >= 0.3 else 0.2))
     axes.set_xlabel("AUROC on the test split (dashed: 0.5, chance)")
     axes.spines["left"].set_visible(False)
     name = f"aurocs-{list(summary.sites).index(site)}"
-    return svg(figure, name, f"AUROC per class on the test split of {site}")
+    return page.svg(figure, name, f"AUROC per class on the test split of {site}")
 
 
-@mpl.rc_context(STYLE)
+@mpl.rc_context(page.STYLE)
 def round_times(summary: Summary) -> str:
-    """Draw the slowest site's training and validation seconds of every round, at least one."""
+    """Draw the slowest site's training and validation seconds; needs at least one round."""
     rounds = [entry.round for entry in summary.rounds]
     training, validation = zip(*view.slowest(summary), strict=True)
-    figure = Figure((FULL_WIDTH, 2.0))
+    figure = Figure((page.FULL_WIDTH, 2.0))
     axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
-    axes.bar(rounds, training, 0.75, color=GLOBAL)
-    axes.bar(rounds, validation, 0.75, bottom=training, linewidth=0.6, **STRIPES)
+    axes.bar(rounds, training, 0.75, color=page.GLOBAL)
+    axes.bar(rounds, validation, 0.75, bottom=training, linewidth=0.6, **page.STRIPES)
     axes.set_xticks(rounds[:: math.ceil(len(rounds) / 20)])
     axes.grid(axis="x", visible=False)
     axes.set_xlim(rounds[0] - 0.6, max(rounds[-1], rounds[0] + FEWEST_BARS) + 0.6)
     axes.set_ylim(bottom=0)
     axes.set(xlabel="round", ylabel="seconds, slowest site")
     axes.tick_params(axis="x", length=0)
-    return svg(figure, "round-times", "Seconds of training and validation per round")
+    return page.svg(figure, "round-times", "Seconds of training and validation per round")
 
 
-def _lines(summary: Summary, measure: str) -> dict[str, list[float]]:
-    """One value per round for every site; NaN where a round lacks the site or the value."""
-    return {
-        name: [_or_nan(getattr(entry.sites.get(name), measure, None)) for entry in summary.rounds]
+def _lines(summary: Summary, measure: str) -> pd.DataFrame:
+    """A row per round and a column per site; NaN where there is no value."""
+    values = {
+        name: [getattr(entry.sites.get(name), measure, None) for entry in summary.rounds]
         for name in summary.sites
     }
+    return pd.DataFrame(values, dtype=float)
 
 
-def _curves(
-    summary: Summary, lines: dict[str, list[float]], mean: Sequence[float]
-) -> tuple[Figure, Axes]:
-    """Draw one line per site and the mean, each named at its right end; mark the best round."""
+def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Figure, Axes]:
+    """Draw a line per site and the mean, each named at its right end; mark the best round."""
     rounds = [entry.round for entry in summary.rounds]
-    figure = Figure((WIDTH, 2.9))
+    figure = Figure((page.WIDTH, 2.9))
     axes = figure.add_axes((0.12, 0.155, 0.66, 0.755))
     few = len(rounds) <= 30
     ends = []
-    looks = site_styles(len(lines))
+    looks = page.site_styles(len(lines.columns))
     for (site, values), (colour, marker) in zip(lines.items(), looks, strict=True):
         marked: dict[str, Any] = {"marker": marker if few else None, "markersize": 3.6}
         axes.plot(rounds, values, color=colour, linewidth=1.1, **marked)
-        ends.append((short(site, 16), values, colour, "normal"))
-    axes.plot(rounds, mean, color=INK, linewidth=2.4, marker="." if few else None)
-    ends.append(("mean", list(mean), INK, "bold"))
+        ends.append((values, page.short(str(site), 16), colour, "normal"))
+    axes.plot(rounds, mean, color=page.INK, linewidth=2.4, marker="." if few else None)
+    ends.append((mean, "mean", page.INK, "bold"))
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.margins(x=0.03)
     final = view.final_round(summary)
     label = "round (the global model that started it)"
     axes.set_xlabel(label if final is None else f"{label}; {final}: the final model")
     _name_ends(axes, ends)
-    axes.axvline(summary.best.round, color=INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+    axes.axvline(summary.best.round, color=page.INK, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
     return figure, axes
 
 
-def _name_ends(axes: Axes, ends: Sequence[tuple[str, list[float], str, str]]) -> None:
+def _name_ends(axes: Axes, lines: Sequence[tuple[pd.Series, str, str, str]]) -> None:
     """Write each line's name right of the axis, moved apart where the lines end close together."""
     low, high = axes.get_ylim()
-    found = []
-    for name, values, colour, weight in ends:
-        defined = [value for value in values if not math.isnan(value)]
-        if defined:
-            found.append(((defined[-1] - low) / (high - low), name, colour, weight))
-    found.sort(key=lambda end: end[0])
-    places = _apart([end[0] for end in found], gap=0.068)
+    ends = [
+        ((values.dropna().iloc[-1] - low) / (high - low), name, colour, weight)
+        for values, name, colour, weight in lines
+        if values.notna().any()
+    ]
+    ends.sort(key=itemgetter(0))
     beyond: dict[str, Any] = {"transform": axes.transAxes}
-    for (at, name, colour, weight), place in zip(found, places, strict=True):
-        leader: dict[str, Any] = {"color": colour, "linewidth": 0.7, "clip_on": False}
-        axes.plot([1.005, 1.035], [at, place], **leader, **beyond)
+    places = _apart([at for at, *_ in ends], gap=0.068)
+    for (at, name, colour, weight), place in zip(ends, places, strict=True):
+        axes.plot([1.005, 1.035], [at, place], color=colour, linewidth=0.7, clip_on=False, **beyond)
         axes.text(1.045, place, name, color=colour, fontweight=weight, va="center", **beyond)
 
 
 def _apart(places: Sequence[float], gap: float) -> list[float]:
     """Move ascending places at least `gap` apart, within 0 to 1."""
+
+    def bottom(cluster: Sequence[float]) -> float:
+        height = gap * (len(cluster) - 1)
+        return max(0.0, min(sum(cluster) / len(cluster) - height / 2, 1.0 - height))
+
     clusters: list[list[float]] = []  # each: wanted places of names that touch
     for place in places:
         clusters.append([place])
-        while len(clusters) > 1 and _top(clusters[-2], gap) + gap > _bottom(clusters[-1], gap):
+        while len(clusters) > 1 and (
+            bottom(clusters[-2]) + gap * len(clusters[-2]) > bottom(clusters[-1])
+        ):
             clusters[-2:] = [clusters[-2] + clusters[-1]]
-    return [_bottom(cluster, gap) + i * gap for cluster in clusters for i in range(len(cluster))]
-
-
-def _bottom(cluster: Sequence[float], gap: float) -> float:
-    height = gap * (len(cluster) - 1)
-    return max(0.0, min(sum(cluster) / len(cluster) - height / 2, 1.0 - height))
-
-
-def _top(cluster: Sequence[float], gap: float) -> float:
-    return _bottom(cluster, gap) + gap * (len(cluster) - 1)
+    return [bottom(cluster) + i * gap for cluster in clusters for i in range(len(cluster))]
 
 
 def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     """Draw an AUROC and its interval, or the reason why there is none."""
     if row.auroc is None:
         reason = f"not defined: {view.undefined_reason(row)}"
-        _write(axes, 0.01, y, reason, color=MUTED, fontsize=7.5, fontstyle="italic")
+        _write(axes, 0.01, y, reason, color=page.MUTED, fontsize=7.5, fontstyle="italic")
         return
-    own = row.model == "local"
-    colour = LOCAL if own else _colour(row.labelled)
+    local = row.model == "local"
+    colour = page.LOCAL if local else _colour(row.labelled)
     if row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [y, y], color=colour, linewidth=1.3)
-    marker, inside = "s" if own else "o" if row.labelled else "D", "white" if own else colour
+    marker, inside = "s" if local else "o" if row.labelled else "D", "white" if local else colour
     axes.plot(
         [row.auroc], [y], marker, color=colour, markerfacecolor=inside, markersize=4.2,
         clip_on=False,
@@ -217,18 +203,8 @@ def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
 def _write(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """Write text beside the axes or in them, hiding the lines behind it."""
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-    beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
+    page.beside(axes, x, y, text, bbox=box, linespacing=1.0, **style)
 
 
 def _colour(labelled: bool) -> str:
-    return GLOBAL if labelled else UNLABELLED
-
-
-def _ranked(rows: Sequence[ClassAuroc], labelled: bool) -> list[ClassAuroc]:
-    """The global model's rows of one group, highest AUROC first, undefined ones last."""
-    chosen = [row for row in rows if row.model == "global" and row.labelled == labelled]
-    return sorted(chosen, key=lambda row: (row.auroc is None, -(row.auroc or 0), row.class_name))
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
+    return page.GLOBAL if labelled else page.UNLABELLED

@@ -1,9 +1,9 @@
-"""What a run report says: answers, notices and rows, in words and numbers, without HTML."""
+"""What a run report says in words and numbers, without HTML."""
 
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
@@ -12,38 +12,29 @@ from cxr_study.reports.page import numbers
 CHANCE = 0.5
 """AUROC of a model that guesses."""
 
-
-@dataclass(frozen=True)
-class Undefined:
-    """Classes without an AUROC at one site for one reason."""
-
-    site: str
-    models: tuple[Model, ...]
-    reason: str
-    classes: tuple[ClassAuroc, ...]
+Undefined = tuple[str, tuple[Model, ...], str]  # site, models and reason
 
 
 def interval(row: ClassAuroc | MeanAuroc | None, decimals: int = 2) -> str:
     """Write an AUROC with its interval, such as `0.81 (0.77-0.85)`, or `not defined`."""
     if row is None or row.auroc is None:
         return "not defined"
-    return numbers.interval(row.auroc, row.low, row.high, decimals, to="\N{EN DASH}")
+    return numbers.interval(row.auroc, row.low, row.high, decimals).replace(" to ", "\N{EN DASH}")
 
 
 def mean(summary: Summary, model: Model, site: str, classes: Group) -> MeanAuroc | None:
     """Find a mean AUROC; None when the summary has no such row."""
-    wanted = (model, site, classes)
-    rows = (row for row in summary.means if (row.model, row.site, row.classes) == wanted)
-    return next(rows, None)
+    rows = {(row.model, row.site, row.classes): row for row in summary.means}
+    return rows.get((model, site, classes))
 
 
 def final_round(summary: Summary) -> int | None:
-    """Number of the last entry of `rounds` when nobody trained on it: the final model."""
+    """The last round if no site trained in it: that of the final model."""
     if len(summary.rounds) < 2:
         return None
     last = summary.rounds[-1]
-    trained = any(site.train_seconds is not None for site in last.sites.values())
-    return None if trained else last.round
+    untrained = all(site.train_seconds is None for site in last.sites.values())
+    return last.round if untrained else None
 
 
 def best_model(summary: Summary) -> str:
@@ -64,37 +55,36 @@ def headline(summary: Summary) -> str:
 
 
 def unlabelled_headline(summary: Summary) -> str:
-    """The same for the classes that a site does not label itself."""
+    """The same for the classes that a site does not label."""
     if summary.personal:
-        return "A site's model has the site's classes only."
-    lacking = [site for site in summary.sites if set(summary.union) - _held(summary, site)]
+        return "A site's model has only the classes that the site labels."
+    lacking = [name for name, site in summary.sites.items() if {*summary.union} - {*site.classes}]
     if not lacking:
-        return "Every site labels every class, so there is no class to gain from the others."
+        return "Every site labels every class, so no site gains a class from the others."
     rows = [mean(summary, "global", site, "unlabelled") for site in lacking]
     measured = [row for row in rows if row is not None and row.auroc is not None]
     if not measured:
         return (
-            "How well the model predicts the classes a site does not label itself could not be "
+            "How well the model predicts the classes that a site does not label could not be "
             "measured: the test splits have no labels of them."
         )
-    text = f"On the classes a site does not label itself: {_across_sites(summary, 'unlabelled')}"
-    above = [row.site for row in measured if row.low is not None and row.low > CHANCE]
-    if len(above) == len(lacking):
-        where = {1: "", 2: " at both sites"}.get(len(above), f" at all {len(above)} sites")
-        return f"{text} The whole interval is above chance (0.5){where}."
-    return (
-        f"{text} The whole interval is above chance (0.5) at {len(above)} of {len(lacking)} sites."
-    )
+    text = f"On the classes that a site does not label: {_across_sites(summary, 'unlabelled')}"
+    above = sum(row.low is not None and row.low > CHANCE for row in measured)
+    where = f" at {above} of {len(lacking)} sites"
+    if above == len(lacking):
+        where = {1: "", 2: " at both sites"}.get(above, f" at all {above} sites")
+    return f"{text} The whole interval is above chance (0.5){where}."
 
 
 def notices(summary: Summary) -> Iterator[Notice]:
     """What limits the numbers, most important first."""
+    note = summary.note.removeprefix("phantom data: ").rstrip(".")
+    sentence = note and f"{note[0].upper()}{note[1:]}."
     if summary.data == "phantom":
-        note = summary.note.removeprefix("phantom data: ")
-        text = f"The pictures are generated, not taken from patients. {_sentence(note)}"
+        text = f"The pictures are generated, not taken from patients. {sentence}"
         yield Notice("Phantom data.", text.strip())
-    elif summary.note:
-        yield Notice("Note.", _sentence(summary.note))
+    elif note:
+        yield Notice("Note.", sentence)
     rows = [row for row in summary.test if row.model == "global"]
     defined = [row for row in rows if row.auroc is not None]
     small = [row for row in defined if min(row.positives, row.negatives) < FEW_IMAGES]
@@ -111,8 +101,7 @@ def notices(summary: Summary) -> Iterator[Notice]:
         text = f"The server went on without {left_out}; the report lists the reasons."
         yield Notice("Results left out.", text)
     for site in summary.sites:
-        missed = [str(entry.round) for entry in summary.rounds if site not in entry.sites]
-        if missed:
+        if missed := [str(entry.round) for entry in summary.rounds if site not in entry.sites]:
             word = "round" if len(missed) == 1 else "rounds"
             text = f"{site} is not in {word} {shortened(missed)}; those means are over the others."
             yield Notice("Missing site.", text)
@@ -121,54 +110,43 @@ def notices(summary: Summary) -> Iterator[Notice]:
         yield Notice("Not yet converged.", text)
 
 
-def undefined(summary: Summary) -> list[Undefined]:
-    """Group the AUROCs that are not defined by site, models and reason.
-
-    Own models are left out where their site lacks the class: there they never have one.
-    """
+def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
+    """Group the AUROCs that are not defined; local models have only classes of their site."""
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
-    for row in summary.test:
+    for row in sorted(summary.test, key=lambda row: row.class_name):
         if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
-    groups: dict[tuple[str, tuple[Model, ...], str], list[ClassAuroc]] = {}
+    groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
     for (site, _, reason), rows in models.items():
         key = (site, tuple(sorted({row.model for row in rows})), reason)
-        groups.setdefault(key, []).append(rows[0])
-    return [
-        Undefined(site, which, reason, tuple(sorted(rows, key=lambda row: row.class_name)))
-        for (site, which, reason), rows in sorted(groups.items())
-    ]
+        groups[key] = (*groups.get(key, ()), rows[0])
+    return sorted(groups.items(), key=itemgetter(0))
 
 
 def undefined_reason(row: ClassAuroc) -> str:
     """Say why an AUROC is not defined."""
-    if row.positives == 0 and row.negatives == 0:
-        return "the test split has no label of it"
-    if row.positives == 0:
-        return "no positive image in the test split"
-    if row.negatives == 0:
-        return "no negative image in the test split"
-    return "the model has no such class"
+    return {
+        (False, False): "the test split has no label of it",
+        (False, True): "no positive image in the test split",
+        (True, False): "no negative image in the test split",
+        (True, True): "the model has no such class",
+    }[row.positives > 0, row.negatives > 0]
 
 
 def trained_order(summary: Summary) -> list[str]:
-    """The union, classes that most sites taught first, then by who taught them."""
-
-    def key(name: str) -> tuple[int, tuple[str, ...], str]:
-        sites = summary.trained_by.get(name, ())
-        return -len(sites), sites, name
-
-    return sorted(summary.union, key=key)
+    """The union, classes trained by most sites first, then by which sites."""
+    by = {name: summary.trained_by.get(name, ()) for name in summary.union}
+    return sorted(summary.union, key=lambda name: (-len(by[name]), by[name], name))
 
 
 def trained_counts(summary: Summary) -> str:
-    """Say how many classes were taught by how many sites."""
-    numbers = [len(summary.trained_by.get(name, ())) for name in summary.union]
+    """Say how many classes were trained by how many sites."""
+    counts = [len(summary.trained_by.get(name, ())) for name in summary.union]
     parts = [
-        f"{counted(numbers.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
-        for sites in sorted(set(numbers), reverse=True)
+        f"{counted(counts.count(sites), 'class', 'classes')} by {counted(sites, 'site')}"
+        for sites in sorted(set(counts), reverse=True)
     ]
-    return f"Taught: {listed(parts)}." if parts else "The model has no class."
+    return f"Trained: {listed(parts)}." if parts else "The model has no class."
 
 
 def sites(summary: Summary) -> list[str]:
@@ -178,10 +156,7 @@ def sites(summary: Summary) -> list[str]:
 
 
 def slowest(summary: Summary) -> list[tuple[float, float]]:
-    """Training and validation seconds of the slowest site of each round.
-
-    Sites work side by side, so a round lasts as long as the one that takes longest.
-    """
+    """Training and validation seconds of the slowest site of each round: so long a round lasts."""
     times = []
     for entry in summary.rounds:
         sites = [(s.train_seconds or 0.0, s.validate_seconds or 0.0) for s in entry.sites.values()]
@@ -198,11 +173,9 @@ def shares(summary: Summary) -> dict[str, float]:
 
 def axis_start(summary: Summary) -> float:
     """Left end of every AUROC axis: one for all sites, so that they can be compared."""
-    values = [CHANCE - 0.1]
     rows: list[ClassAuroc | MeanAuroc] = [*summary.test, *summary.means]
-    for row in rows:
-        values += [value for value in (row.auroc, row.low) if value is not None]
-    return math.floor(min(values) * 10) / 10
+    values = [value for row in rows for value in (row.auroc, row.low) if value is not None]
+    return math.floor(min([CHANCE - 0.1, *values]) * 10) / 10
 
 
 def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
@@ -211,19 +184,12 @@ def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
 
 
 def unlabelled_is_measured(summary: Summary) -> bool:
-    """Whether complete labels, kept for evaluation only, cover the classes a site lacks."""
+    """Whether complete labels, kept for evaluation only, cover classes a site does not label."""
     return any(row.labels == "truth" and not row.labelled for row in summary.test)
 
 
-def _held(summary: Summary, site: str) -> set[str]:
-    return set(summary.sites[site].classes)
-
-
 def _across_sites(summary: Summary, classes: Group) -> str:
-    """Each site's mean for up to three sites, else their range; ends with a full stop.
-
-    Says over how many classes a mean is taken where that is not the whole group.
-    """
+    """Each site's mean for up to three sites, else their range; ends with a full stop."""
     rows = [mean(summary, "global", site, classes) for site in summary.sites]
     measured = [row for row in rows if row is not None and row.auroc is not None]
     if not measured:
@@ -239,10 +205,10 @@ def _partly(rows: Sequence[MeanAuroc]) -> str:
     """Say how many classes the means cover, or nothing when they cover all."""
     if all(row.defined == row.of for row in rows):
         return ""
-    fewest, most = min(row.defined for row in rows), max(row.defined for row in rows)
     if len(rows) == 1:
-        return f" for {fewest} of {counted(rows[0].of, 'class', 'classes')}"
-    return f" for {fewest} to {most} classes"
+        return f" for {rows[0].defined} of {counted(rows[0].of, 'class', 'classes')}"
+    numbers = [row.defined for row in rows]
+    return f" for {min(numbers)} to {max(numbers)} classes"
 
 
 def _small(small: Sequence[ClassAuroc], defined: int) -> str:
@@ -251,14 +217,8 @@ def _small(small: Sequence[ClassAuroc], defined: int) -> str:
         f"{len(small)} of {defined} AUROCs rest on fewer than {FEW_IMAGES} positive (or negative) "
         "images. Their intervals are wide: read them as a range, not as a value."
     )
-    wide = [row for row in small if row.low is not None and row.high is not None]
-    if not wide:
+    row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
+    if row.low is None:
         return text
-    row = max(wide, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
     images = f"{counted(row.positives, 'positive')}, {counted(row.negatives, 'negative')}"
     return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."
-
-
-def _sentence(text: str) -> str:
-    """Capitalise a note and end it with a full stop."""
-    return text and text[0].upper() + text[1:].rstrip(".") + "."

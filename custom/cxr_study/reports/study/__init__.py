@@ -1,1 +1,1 @@
-"""The report of a study: tables, figures and a page, for screen and print."""
+"""The report of a study: tables, figures and a page."""

@@ -1,13 +1,10 @@
-"""The head of a study's page: which data, how much of it, which network, how long, which code.
-
-And what must be known before a number of the page is believed, and what came out of claims.
-"""
+"""The head of a study's page, what to know before believing its numbers, and claims in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from typing import Any
 
 import pandas as pd
 
@@ -27,37 +24,36 @@ PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance.
 
 
 def described(data: StudyData) -> str:
-    """On which data, in a few words."""
+    """The data in a few words."""
     if data.images is None:
         return f"real data ({data.name}: {listed([TESTS[name] for name in data.sources])})"
     return f"phantom, {data.images:,} images of each data set"
 
 
 def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
-    """Name -> value, for the head of the page.
-
-    Args:
-        results: Of the study.
-        data: On which data.
-    """
+    """Name -> value, for the head of the page."""
     runs = results.finished
-    what = runs[0].what
-    seeds = sorted({run.seed for run in runs})
-    rounds = sorted({run.rounds for run in runs})
-    patience = sorted({run.what["settings"]["patience"] for run in runs})
-    network = what["network"]
+    network = runs[0].what["network"]
+    patience = {run.what["settings"]["patience"] for run in runs}
     made = list(results.results.values())
+    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
+    poc = sum(bool(run.what.get("poc")) for run in runs)
+    in_poc = f", {poc} of them in a POC" if poc else ""
     return (
         ("Data", described(data)),
         ("Tested on", _tested(results)),
         ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
-        ("Recipe", _recipe(data)),
+        ("Recipe", "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))),
         ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
-        ("Rounds", f"{listed(list(map(str, rounds)))}, patience {_patience(patience)}"),
-        ("Seeds", listed(list(map(str, seeds)))),
-        ("Runs", _runs(results)),
+        (
+            "Rounds",
+            f"{_each(run.rounds for run in runs)}, patience "
+            f"{listed([str(rounds or 'none') for rounds in sorted(patience)])}",
+        ),
+        ("Seeds", _each(run.seed for run in runs)),
+        ("Runs", f"{len(made)} of {len({run.key for run in results.runs})} finished{in_poc}"),
         ("Wall time", _wall_time(made)),
-        ("Code", f"surgical-aggregation {_distinct(made, 'code')}"),
+        ("Code", f"surgical-aggregation {_each(result.code for result in made)}"),
     )
 
 
@@ -68,12 +64,7 @@ def made_with(results: StudyResults) -> str:
 
 
 def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
-    """Say it, one sentence or two at a time.
-
-    Args:
-        results: Of the study.
-        data: On which data.
-    """
+    """What to know before believing a number."""
     if data.images is not None:
         yield PHANTOM
     if part := ", ".join(_part(results)):
@@ -91,16 +82,11 @@ def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
 
 
 def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
-    """Say which test sets have no subgroups of a kind, or none that can be compared.
-
-    Args:
-        found: As `subgroups.over_seeds` gives it.
-    """
+    """Say where `subgroups.over_seeds` lacks subgroups of a kind, or any that can be compared."""
     if found.empty:
         return
     for test, here in found.groupby(found["test"].map(TESTS), sort=False):
-        lacking = [kind for kind in KINDS if kind not in set(here["kind"])]
-        if lacking:
+        if lacking := [kind for kind in KINDS if kind not in set(here["kind"])]:
             yield f"{test} does not tell {listed(lacking)}."
         compared = here.groupby("kind", sort=False)["compared"].max()
         if few := list(compared.index[compared == 0]):
@@ -110,30 +96,13 @@ def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
             )
 
 
-@dataclass(frozen=True)
-class Told:
-    """A finding in words.
-
-    Attributes:
-        where: On which images and classes, and in which scenarios where it is not all of the study.
-        against: The row that is claimed to be worse, and how far the better one may be behind it;
-            the better one, too, unless it is the study's reference.
-        number: What is claimed to be above 0, or above minus the margin, with its interval.
-        verdict: See `claims.Finding`.
-    """
-
-    where: str
-    against: str
-    number: str
-    verdict: str
-
-
-def told(finding: Finding, results: StudyResults) -> Told:
+def told(finding: Finding, results: StudyResults) -> tuple[str, str, str]:
     """Say what came out of a comparison.
 
-    Args:
-        finding: Of it.
-        results: Of the study.
+    Returns:
+        Test set and classes, with the scenarios where they are not all of the study's; who is
+        compared (the better row only if it is not the study's reference), with the margin; the
+        difference with its interval.
     """
     which, found = finding.comparison, finding.difference
     where = [classes(which.test, which.group)]
@@ -151,11 +120,11 @@ def told(finding: Finding, results: StudyResults) -> Told:
     number = UNDEFINED
     if found is not None:
         number = interval(found.mean, found.low, found.high, signed=True)
-    return Told("; ".join(where), against, number, finding.verdict)
+    return "; ".join(where), against, number
 
 
 def _wall_time(results: Sequence[Result]) -> str:
-    """How long runs took side by side; the time in which none was made does not count."""
+    """How long runs took side by side; the time in which none ran does not count."""
     taken = ended = 0.0
     for result in sorted(results, key=lambda result: result.began):
         end = result.began + result.seconds
@@ -163,44 +132,27 @@ def _wall_time(results: Sequence[Result]) -> str:
         ended = max(ended, end)
     alone = fmean(result.seconds for result in results)
     return (
-        f"{taken / 60:.0f} min on {_distinct(results, 'cores')} cores; "
-        f"{_distinct(results, 'device')}; {alone:.0f} s a run"
+        f"{taken / 60:.0f} min on {_each(result.cores for result in results)} cores; "
+        f"{_each(result.device for result in results)}; {alone:.0f} s a run"
     )
 
 
-def _patience(found: Sequence[int]) -> str:
-    return listed([str(rounds) if rounds else "none" for rounds in found])
-
-
-def _distinct(results: Sequence[Result], name: str) -> str:
-    """What the results have there, each once."""
-    return listed([str(value) for value in sorted({getattr(result, name) for result in results})])
-
-
-def _recipe(data: StudyData) -> str:
-    """The preset, and the settings that win over it."""
-    settings = ", ".join(f"{name} {value}" for name, value in data.settings.items())
-    return "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))
-
-
-def _runs(results: StudyResults) -> str:
-    planned = {run.key for run in results.runs}
-    poc = sum(bool(run.what.get("poc")) for run in results.finished)
-    told = f"{len(results.results)} of {len(planned)} finished"
-    return f"{told}, {poc} of them in a POC" if poc else told
+def _each(values: Iterable[Any]) -> str:
+    """Every value once, in order."""
+    return listed([str(value) for value in sorted(set(values))])
 
 
 def _tested(results: StudyResults) -> str:
     """Images and patients of each test set; those of the first seed, where seeds differ."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for result in results.results.values():
-        for name, key in result.tests.items():
-            if name not in found:
-                table = test_split.read(key, results.folder / TEST_SETS)
-                images = counted(len(table), "image")
-                patients = counted(table["patient"].nunique(), "patient")
-                found[name] = f"{TESTS[name]}: {images} of {patients}"
-    return "; ".join(found.values())
+        keys |= {name: key for name, key in result.tests.items() if name not in keys}
+    told = []
+    for name, key in keys.items():
+        patients = test_split.read(key, results.folder / TEST_SETS)["patient"]
+        of = counted(patients.nunique(), "patient")
+        told.append(f"{TESTS[name]}: {counted(len(patients), 'image')} of {of}")
+    return "; ".join(told)
 
 
 def _part(results: StudyResults) -> Iterator[str]:
@@ -210,10 +162,10 @@ def _part(results: StudyResults) -> Iterator[str]:
     named = [scenario.name for scenario in study.scenarios if scenario.name in scenarios]
     rows = {run.row for run in results.runs}
     seeds = {run.seed for run in results.runs}
-    for those, all_, what in (
+    for number, of, what in (
         (len(named), len(study.scenarios), f"scenarios ({', '.join(named)})"),
         (len(rows), len(study.rows), "methods with their strategies"),
         (len(seeds), study.seeds, "seeds"),
     ):
-        if those < all_:
-            yield f"{those} of {all_} {what}"
+        if number < of:
+            yield f"{number} of {of} {what}"

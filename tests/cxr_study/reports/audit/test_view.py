@@ -1,46 +1,93 @@
+"""The words and numbers of an audit."""
+
 import dataclasses
 
+from cxr_study.data.census.shareable_census import SharedClass
 from cxr_study.data.census.suppression import CellCount
 from cxr_study.reports.audit import view
 
 
-class TestHeadline:
-    def test_says_how_much_and_from_rarest_to_commonest(self, census):
-        assert view.headline(census) == (
-            "here: 6 images of 5 patients, 2 classes; positive from 50.0 % (Edema) to 50.0 % "
-            "(Edema)."
-        )
-
-    def test_does_not_count_patients_that_are_unknown(self, census):
-        unknown = dataclasses.replace(census, patients_known=False)
-        assert view.headline(unknown).startswith("here: 6 images, patients unknown, 2 classes")
-
-    def test_across_sites_counts_classes_held_by_all_and_by_one(self, shared):
-        alone = dataclasses.replace(shared, site="b", classes={"Edema": shared.classes["Edema"]})
-        assert view.across_headline([shared, alone]) == (
-            "2 sites with 1,200 images label 2 classes: 1 at every site, 1 at one alone."
-        )
+def test_a_headline_says_how_much_and_from_rarest_to_commonest(census):
+    assert view.headline(census) == (
+        "here: 6 images of 5 patients, 2 classes; positive from 50.0 % (Edema) to 50.0 % (Edema)."
+    )
+    unknown = dataclasses.replace(census, patients_known=False)
+    assert view.headline(unknown).startswith("here: 6 images, patients unknown, 2 classes")
 
 
-def test_classes_of_most_sites_come_first(shared):
+def test_across_sites_classes_labelled_by_all_and_by_one_are_counted(shared):
     alone = dataclasses.replace(shared, site="b", classes={"Mass": shared.classes["Mass"]})
-    assert view.union([shared, alone]) == ["Mass", "Edema"]
+    assert view.across_headline([shared, alone]) == (
+        "2 sites with 1,200 images label 2 classes: 1 at every site, 1 at one alone."
+    )
+    assert view.union([shared, alone]) == ["Mass", "Edema"]  # those of most sites first
 
 
 def test_few_positives_are_marked_in_the_test_split_and_none_anywhere():
-    assert [view.is_few(*c) for c in (("test", 29), ("test", 30), ("train", 1), ("train", 0))] == [
-        True, False, False, True,
-    ]  # fmt: skip
+    assert view.is_few("test", 29) and not view.is_few("test", 30)
+    assert view.is_few("train", 0) and not view.is_few("train", 1)
 
 
 def test_kinds_of_labels_that_nobody_has_are_left_out(census):
-    assert view.states_in_use(census) == [
-        "positive", "negative", "uncertain", "blank", "not labelled",
-    ]  # fmt: skip
-    plain = dataclasses.replace(
-        census.classes["Edema"], read={s: CellCount(0, 0) for s in census.classes["Edema"].read}
-    )
-    assert view.states_in_use(dataclasses.replace(census, classes={"Edema": plain})) == [
-        "positive", "negative",
-    ]  # fmt: skip
+    every = ["positive", "negative", "uncertain", "blank", "not labelled"]
+    assert view.states_in_use(census) == every
+    edema = census.classes["Edema"]
+    plain = dataclasses.replace(edema, read=dict.fromkeys(edema.read, CellCount(0, 0)))
+    bare = dataclasses.replace(census, classes={"Edema": plain})
+    assert view.states_in_use(bare) == ["positive", "negative"]
     assert view.outcomes_in_use(census) == ["positive", "negative", "not labelled"]
+
+
+class TestSiteNotices:
+    def test_say_what_is_wrong_with_the_site_unknown_patients_first(self, census):
+        unknown = dataclasses.replace(census, patients_known=False)
+        found = {notice.heading: notice.text for notice in view.site_notices(unknown)}
+        beginnings = {
+            "Patients unknown.": "nih has no patient",
+            "Duplicates across splits.": "1 image",
+            "2 images cannot be used.": "1 missing and 1 duplicate.",
+            "No positive image in train.": "Mass.",
+            "No positive image in validation.": "Edema.",
+            "No positive image in test.": "Mass.",
+            "Fewer than 30 positive test images.": "Edema (1).",
+            "More uncertain than positive labels.": "Mass (3 uncertain, 1 positive; policy ignore)",
+            "Most images are not labelled for": "Mass.",
+        }
+        assert list(found) == list(beginnings)
+        for heading, beginning in beginnings.items():
+            assert found[heading].startswith(beginning), heading
+        assert "Patients unknown." not in [notice.heading for notice in view.site_notices(census)]
+
+    def test_a_site_without_faults_has_none(self, census):
+        positives = {"train": 9, "validation": 9, "test": 30}
+        edema = dataclasses.replace(census.classes["Edema"], positives=positives)
+        fine = dataclasses.replace(
+            census, duplicates_across=0, bad_images=[], classes={"Edema": edema}
+        )
+        assert not list(view.site_notices(fine))
+
+
+class TestAcrossNotices:
+    def found(self, shared, *sites):
+        """Texts about sites; each: policy for uncertain labels, labels of Edema as read."""
+        made = []
+        for number, (uncertain, cells) in enumerate(sites):
+            read = dict.fromkeys(shared.classes["Edema"].read, 0) | cells
+            classes = {"Edema": SharedClass(uncertain, read)}
+            images = sum(read.values())
+            made.append(
+                dataclasses.replace(shared, site=str(number), images=images, classes=classes)
+            )
+        return {notice.heading: notice.text for notice in view.across_notices(made)}
+
+    def test_name_policies_that_differ_where_labels_are_uncertain(self, shared):
+        unsure, sure = {"positive": 50, "uncertain": 50}, {"positive": 50, "negative": 50}
+        found = self.found(shared, ("zeros", unsure), ("ones", unsure))
+        assert "Edema (ones, zeros)" in found["Sites differ in what uncertain labels count as."]
+        assert not self.found(shared, ("zeros", unsure), ("zeros", unsure))
+        assert not self.found(shared, ("zeros", sure), ("ones", sure))
+
+    def test_name_threefold_differences_of_prevalence(self, shared):
+        rare, common = {"positive": 10, "negative": 90}, {"positive": 40, "negative": 60}
+        [text] = self.found(shared, ("zeros", rare), ("zeros", common)).values()
+        assert text.startswith("Edema (10.0 % to 40.0 %).")

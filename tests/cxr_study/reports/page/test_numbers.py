@@ -13,7 +13,7 @@ from cxr_study.reports.page.numbers import count, duration, figure, interval, sh
         (figure(None), "–"),  # noqa: RUF001
         (figure(math.nan), "–"),  # noqa: RUF001
         (interval(0.8, 0.75, 0.85), "0.800 (0.750 to 0.850)"),
-        (interval(0.8, 0.75, 0.85, 1, to="-"), "0.8 (0.8-0.8)"),
+        (interval(0.8, 0.75, 0.85, 1), "0.8 (0.8 to 0.8)"),
         (interval(0.05, -0.02, 0.12, signed=True), "+0.050 (-0.020 to +0.120)"),
         (interval(0.8, None, None), "0.800"),
         (interval(0.8, math.nan, math.nan), "0.800"),

@@ -1,48 +1,22 @@
 """The figures of a run report."""
 
-import dataclasses
-import re
-
 import pytest
 
-from cxr_study.evaluation.summary import ClassAuroc
 from cxr_study.reports.run import figures
-from html_page import references, texts
+from html_page import texts
 
 
-@pytest.fixture
-def drawn(summary):
-    """Every figure of one report."""
-    sites = [figures.class_aurocs(summary, site) for site in summary.sites]
-    over_rounds = (figures.validation_bce, figures.validation_auroc, figures.round_times)
-    return [*sites, *(draw(summary) for draw in over_rounds)]
-
-
-def test_ids_are_unique_in_a_page_and_every_reference_has_one(drawn):
-    ids = re.findall(r' id="([^"]*)"', "".join(drawn))
-    assert len(ids) == len(set(ids)) and set(ids) == references("".join(drawn))
-
-
-def test_best_round_is_marked(summary):
-    assert "best: round 1, 0.250" in texts(figures.validation_bce(summary))
-
-
-def test_curves_are_named_by_site(summary):
+def test_curves_are_named_by_site_with_the_best_round_marked(summary):
+    found = texts(figures.validation_bce(summary))
+    assert {"best: round 1, 0.250", "nih", "chexpert", "mean"} <= set(found)
     assert {"nih", "chexpert", "mean"} <= set(texts(figures.validation_auroc(summary)))
 
 
-def test_held_and_lacked_classes_are_told_apart_in_words(summary):
+def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
     found = texts(figures.class_aurocs(summary, "nih"))
     labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
     assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
     assert "not defined: no positive image in the test split" in found
-
-
-def test_class_names_are_text_and_never_formulas(summary):
-    name = '<script>&"$x_1$'
-    row = ClassAuroc("global", "nih", name, True, 0.75, 0.5, 0.875, 9, 9, "site")
-    svg = figures.class_aurocs(dataclasses.replace(summary, test=(row,)), "nih")
-    assert name in texts(svg)
 
 
 @pytest.mark.parametrize(

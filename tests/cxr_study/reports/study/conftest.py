@@ -1,4 +1,4 @@
-"""A finished study, made up."""
+"""Finished studies, made up."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,21 +11,18 @@ from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.study_file import read_study
 
-SITES = {
+CLIENTS = {
     "2": {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]},
     "4": {f"nih-{n}": ["Edema", name] for n, name in enumerate(("Mass", "Hernia") * 2, start=1)},
 }
 CLASSES = ("Edema", "Hernia", "Mass")
-METHODS = {"surgical": 1.5, "vanilla": 0.4, "complete": 2.5}
-"""Method -> how far its probabilities are right."""
 IMAGES = 120
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """Two scenarios, three methods and two seeds of study "clients"; one more run is planned."""
-    folder = tmp_path_factory.mktemp("finished")
-    rng = np.random.default_rng(0)
+    folder, rng = tmp_path_factory.mktemp("finished"), np.random.default_rng(0)
     labels = {name: (rng.random(IMAGES) < 0.4).astype(float) for name in CLASSES}
     facts = {
         "patient": [str(n // 2) for n in range(IMAGES)],
@@ -35,19 +32,15 @@ def finished(tmp_path_factory):
     }
     tests = {name: study_runs.table(labels, **facts) for name in ("nih", "mimic")}
     runs = []
-    for scenario, sites in SITES.items():
-        for method, skill in METHODS.items():
+    for scenario, sites in CLIENTS.items():
+        for method, skill in {"surgical": 1.5, "vanilla": 0.4, "complete": 2.5}.items():
             for seed in (0, 1):
                 labelled = {"nih": list(CLASSES)} if method == "complete" else sites
                 run = study_runs.run(method, seed=seed, scenario=scenario, sites=labelled)
-                predicted = {
-                    name: 1 / (1 + np.exp(-(skill * (values - 0.5) + rng.normal(size=IMAGES))))
-                    for name, values in labels.items()
-                }
-                both = {("global", test): predicted for test in tests}
-                study_runs.finish(run, folder, tests, both)
+                predicted = study_runs.probabilities(labels, skill, rng)
+                study_runs.finish(run, folder, tests, {("global", t): predicted for t in tests})
                 runs.append(run)
-    runs.append(study_runs.run("vanilla", seed=2, scenario="4", sites=SITES["4"]))
+    runs.append(study_runs.run("vanilla", seed=2, scenario="4", sites=CLIENTS["4"]))
     results = gather(read_study("clients"), runs, folder)
     data = StudyData(Path("phantom.yaml"), 2000, {}, None, None, {})
     return SimpleNamespace(results=results, data=data)

@@ -7,21 +7,14 @@ import pytest
 import study_runs
 from cxr_study.evaluation.seed_intervals import Interval
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.facts import (
-    PHANTOM,
-    described,
-    facts,
-    made_with,
-    notices,
-    told,
-    without_subgroups,
-)
+from cxr_study.reports.study import facts as module
+from cxr_study.reports.study.facts import PHANTOM, facts, notices, told
 from cxr_study.studies.analysis.claim_checks import HOLDS, Finding
 from cxr_study.studies.papers.claim import Comparison
 from cxr_study.studies.plan.data_file import StudyData
 from study_scores import results
 
-REAL = StudyData("mine", None, {}, None, None, {})
+REAL = StudyData(Path("mine.yaml"), None, {}, None, None, {})
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
 RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
@@ -42,7 +35,7 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     assert found["Rounds"] == "3, patience none"
     assert found["Wall time"] == "0 min on 4 cores; CPU; 12 s a run"
     assert found["Code"] == "surgical-aggregation 9 (76636db)"
-    assert "surgical-aggregation 9" in made_with(finished.results)
+    assert "surgical-aggregation 9" in module.made_with(finished.results)
 
 
 def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finished):
@@ -56,51 +49,39 @@ def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finis
     assert told_time == "7 min on 4 and 16 cores; CPU; 128 s a run"
 
 
-def test_every_device_and_every_state_of_the_code_is_facts_of(finished):
+def test_every_device_every_state_of_the_code_and_runs_in_a_poc_are_told(finished):
     results = dict(finished.results.results)
     first, second, *_ = results
     results[first] = dataclasses.replace(results[first], device="NVIDIA H100", code="9")
     results[second] = dataclasses.replace(results[second], code="9 (0123abc+)")
-    found = facts_of(finished, results=results)
+    runs = finished.results.runs
+    in_poc = dataclasses.replace(runs[2], what={**runs[2].what, "poc": True})
+    results[in_poc.key] = results[runs[2].key]
+    found = facts_of(finished, runs=(*runs[:2], in_poc, *runs[3:]), results=results)
     assert "; CPU and NVIDIA H100; " in found["Wall time"]
     assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
+    assert found["Runs"].endswith("1 of them in a POC")
 
 
 def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
-    def recipe(**changes):
-        found = dict(facts(finished.results, dataclasses.replace(finished.data, **changes)))
-        return found["Recipe"], found["Initial body"]
-
-    assert recipe() == ("the jobs' own settings", "embedded")
-    settings = {"image_size": 224, "patience": 0}
-    assert recipe(preset="paper", settings=settings, initial_body=Path("here/dense.npz")) == (
-        "paper; image_size 224, patience 0",
-        "dense.npz",
-    )
+    found = facts_of(finished)
+    assert (found["Recipe"], found["Initial body"]) == ("the jobs' own settings", "embedded")
+    settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
+    data = dataclasses.replace(REAL, preset="paper", settings=settings, initial_body=body)
+    found = dict(facts(finished.results, data))
+    assert found["Recipe"] == "paper; image_size 224, patience 0"
+    assert found["Initial body"] == "dense.npz"
 
 
 def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
-    sources = {"nih": Path("a"), "mimic": Path("b")}
-    data = StudyData(Path("ours.yaml"), None, sources, Path("c"), "paper", {})
-    assert described(data) == "real data (ours: NIH and MIMIC)"
-
-
-def test_runs_in_a_poc_are_counted(finished):
-    runs = finished.results.runs
-    in_poc = dataclasses.replace(runs[0], what={**runs[0].what, "poc": True})
-    results = {**finished.results.results, in_poc.key: finished.results.results[runs[0].key]}
-    found = facts_of(finished, runs=(in_poc, *runs[1:]), results=results)
-    assert found["Runs"].endswith("1 of them in a POC")
+    data = dataclasses.replace(REAL, sources={"nih": Path("a"), "mimic": Path("b")})
+    assert module.described(data) == "real data (mine: NIH and MIMIC)"
 
 
 def noticed(*runs, data=REAL, planned=(), study="clients"):
     """Notices about finished and planned runs."""
     found = results({run: {("global", "nih"): {"Edema": 0.8}} for run in runs}, planned, study)
     return list(notices(found, data))
-
-
-def as_planned(found, **changes):
-    return dataclasses.replace(found, study=dataclasses.replace(found.study, **changes))
 
 
 class TestNotices:
@@ -113,13 +94,13 @@ class TestNotices:
         ) in noticed(*runs, planned=planned)
 
     def test_only_what_is_less_is_named(self):
-        found = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
-        rows = (found.runs[0].row,)
-        [first, *_] = notices(as_planned(found, rows=rows), REAL)
-        assert first == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
-        scenarios = tuple(each for each in found.study.scenarios if each.name == "2")
-        whole = as_planned(found, rows=rows, scenarios=scenarios, seeds=1)
-        assert not any("A part" in notice for notice in notices(whole, REAL))
+        def of(**changes):
+            study = dataclasses.replace(RESULTS.study, rows=(RESULTS.runs[0].row,), **changes)
+            return list(notices(dataclasses.replace(RESULTS, study=study), REAL))
+
+        assert of()[0] == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
+        scenarios = tuple(each for each in RESULTS.study.scenarios if each.name == "2")
+        assert not any("A part" in notice for notice in of(scenarios=scenarios, seeds=1))
 
     def test_one_seed_decides_nothing_but_that_models_are_the_same(self):
         [*_, last] = noticed(study_runs.run())
@@ -144,19 +125,13 @@ class TestWithoutSubgroups:
             for kind, number in kinds.items()
             for name in "ab"
         ]
-        return list(without_subgroups(pd.DataFrame(lines)))
+        return list(module.without_subgroups(pd.DataFrame(lines)))
 
-    def test_a_test_set_that_does_not_tell_a_kind_is_named(self):
-        assert self.of(nih={"sex": 3, "age": 2, "view": 1}, mimic={"view": 2}) == [
-            "MIMIC does not tell sex and age."
+    def test_kinds_that_a_test_set_does_not_tell_or_cannot_compare_are_named(self):
+        assert self.of(nih={"sex": 3, "age": 0, "view": 0.5}, mimic={"view": 2}) == [
+            "NIH, by age: no class has 10 positives and 10 negatives in every subgroup.",
+            "MIMIC does not tell sex and age.",
         ]
-
-    def test_a_kind_without_a_class_to_compare_is_named(self):
-        assert self.of(nih={"sex": 3, "age": 0, "view": 0.5}) == [
-            "NIH, by age: no class has 10 positives and 10 negatives in every subgroup."
-        ]
-
-    def test_without_a_subgroup_there_is_nothing_to_say(self):
         assert self.of() == []
 
 
@@ -165,56 +140,39 @@ class TestTold:
         comparison = Comparison(better, worse, "nih", **which)
         return told(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
 
-    def test_where_against_whom_how_much_and_the_verdict(self):
-        found = self.of()
-        assert (found.where, found.against, found.verdict) == ("NIH", "against Vanilla FL", HOLDS)
-        assert found.number == "+0.050 (+0.020 to +0.080)"
+    def test_where_against_whom_and_how_much(self):
+        assert self.of() == ("NIH", "against Vanilla FL", "+0.050 (+0.020 to +0.080)")
 
-    @pytest.mark.parametrize(
-        ("which", "where"),
-        [
-            ({"group": "shared"}, "NIH, shared classes"),
-            ({"group": "chexpert", "scenarios": ("2", "4")}, "NIH, classes of CheXpert; 2, 4"),
-            ({"scenarios": ALL}, "NIH"),
-        ],
-    )
-    def test_a_part_of_the_classes_or_of_the_studys_scenarios_is_named(self, which, where):
-        assert self.of(**which).where == where
+    def test_a_part_of_the_classes_or_of_the_studys_scenarios_is_named(self):
+        assert self.of(group="shared")[0] == "NIH, shared classes"
+        found = self.of(group="chexpert", scenarios=("2", "4"))
+        assert found[0] == "NIH, classes of CheXpert; 2, 4"
 
     @pytest.mark.parametrize(
         ("better", "worse", "which", "against"),
         [
             (SURGICAL, Row("surgical", "fedbn"), {}, "against Surgical aggregation, fedbn"),
             (
-                SURGICAL,
-                Row("individual", "fedavg"),
-                {"model": "chexpert"},
+                SURGICAL, Row("individual", "fedavg"), {"model": "chexpert"},
                 "against Individual, model of CheXpert",
             ),
             (SURGICAL, VANILLA, {"margin": 0.03}, "against Vanilla FL (0.03 behind is enough)"),
             (
-                Row("partial_loss", "fedbn+"),
-                Row("partial_loss", "fedavg"),
-                {},
+                Row("partial_loss", "fedbn+"), Row("partial_loss", "fedavg"), {},
                 "FL with partial loss, fedbn+, against FL with partial loss, fedavg",
             ),
             (
-                Row("surgical", "fedavg"),
-                VANILLA,
-                {},
+                Row("surgical", "fedavg"), VANILLA, {},
                 "Surgical aggregation, fedavg, against Vanilla FL",
             ),
             (VANILLA, SURGICAL, {}, "Vanilla FL, against Surgical aggregation"),
         ],
-    )
+    )  # fmt: skip
     def test_who_is_compared_is_named_as_far_as_it_is_not_clear(
         self, better, worse, which, against
     ):
-        assert self.of(worse, better=better, **which).against == against
+        assert self.of(worse, better=better, **which)[1] == against
 
-    @pytest.mark.parametrize(
-        ("difference", "number"),
-        [(Interval(0.05, None, None, 1), "+0.050"), (None, "\N{EN DASH}")],
-    )
-    def test_one_seed_has_no_interval_and_none_no_number(self, difference, number):
-        assert self.of(difference=difference).number == number
+    def test_one_seed_has_no_interval_and_none_no_number(self):
+        assert self.of(difference=Interval(0.05, None, None, 1))[2] == "+0.050"
+        assert self.of(difference=None)[2] == "\N{EN DASH}"

@@ -1,4 +1,4 @@
-"""A page of NIH and CheXpert as two sites, whose scenarios are not alike."""
+"""The page of a study of NIH and CheXpert as two sites, whose scenarios are not alike."""
 
 import re
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ import pytest
 
 import study_runs
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study import page as pages
+from cxr_study.reports.study import write
 from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.claim_checks import judge
 from cxr_study.studies.analysis.patient_intervals import patient_intervals
@@ -30,7 +30,7 @@ IMAGES = 60
 
 @pytest.fixture(scope="module")
 def two_sites(tmp_path_factory):
-    """Analysis of two scenarios of three rows, one of which has models of the sites' own."""
+    """Analysis of two scenarios of three rows, one of which has local models."""
     folder, rng, runs = tmp_path_factory.mktemp("two-sites"), np.random.default_rng(0), []
     for scenario, sites in SITES.items():
         union = sorted(set().union(*sites.values()))
@@ -43,24 +43,17 @@ def two_sites(tmp_path_factory):
             labelled = sites if method == "personalised" else {"global": union}
             run = study_runs.run(method, scenario=scenario, sites=sites)
             predicted = {
-                (model, test): {
-                    name: 1 / (1 + np.exp(-skill * labels[name] - rng.normal(size=IMAGES)))
-                    for name in names
-                }
+                (model, test): study_runs.probabilities({n: labels[n] for n in names}, skill, rng)
                 for model, names in labelled.items()
                 for test in tests
             }
             study_runs.finish(run, folder, tests, predicted)
             runs.append(run)
     results = gather(read_study("nih-chexpert"), runs, folder)
-    return Analysis(
-        results,
-        significance(results),
-        patient_intervals(results, resamples=2),
-        pd.DataFrame(),
-        subgroups(results),
-        judge(published_claims.read(), results),
-    )
+    claims = judge(published_claims.read(), results)
+    by_patient = patient_intervals(results, resamples=2)
+    tests = significance(results)
+    return Analysis(results, tests, by_patient, pd.DataFrame(), subgroups(results), claims)
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +66,20 @@ def made(two_sites):
         return f"<svg>{name}</svg>"
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pages, "bars", bars)
+        patched.setattr(write, "bars", bars)
         data = StudyData("phantom", 2000, {}, None, None, {})
-        text = pages.page(two_sites, data, (), ["tables.csv"])
+        text = write.page(two_sites, data, (), ["tables.csv"])
     return SimpleNamespace(text=text, charts=charts)
 
 
-def test_scenarios_that_are_not_alike_have_a_bar_chart_each(made):
+def test_scenarios_that_are_not_alike_have_a_bar_chart_each_with_its_marks(two_sites, made):
     assert {name: chart.places for name, chart in made.charts.items()} == {
         "bars-0": ["7"],
         "bars-1": ["20"],
     }
-    for number, scenario in enumerate(SITES):
-        assert f"<figcaption>classes: {scenario}</figcaption><svg>bars-{number}</svg>" in made.text
-
-
-def test_its_marks_are_those_of_the_tests_over_classes(two_sites, made):
     tests = two_sites.tests
-    for chart, scenario in zip(made.charts.values(), SITES, strict=True):
+    for number, (chart, scenario) in enumerate(zip(made.charts.values(), SITES, strict=True)):
+        assert f"<figcaption>classes: {scenario}</figcaption><svg>bars-{number}</svg>" in made.text
         chosen = tests[(tests["pairing"] == "classes") & (tests["scenario"] == scenario)]
         chosen = chosen[chosen["group"] == "all"].set_index(["method", "test"])["mark"]
         assert chart.marks == {
@@ -101,20 +90,11 @@ def test_its_marks_are_those_of_the_tests_over_classes(two_sites, made):
         assert "" not in chart.marks.values()
 
 
-def test_tests_over_scenarios_that_are_not_alike_are_left_out(made):
+def test_the_page_says_which_tests_scenarios_claims_and_subgroups_there_are(made):
     assert "Over classes" in made.text and "Over scenarios" not in made.text
     assert "a pair is a scenario" not in made.text
-
-
-def test_figures_of_a_single_scenario_say_of_which(made):
+    assert "NIH; 7: against Vanilla FL" in made.text
+    assert "<li>NIH does not tell sex.</li>" in made.text
     calibration = re.search(r"<h2>Calibration</h2>\s*<p[^>]*>(.*?)</p>", made.text)[1]
     assert calibration.startswith("classes: 20.")
     assert "pooled ECE" in calibration and "mean over classes" in calibration
-
-
-def test_claims_are_told_with_what_came_out(made):
-    assert "NIH; 7: against Vanilla FL" in made.text
-
-
-def test_subgroups_that_are_not_there_are_told(made):
-    assert "<li>NIH does not tell sex.</li>" in made.text

@@ -1,1 +1,4 @@
-"""The figures of a study's report, as SVG elements; each is readable at half a page's width."""
+"""The figures of a study's page, each readable at half the page's width.
+
+Each gives an SVG element (`name`: see `drawing.svg`), or None if there is nothing to draw.
+"""

@@ -1,4 +1,4 @@
-"""Whether the models' probabilities are as often right as they say."""
+"""Whether the probabilities that models give are right: reliability diagrams."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 
 from cxr_study.common.wording import FEW_IMAGES
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.calibration import Bin, calibration_error, reliability
 from cxr_study.jobs.methods import TITLES, Row
-from cxr_study.reports.page.svg import MUTED
-from cxr_study.reports.study.figures.panels import label_below, panels
-from cxr_study.reports.study.figures.style import LOOK, lined, marked, models_tested, rows, svg
+from cxr_study.reports.page import drawing as page
+from cxr_study.reports.study.figures import style
+from cxr_study.reports.study.figures.style import LOOK, lined, marked, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
@@ -31,54 +30,37 @@ _LEGEND: dict[str, Any] = {
 
 @mpl.rc_context(LOOK)
 def reliability_diagram(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
-    """Draw which share is positive of the predictions of about the same probability.
+    """Draw the share of positive images among predictions of about the same probability.
 
-    A panel per method, with a line per strategy and its expected calibration error (ECE). The
-    predictions of all classes of a model are pooled, and those of all seeds and models that count;
-    see `looks.models_tested`. Bins are ten of equal width; one with fewer than `wording.FEW_IMAGES`
-    predictions has no marker.
-
-    Args:
-        results: Of the study.
-        scenario: Its name.
-        test: Name of the test set.
-        name: Of the element; see `page.svg.svg`.
-
-    Returns:
-        None where no run of the scenario is finished that was tested there.
+    A panel per method, with a line per strategy and its expected calibration error (ECE), over the
+    predictions of all classes, all seeds and the models of `style.models_tested` together. There
+    are ten bins of equal width; one with fewer than `wording.FEW_IMAGES` predictions has no marker.
     """
-    bins = {row: _pooled(results, scenario, row, test) for row in rows(results)}
+    bins = {row: _pooled(results, scenario, row, test) for row in style.rows(results)}
     methods = list(dict.fromkeys(row.method for row, found in bins.items() if found))
     if not methods:
         return None
     titles = [TITLES[method].replace(", ", ",\n") for method in methods]
-    figure, every = panels(titles, (), height=1.6)
+    figure, every = style.panels(titles, (), height=1.6)
     for axes, method in zip(every, methods, strict=True):
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
+        axes.plot([0, 1], [0, 1], color=page.MUTED, linewidth=0.8)
         for row, found in bins.items():
             if row.method == method and found:
-                _line(axes, row, found)
+                seen = [(b.probability, b.observed) for b in found if b.predictions >= FEW_IMAGES]
+                label = f"{row.strategy} {calibration_error(found):.3f}"
+                points = np.array(seen, float).reshape(-1, 2).T
+                axes.plot(*points, label=label, **marked(row) | lined(row))
         axes.legend(title="pooled ECE", **_LEGEND)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xticks(*_TICKS)
         axes.set_yticks(*_TICKS)
-    label_below(figure, f"probability on {TESTS[test]}")
+    style.label_below(figure, f"probability on {TESTS[test]}")
     every[0].set_ylabel("share positive")
     return svg(figure, name, f"Reliability diagrams on {TESTS[test]}, {scenario}")
 
 
-def _line(axes: Axes, row: Row, bins: tuple[Bin, ...]) -> None:
-    seen = [each for each in bins if each.predictions >= FEW_IMAGES]
-    axes.plot(
-        np.array([each.probability for each in seen], float),
-        np.array([each.observed for each in seen], float),
-        label=f"{row.strategy} {calibration_error(bins):.3f}",
-        **marked(row) | lined(row),
-    )
-
-
 def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[Bin, ...] | None:
-    """Bins of all that a row predicts; None where that is nothing."""
+    """Bins of all that a row predicts; None if it predicts nothing."""
     labels, probabilities = [np.zeros(0)], [np.zeros(0)]
     for run in results.finished:
         result = results.results[run.key]
@@ -86,7 +68,7 @@ def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[
             continue
         table = test_split.read(result.tests[test], results.folder / TEST_SETS)
         labelled = class_columns(table)
-        for model in models_tested(result.classes, test):
+        for model in style.models_tested(result.classes, test):
             predicted = predictions.read(results.folder / RUNS / run.key, model, test)
             for number, name in enumerate(result.classes[model]):
                 if name in labelled:

@@ -1,4 +1,4 @@
-"""What every method reaches class by class."""
+"""AUROC class by class."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import matplotlib as mpl
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.page.axes import beside, name_rows
-from cxr_study.reports.page.svg import INK, MUTED, short
-from cxr_study.reports.study.figures.panels import panels
-from cxr_study.reports.study.figures.style import LOOK, marked, models_tested, rows, svg
+from cxr_study.reports.page import drawing as page
+from cxr_study.reports.study.figures import style
+from cxr_study.reports.study.figures.style import LOOK, marked, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 
@@ -23,25 +22,16 @@ _LEAST, _MOST = 0.24, 0.46  # inches of a class
 def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> str | None:
     """Draw the AUROC of each class on a test set: a line per class, a point per row.
 
-    Points are means over seeds, below each other in the order of the legend; one is missing where
-    the model lacks the class. Shared classes, which all sites label, come first; then the others,
-    and what is shared with some seeds only. Of a group the first row's best class is on top. Where
-    sites have models of their own, see `looks.models_tested`.
-
-    Args:
-        results: Of the study.
-        scenario: Its name.
-        test: Name of the test set.
-        name: Of the element; see `page.svg.svg`.
-
-    Returns:
-        None where no AUROC is defined there.
+    Points are means over seeds, below each other in the order of the legend; a model without the
+    class has none. Shared classes, which all sites label, come first; then the others, and those
+    that are shared with some seeds only. The first row's best class of a group is on top. Local
+    models: see `style.models_tested`.
     """
     scores = results.scores
     chosen = scores[(scores["scenario"] == scenario) & (scores["test"] == test)]
     if chosen["auroc"].isna().all():
         return None
-    values = pd.DataFrame({row: _mean(chosen, row, test) for row in rows(results)})
+    values = pd.DataFrame({row: _mean(chosen, row, test) for row in style.rows(results)})
     values = values.dropna(axis=1, how="all")
     shown = list(values)
     values = values.sort_values(shown[0], ascending=False)
@@ -49,7 +39,7 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     lines = len(headings) + len(places)
     apart = min(_APART, _MOST / (len(shown) + 2))
     tall = max(_LEAST, apart * (len(shown) + 2))
-    figure, (axes,) = panels([""], shown, height=tall * lines)
+    figure, (axes,) = style.panels([""], shown, height=tall * lines)
     figure.subplots_adjust(left=0.33)
     axes.set_ylim(lines - 0.5, -0.5)
     for number, row in enumerate(shown):
@@ -57,34 +47,32 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
         of_row = values.loc[list(places), row]
         axes.plot(of_row, [place + shift for place in places.values()], **marked(row))
     for heading, place in headings.items():
-        beside(axes, -0.48, place, heading, color=INK, fontsize=8, fontweight="bold")
+        page.beside(axes, -0.48, place, heading, color=page.INK, fontsize=8, fontweight="bold")
     for number, (class_name, place) in enumerate(places.items()):
         if number % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color="#F1F4F7", linewidth=0, zorder=0)
         if values.loc[class_name].isna().all():
-            looks = {"color": MUTED, "fontsize": 8, "fontstyle": "italic"}
-            beside(axes, 0.01, place, "not defined", **looks)
-    name_rows(axes, list(map(short, places)), list(places.values()), labelsize=8)
+            looks = {"color": page.MUTED, "fontsize": 8, "fontstyle": "italic"}
+            page.beside(axes, 0.01, place, "not defined", **looks)
+    page.name_rows(axes, list(map(page.short, places)), list(places.values()), labelsize=8)
     axes.set_xlabel(f"AUROC on {TESTS[test]}")
     return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")
 
 
 def _mean(scores: pd.DataFrame, row: Row, test: str) -> pd.Series:
-    """AUROC of every class: mean over seeds and models that count."""
+    """AUROC of every class: the mean over seeds and over the models that count."""
     of_row = scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
-    counted = of_row[of_row["model"].isin(models_tested(set(of_row["model"]), test))]
+    models = style.models_tested(set(of_row["model"]), test)
+    counted = of_row[of_row["model"].isin(models)]
     return counted.groupby("class")["auroc"].mean()
 
 
 def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dict[str, int]]:
-    """Line of each heading, and of each class below it; `shared` in which share of the seeds."""
+    """Line of each heading, and of each class below it; `shared`: in which share of the seeds."""
     headings: dict[str, int] = {}
     places: dict[str, int] = {}
     kinds = {name: {1.0: _ALL, 0.0: _SOME}.get(shared[name], _EITHER) for name in values.index}
-    for heading in (_ALL, _SOME, _EITHER):
-        members = [name for name, kind in kinds.items() if kind == heading]
-        if members:
-            headings[heading] = len(headings) + len(places)
-            first = len(headings) + len(places)
-            places |= {name: first + number for number, name in enumerate(members)}
+    for name in sorted(kinds, key=lambda name: (_ALL, _SOME, _EITHER).index(kinds[name])):
+        headings.setdefault(kinds[name], len(headings) + len(places))
+        places[name] = len(headings) + len(places)
     return headings, places

@@ -1,4 +1,4 @@
-"""What the images look like to a global model: its features in a plane."""
+"""A map of the test images by the features of a global model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
-from cxr_study.reports.page.axes import legend_above
-from cxr_study.reports.page.svg import LOCAL, WIDTH
+from cxr_study.reports.page import drawing as page
 from cxr_study.reports.study.figures.style import LOOK, evenly, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -35,38 +34,35 @@ FEWEST = 10
 
 # Markers of few corners keep the element small.
 _TESTS = {"nih": ("#4B3B9E", "s"), "chexpert": ("#00806A", "D"), "mimic": ("#A87400", "^")}
-_PRESENT, _ABSENT = (LOCAL, "^"), ("#B9C3CC", "s")
+_PRESENT, _ABSENT = (page.LOCAL, "^"), ("#B9C3CC", "s")
 _SIZE = 0.019  # of a marker, in widths of a panel
 _SIDE = 0.49  # of a panel, in widths of the figure
 _HEIGHT = 3.2
 
-Looks = Mapping[str, tuple[str, str]]
-"""What a point is -> colour and marker."""
+Looks = Mapping[str, tuple[str, str]]  # kind -> colour and marker
 
 
 @mpl.rc_context(LOOK | {"axes.grid": False})
 def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
-    """Draw a t-SNE map of test images, by the features of a surgical aggregation's global model.
+    """Draw a t-SNE map of test images, by the features of surgical aggregation's global model.
 
-    Twice: coloured by test set, and by the class that most of the images are positive for. Images
-    that are not labelled for that one are left out of the second panel. The model is that of the
-    first seed, with batch norm frozen where there is such a one.
-
-    Args:
-        results: Of the study.
-        scenario: Its name.
-        name: Of the element; see `page.svg.svg`.
-
-    Returns:
-        None where no such model is at hand, or there are fewer than `FEWEST` images.
+    Twice: coloured by test set, and by the class that most images are positive for, without the
+    images that are not labelled for it. The model is that of the first seed, with batch norm frozen
+    if there is one. None without such a model, or with fewer than `FEWEST` images.
 
     Source:
         van der Maaten and Hinton, Visualizing Data using t-SNE, JMLR 9, 2008, 2579-2605; started
         from the principal components, with a fixed seed.
     """
-    run = _run(results, scenario)
-    if run is None:
+    chosen = [
+        run
+        for run in results.finished
+        if (run.scenario, run.row.method) == (scenario, "surgical")
+        and "global" in results.results[run.key].classes
+    ]
+    if not chosen:
         return None
+    run = min(chosen, key=lambda run: (run.row.strategy != "fedbn+", run.seed))
     images, features = _images(results, run)
     if len(images) < FEWEST:
         return None
@@ -74,25 +70,13 @@ def embedding(results: StudyResults, scenario: str, name: str) -> str | None:
     with threadpool_limits(1):  # sums in one order: two pages show the same map
         places = map_.fit_transform(features)
     by_test = {TESTS[test]: _TESTS[test] for test in images["test"].unique()}
-    chosen = str(images.drop(columns="test").eq(1).sum().idxmax())
-    kinds = {0.0: f"no {chosen}", 1.0: chosen}
+    most = str(images.drop(columns="test").eq(1).sum().idxmax())
+    kinds = {0.0: f"no {most}", 1.0: most}
     by_class = dict(zip(kinds.values(), (_ABSENT, _PRESENT), strict=True))
-    figure = Figure((WIDTH, _HEIGHT))
+    figure = Figure((page.WIDTH, _HEIGHT))
     _map(figure, 0.0, places, images["test"].map(TESTS), by_test)
-    _map(figure, 1 - _SIDE, places, images[chosen].map(kinds), by_class)
+    _map(figure, 1 - _SIDE, places, images[most].map(kinds), by_class)
     return svg(figure, name, f"Map of test images by the features of {run.name}")
-
-
-def _run(results: StudyResults, scenario: str) -> Run | None:
-    """The run whose model sees the images."""
-    chosen = [
-        run
-        for run in results.finished
-        if run.scenario == scenario
-        and run.row.method == "surgical"
-        and "global" in results.results[run.key].classes
-    ]
-    return min(chosen, key=lambda run: (run.row.strategy != "fedbn+", run.seed), default=None)
 
 
 def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
@@ -111,7 +95,7 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
 
 def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, looks: Looks) -> None:
     """A square panel with all points of a kind as one path."""
-    axes = figure.add_axes((left, 0.0, _SIDE, _SIDE * WIDTH / _HEIGHT), xticks=[], yticks=[])
+    axes = figure.add_axes((left, 0.0, _SIDE, _SIDE * page.WIDTH / _HEIGHT), xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     span = 1.06 * np.ptp(places, axis=0).max()
@@ -120,14 +104,12 @@ def _map(figure: Figure, left: float, places: np.ndarray, kinds: pd.Series, look
     handles = []
     for kind, (colour, marker) in looks.items():
         style = MarkerStyle(marker)
-        corners = style.get_path().transformed(
-            style.get_transform() + Affine2D().scale(_SIZE * span)
-        )
-        points = [
-            Affine2D().translate(x, y).transform_path(corners) for x, y in places[kinds == kind]
-        ]
-        if points:
-            axes.add_patch(PathPatch(Path.make_compound_path(*points), color=colour, linewidth=0))
+        larger = style.get_transform() + Affine2D().scale(_SIZE * span)
+        corners = style.get_path().transformed(larger)
+        moves = [Affine2D().translate(x, y) for x, y in places[kinds == kind]]
+        if moves:
+            points = Path.make_compound_path(*(move.transform_path(corners) for move in moves))
+            axes.add_patch(PathPatch(points, color=colour, linewidth=0))
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle="none", label=kind))
     apart = {"ncols": 3, "handletextpad": 0.2, "columnspacing": 1.0}
-    legend_above(axes, -0.03, handles=handles, **apart)
+    page.legend_above(axes, -0.03, handles=handles, **apart)

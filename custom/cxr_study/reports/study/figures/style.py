@@ -1,21 +1,20 @@
-"""Which rows, scenarios and values the figures of a study show, and how they look: alike in all."""
+"""What the figures of a study have in common: which rows they show, colours, panels and legends."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from cxr_study.jobs.methods import Row
-from cxr_study.reports.page import svg as page
-from cxr_study.reports.page.svg import STYLE
-from cxr_study.reports.study.tables.cells import Ours, measure
+from cxr_study.jobs.methods import TITLES, Row
+from cxr_study.reports.page import drawing as page
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.published_results import LOCAL, Place
 
 METHODS: Mapping[str, tuple[str, str]] = {
     "surgical": ("#0072B2", "o"),
@@ -37,14 +36,20 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
     "fedbn+-samples": ((0, (6, 1, 1, 1)), "left", "fedbn+, head by samples"),
     "fedbn+-positives": ((0, (3, 1, 1, 1, 1, 1)), "right", "fedbn+, head by positives"),
 }
-"""Strategy -> style of the line, how far a marker is filled, and what a legend calls it."""
+"""Strategy -> line style, how far a marker is filled, and its text in a legend."""
 
-LOOK: dict[Any, Any] = STYLE | {
+LOOK: dict[Any, Any] = page.STYLE | {
     "font.sans-serif": ["DejaVu Sans"],  # the page has its own; names of others make texts long
     "xtick.bottom": False,
     "ytick.left": False,
 }
 """Settings of matplotlib for these figures."""
+
+ACROSS = 3
+"""Panels side by side at most."""
+
+_LEFT, _RIGHT = 0.125, 0.985  # widths of the figure
+_LEGEND, _ABOVE, _BETWEEN = 0.165, 0.3, 0.56  # inches; of a legend a line
 
 
 def rows(results: StudyResults) -> list[Row]:
@@ -60,21 +65,8 @@ def scenarios(results: StudyResults) -> list[str]:
 
 
 def models_tested(models: Collection[str], test: str) -> list[str]:
-    """The models of a run that count on a test set, as in tables; see `cells.measure`.
-
-    Where a site of that name has a model of its own, it is that one; otherwise all: the global one,
-    or every site's.
-
-    Args:
-        models: "global", or sites that each have their own.
-        test: Name of the test set.
-    """
+    """The models that count on a test set, as in tables: the local one of that site, or all."""
     return [test] if test in models else list(models)
-
-
-def in_scenario(results: StudyResults, row: Row, test: str, scenario: str) -> Ours:
-    """Mean AUROC over all classes in a scenario, as tables have it."""
-    return measure(results.means, Place(scenario, row, LOCAL, test, "all"), "auroc", [scenario])
 
 
 def row_name(row: Row, beside: Iterable[Row]) -> str:
@@ -106,20 +98,66 @@ def lined(row: Row) -> dict[str, Any]:
 
 
 def evenly(number: int, most: int) -> np.ndarray:
-    """Which of so many to draw, at most so many, the first and the last with them; ascending."""
+    """At most so many of so many places, spread evenly from the first to the last; ascending."""
     return np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(np.int64))
 
 
-def intervals(axes: Axes, row: Row, places: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    """Draw a row's intervals at places along x, those that are defined, as one path."""
-    known = ~np.isnan(low)
-    over = np.column_stack([low, high, np.full(len(low), np.nan)])[known].ravel()
-    at = np.repeat(places[known], 3)
-    axes.plot(at, over, color=METHODS[row.method][0], linewidth=0.9)
+def panels(
+    titles: Sequence[str], shown: Sequence[Row], *, height: float, below: float = 0.42
+) -> tuple[Figure, list[Axes]]:
+    """A panel per title (or "") with common axes, under a legend of the rows that are shown.
+
+    Inches: `height` of a panel, and `below` the lowest ones, by default for a line of text.
+    """
+    handles = _legend(shown)
+    across = min(ACROSS, len(titles))
+    down = math.ceil(len(titles) / across)
+    above = (_ABOVE if any(titles) else 0.1) + _LEGEND * math.ceil(len(handles) / 2)
+    tall = above + down * height + (down - 1) * _BETWEEN + below
+    figure = Figure((page.WIDTH, tall))
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    figure.subplots_adjust(
+        left=_LEFT, right=_RIGHT, top=1 - above / tall, bottom=below / tall, wspace=0.08,
+        hspace=_BETWEEN / height,
+    )  # fmt: skip
+    if handles:
+        figure.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False,
+            borderaxespad=0.0, borderpad=0.0, fontsize=8, handlelength=2.4, labelspacing=0.35,
+        )  # fmt: skip
+    every = list(grid.flat)
+    for axes in every[len(titles) :]:
+        axes.remove()
+    for axes, title in zip(every, titles, strict=False):
+        page.headed(axes, title, size=8.5, pad=4)
+        axes.tick_params(labelbottom=True, labelsize=7.5)
+    return figure, every[: len(titles)]
+
+
+def _legend(shown: Sequence[Row]) -> list[Line2D]:
+    """A handle for each method, and for each strategy where there are several."""
+    methods = dict.fromkeys(row.method for row in shown)
+    drawn: list[tuple[str, Row, dict[str, Any]]]
+    drawn = [(TITLES[method], Row(method, "fedbn+"), {}) for method in methods]
+    strategies = [name for name in STRATEGIES if name in {row.strategy for row in shown}]
+    for name in strategies if len(strategies) > 1 else ():
+        inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
+        looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
+        drawn.append((STRATEGIES[name][2], Row("surgical", name), looks))
+    return [
+        Line2D([], [], label=label, **marked(row) | lined(row) | looks)
+        for label, row, looks in drawn
+    ]
+
+
+def label_below(figure: Figure, text: str) -> None:
+    """Name the horizontal axes of all panels."""
+    x, y = (_LEFT + _RIGHT) / 2, 0.06 / figure.get_figheight()
+    figure.supxlabel(text, x=x, y=y, va="bottom", fontsize=8.5, color=page.MUTED)
 
 
 def svg(figure: Figure, name: str, title: str) -> str:
-    """As `page.svg.svg`, with places to a tenth of a point and markers' style once: a small one."""
+    """As `page.svg`, but smaller: places to a tenth of a point, a style per marker group."""
     text = re.sub(r"<[^>]*>", _shortened, page.svg(figure, name, title))
     return re.sub(r"<g([^>]*)>\n((?:<use [^>]*/>\n)+)</g>", _said_once, text)
 
@@ -131,7 +169,7 @@ def _shortened(tag: re.Match[str]) -> str:
 
 
 def _said_once(group: re.Match[str]) -> str:
-    """A group of markers that look alike, which say so each."""
+    """Move the style that all markers of a group share to the group."""
     style = re.compile(r' style="[^"]*"')
     looks = set(style.findall(group[2]))
     if len(looks) != 1:

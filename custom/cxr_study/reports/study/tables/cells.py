@@ -16,17 +16,15 @@ from cxr_study.studies.papers.published_results import AVERAGE, LOCAL, Place, Pu
 
 @dataclass(frozen=True)
 class Ours:
-    """A mean over classes, of finished runs.
+    """A mean over classes and over the seeds of finished runs, with its 95 % t interval.
 
     Attributes:
-        runs: Seeds that are finished.
-        seeds: Those of them that define it; the rest of the figures are theirs.
-        value: Mean over seeds; None without one.
-        sd: Of AUROC: over classes, or over scenarios where the mean is over them, too; mean over
-            seeds. None of BCE, and of a single class.
-        low: Lower end of the 95 % t interval over seeds; None with fewer than two.
-        high: Upper end, likewise.
-        classes: Over how many classes; the fewest, where scenarios or seeds differ.
+        runs: Finished seeds.
+        seeds: Those that define the mean; all else is over these.
+        value: The mean; None without a seed, as are the ends with fewer than two.
+        sd: Of AUROC, over classes (over scenarios, of their average), mean over seeds; None of BCE
+            and of a single class.
+        classes: How many; the smallest number, where scenarios or seeds differ.
     """
 
     runs: int
@@ -40,15 +38,10 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell.
+    """A cell of a table: what our runs reach of a metric, and what the papers report, if anything.
 
-    Attributes:
-        place: What it is of.
-        metric: Of both ours and theirs.
-        ours: What our runs reach.
-        published: What the papers report; None: nothing.
-        p: Of a test against surgical aggregation; None: none was made.
-        best: Whether no other of the column is better, as shown.
+    `p` is of a test against surgical aggregation, if there was one. `best`: no other cell of the
+    column is better, as shown.
     """
 
     place: Place
@@ -65,27 +58,26 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus theirs; None where one is not there, or over another number of classes."""
+        """Ours minus theirs; None without both, or over different numbers of classes."""
         ours, theirs = self.ours.value, self.theirs
-        if ours is None or theirs is None or self.published is None:
-            return None
-        return ours - theirs if self.published.classes == self.ours.classes else None
+        alike = self.published is not None and self.published.classes == self.ours.classes
+        return ours - theirs if alike and ours is not None and theirs is not None else None
 
     @property
     def shown(self) -> str:
-        """Ours, for people: mean ± SD; `UNDEFINED`, or "" where no run is finished."""
+        """Ours as mean ± SD; `UNDEFINED`, or "" where no run is finished."""
         if self.ours.value is None:
             return UNDEFINED if self.ours.runs else ""
         return _spread(self.ours.value, self.ours.sd, 3)
 
     @property
     def interval_shown(self) -> str:
-        """Interval over seeds, for people; "" where there is none."""
+        """Our interval over seeds; "" where there is none."""
         return "" if self.ours.low is None else f"{self.ours.low:.3f} to {self.ours.high:.3f}"
 
     @property
     def published_shown(self) -> str:
-        """Theirs, for people, with SD or interval where printed; "" where there is none."""
+        """Theirs, with the SD or interval that is printed; "" where there is none."""
         if self.published is None or self.theirs is None:
             return ""
         if self.metric == "bce":
@@ -96,7 +88,7 @@ class Cell:
 
     @property
     def difference_shown(self) -> str:
-        """Ours minus theirs, for people, to their two decimals; "" where not comparable."""
+        """Ours minus theirs, to their two decimals; "" where not comparable."""
         if self.difference is None:
             return ""
         told = figure(round(self.difference, 2) + 0.0, 2, signed=True)
@@ -104,17 +96,16 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """Of significance; see `paired_tests.mark`."""
+        """Mark of significance; see `paired_tests.mark`."""
         return mark(self.p)
 
     def values(self) -> dict[str, object]:
-        """All of it, unrounded where it is ours; for a line of a csv file."""
+        """Everything, unrounded where it is ours; a line of a csv file."""
         place, theirs = self.place, self.published
         auroc = theirs if self.metric == "auroc" else None
         return {
             "scenario": place.scenario,
-            "method": place.row.method,
-            "strategy": place.row.strategy,
+            **asdict(place.row),
             "model": place.model,
             "test": place.test,
             "group": place.group,
@@ -131,24 +122,15 @@ class Cell:
 
 
 def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequence[str]) -> Ours:
-    """What our runs reach.
+    """What our runs reach: the mean over scenarios, of the seeds for which all are defined.
 
-    A site's own model is measured on its own test set; on one that is no site's in a scenario it is
-    the mean over the sites whose models have all its classes.
-
-    Args:
-        means: See `means.by_run`; further groups of classes may be in it.
-        place: What is asked for.
-        metric: Of it.
-        scenarios: Names; the mean is over all of them, of the seeds for which they all are defined.
+    A site's local model is measured on the site's own test set; on a test set that is no site's in
+    a scenario, the mean is over the sites whose models have all of its classes. `means`: see
+    `means.by_run`; may have further groups of classes.
     """
-    chosen = means[
-        (means["method"] == place.row.method)
-        & (means["strategy"] == place.row.strategy)
-        & (means["test"] == place.test)
-        & (means["group"] == place.group)
-        & means["scenario"].isin(scenarios)
-    ]
+    wanted = {**asdict(place.row), "test": place.test, "group": place.group}
+    chosen = means[(means[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+    chosen = chosen[chosen["scenario"].isin(scenarios)]
     if place.model == LOCAL:
         own = chosen["model"] == place.test
         chosen = chosen[own | ~own.groupby(chosen["scenario"]).transform("any")]

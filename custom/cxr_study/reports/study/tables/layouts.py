@@ -1,11 +1,10 @@
-"""What tables a study has: those of its paper, or those of an ablation."""
+"""Which tables a study has: those of its paper, or those of an ablation."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from types import MappingProxyType
 from typing import Literal
 
 import pandas as pd
@@ -17,29 +16,25 @@ from cxr_study.studies.plan.study_file import Study
 
 
 class _Titles(dict[str, str]):
-    """What has no title is called by its name, as the sites of a hospital are."""
+    """A name without a title stands for itself, as those of a hospital's sites do."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
 TESTS: Mapping[str, str] = _Titles(nih="NIH", chexpert="CheXpert", mimic="MIMIC")
-"""Test set -> what it is called in tables; sites that are data sets are called likewise."""
+"""Test set -> its title in tables; sites that are data sets have the same titles."""
 
 Metric = Literal["auroc", "bce"]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
+    """A column: a metric on a test set; with several scenarios, its mean over them.
 
     Attributes:
-        heading: Its own.
-        test: Name of the test set.
-        scenarios: Name of the scenario; of several, the mean is over them, too.
+        heading: Its own; `over` is that shared with its neighbours, "" for none.
         group: Of classes; see `means.GROUPS`.
-        metric: What is in it.
-        over: Heading that it shares with its neighbours; "" for none.
     """
 
     heading: str
@@ -50,7 +45,7 @@ class Column:
     over: str = ""
 
     def place(self, row: Row, model: str) -> Place:
-        """What a cell of the column is of."""
+        """What the column's cell of a row and a model is about."""
         scenario = self.scenarios[0] if len(self.scenarios) == 1 else AVERAGE
         return Place(scenario, row, model, self.test, self.group)
 
@@ -61,9 +56,7 @@ class Layout:
 
     Attributes:
         name: For files and references; letters, digits and hyphens.
-        title: For people.
-        columns: Test sets, classes or scenarios.
-        frozen: Whether federations with a batch norm that is not frozen are left out.
+        frozen: Whether federations that train batch norm are left out.
     """
 
     name: str
@@ -72,10 +65,8 @@ class Layout:
     frozen: bool = False
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Those of a study that the table has."""
-        return [
-            row for row in rows if not self.frozen or not row.federated or row.strategy == "fedbn+"
-        ]
+        """Those of a study's rows that the table shows."""
+        return [r for r in rows if not (self.frozen and r.federated) or r.strategy == "fedbn+"]
 
     @property
     def spans(self) -> tuple[tuple[str, int], ...]:
@@ -85,7 +76,7 @@ class Layout:
 
 
 def classes(test: str, group: str) -> str:
-    """What a test set is called with a group of classes, or with those of a site."""
+    """The title of a group of a test set's classes; a site's name stands for the site's classes."""
     named = {
         "all": "",
         "shared": ", shared classes",
@@ -96,9 +87,9 @@ def classes(test: str, group: str) -> str:
 
 
 def averages(study: Study) -> bool:
-    """Whether means over a study's scenarios are shown: where all of them cut the same data set.
+    """Whether to show means over the scenarios: where all of them cut the same data set.
 
-    Settings with data sets as sites are laid out one by one, as in the papers.
+    Scenarios with data sets as sites are laid out one by one, as in the papers.
     """
     cuts = {scenario.cut for scenario in study.scenarios}
     return len(cuts) == 1 and None not in cuts
@@ -109,12 +100,7 @@ def ablation(
 ) -> Iterator[Layout]:
     """A table for each test set and each group of classes that a paper gives results of.
 
-    Columns are scenarios and, where `averages` says so, the average over them.
-
-    Args:
-        study: Which.
-        finished: Names of the scenarios with a finished run.
-        published: What the papers report of it.
+    Columns are the scenarios with a finished run, and their average if `averages` says so.
     """
     scenarios = tuple(each.name for each in study.scenarios if each.name in finished)
     for test in study.tests:
@@ -132,16 +118,13 @@ _KINDS = {
     "shared": "shared",
     "unique": "unique, this site",
     "elsewhere": "unique, other sites",
-}
-"""Group of classes -> heading of its column, where each site has a test split of its own."""
+}  # group of classes -> heading, where each site has a test split of its own
 
 
 def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
-    """Of each site's test split a table: kinds of classes in every scenario.
+    """A table for each site's test split, of a study whose sites have site files.
 
-    Args:
-        study: One whose sites are given by their site files.
-        means: See `means.by_run`.
+    Columns are the groups of classes of every scenario that `means` has.
     """
     for test in study.tests:
         here = means[means["test"] == test]
@@ -157,16 +140,14 @@ def of_test_splits(study: Study, means: pd.DataFrame) -> Iterator[Layout]:
 def _table(
     name: str, title: str, scenario: str, *parts: str, bce: bool = False, frozen: bool = False
 ) -> Layout:
-    """A table of a scenario; its columns are test sets, with a group of classes after a blank."""
+    """A table of a scenario; a part is a test set, with a group of classes after a blank."""
     columns: list[Column] = []
     for part in parts:
         test, _, group = part.partition(" ")
         place, heading = (test, (scenario,), group or "all"), classes(test, group or "all")
         if bce:
-            columns += [
-                Column("BCE", *place, "bce", heading),
-                Column("AUROC", *place, over=heading),
-            ]
+            columns.append(Column("BCE", *place, "bce", heading))
+            columns.append(Column("AUROC", *place, over=heading))
         else:
             columns.append(Column(heading, *place))
     return Layout(name, title, tuple(columns), frozen)
@@ -178,7 +159,7 @@ _IID = "NIH cut into two sites"
 _PARTIAL = f"{_IID} with some of its classes each"
 _SHARED = [f"{test} shared" for test in TESTS]
 
-PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = MappingProxyType({
+PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = {
     "nih-chexpert": ("ml4h2024", (
         _table("table-1", _BOTH, "7", *TESTS),
         _table("table-2", _EACH, "20", *TESTS),
@@ -202,5 +183,5 @@ PAPERS: Mapping[str, tuple[str, tuple[Layout, ...]]] = MappingProxyType({
         _table("table-4a", f"{_EACH}: those of both", "non-iid partial", *_SHARED, bce=True),
         _table("table-4b", _EACH, "non-iid partial", "nih", "chexpert", "mimic chexpert", bce=True),
     )),
-})  # fmt: skip
-"""Shipped study -> key of `published_results.SOURCES`, and the tables there."""
+}  # fmt: skip
+"""Shipped study -> key of `published_results.SOURCES`, and the tables of that source."""

@@ -1,7 +1,4 @@
-"""What a study's page says in plain tables: tests, subgroups, calibration, shared and unique.
-
-Each is a frame of texts: its index says what a line is of, its columns are the numbers.
-"""
+"""The page's plain tables, each a frame of texts: words are its index, numbers its columns."""
 
 from __future__ import annotations
 
@@ -19,12 +16,7 @@ _MODEL = ["scenario", "method", "strategy", "model", "test"]
 
 
 def tested(found: pd.DataFrame, pairing: str) -> pd.DataFrame:
-    """Surgical aggregation against the other rows; see `significance`.
-
-    Args:
-        found: As `significance` gives it.
-        pairing: Which kind of pairs; over all classes of a test set.
-    """
+    """Surgical aggregation against the other rows over all classes; see `significance`."""
     chosen = found[(found["pairing"] == pairing) & (found["group"] == "all")]
     named = chosen.rename(columns={"low": "difference_low", "high": "difference_high"})
     numbers = {
@@ -56,11 +48,7 @@ def measured(results: StudyResults) -> pd.DataFrame:
 
 
 def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
-    """Mean AUROC by sex, age and view; see `subgroups`.
-
-    Args:
-        found: As `subgroups.over_seeds` gives it, not empty.
-    """
+    """Mean AUROC by sex, age and view, of what `subgroups.over_seeds` gives; not empty."""
     numbers = {
         "images": found["images"].map("{:.0f}".format),
         "patients": found["patients"].map("{:.0f}".format),
@@ -72,11 +60,7 @@ def in_subgroups(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_patient(found: pd.DataFrame) -> pd.DataFrame:
-    """How far surgical aggregation is ahead of the other rows, run by run; see `patient_intervals`.
-
-    Args:
-        found: Its differences; those over all classes are shown.
-    """
+    """`PatientIntervals.differences` over all classes: surgical aggregation minus other rows."""
     chosen = found[found["group"] == "all"]
     metrics = {name.upper(): _intervals(chosen, name, signed=True) for name in ("auroc", "auprc")}
     return _frame(chosen, {"seed": chosen["seed"].map(str), **metrics}, against="against")
@@ -88,7 +72,7 @@ def _frame(
     more: Mapping[str, Any] | None = None,
     against: str = "method",
 ) -> pd.DataFrame:
-    """Texts of numbers, with words that say which model was tested where."""
+    """The texts of numbers, with words that say which model was tested where."""
     pairs = zip(found["method"], found["strategy"], strict=True)
     rows = [Row(method, strategy) for method, strategy in pairs]
     words: dict[str, Any] = {
@@ -104,7 +88,7 @@ def _frame(
 
 
 def _intervals(found: pd.DataFrame, value: str, *, signed: bool = False) -> list[str]:
-    """A column, with those of the ends of its intervals."""
+    """A column with its intervals."""
     ends = zip(found[value], found[f"{value}_low"], found[f"{value}_high"], strict=True)
     return [interval(*each, signed=signed) for each in ends]
 

@@ -1,7 +1,4 @@
-"""The tables of a study: lines are ways to train, columns are test sets, classes or scenarios.
-
-A cell has what our runs reach, and beside it what the papers report.
-"""
+"""A study's tables: lines are ways to train, columns are test sets, classes or scenarios."""
 
 from __future__ import annotations
 
@@ -11,42 +8,26 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
+from cxr_study.reports.study.tables import layouts
 from cxr_study.reports.study.tables.cells import Cell, measure
-from cxr_study.reports.study.tables.layouts import (
-    PAPERS,
-    TESTS,
-    Column,
-    Layout,
-    ablation,
-    of_test_splits,
-)
+from cxr_study.reports.study.tables.layouts import TESTS, Column, Layout
 from cxr_study.studies.analysis.means import GROUPS, by_run
 from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.published_results import (
-    AVERAGE,
-    LOCAL,
-    Place,
-    Published,
-    as_shipped,
-    find,
-    of_study,
-)
+from cxr_study.studies.papers import published_results
+from cxr_study.studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_study.studies.plan.run_folder import GLOBAL
 
 PValues = Mapping[Place, float]
-"""What a cell is of -> p of a test of its AUROC against surgical aggregation."""
+"""What a cell is about -> p of a test of its AUROC against surgical aggregation."""
 
 _DECIMALS = 3  # what looks the same is the best together
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line.
+    """A line: how the models were trained, whose they are, and a cell for each column.
 
-    Attributes:
-        row: How the models were trained.
-        model: `GLOBAL`, `LOCAL`, or the site whose own it is.
-        cells: One for each column.
+    `model` is `GLOBAL`, `LOCAL`, or the site whose local model it is.
     """
 
     row: Row
@@ -55,18 +36,16 @@ class Line:
 
     @property
     def heading(self) -> str:
-        """What the line is of, its strategy apart, which is `row.variant`."""
+        """What the line is about; its strategy is `row.variant`."""
         site = "" if self.model in (GLOBAL, LOCAL) else f", {TESTS[self.model]}"
         return f"{self.row.title}{site}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Layout):
-    """A table: a layout without columns of which no run is finished, and its figures.
+    """A table: a layout with its figures, without columns and lines that have no finished run.
 
-    Attributes:
-        data: On which data our runs are.
-        lines: Those of which a run is finished.
+    `data` says on which data our runs are.
     """
 
     data: str
@@ -79,34 +58,29 @@ class Table(Layout):
 
 
 def tables(results: StudyResults, data: str, p_values: PValues | None = None) -> tuple[Table, ...]:
-    """The tables of a study, as far as runs are finished.
+    """The tables of a study, as far as runs are finished; `data`: on which data, for the caption.
 
     "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
     see `layouts`.
-
-    Args:
-        results: Of the study.
-        data: On which data, for the caption; such as "phantom, 2000 images of each data set".
-        p_values: Of tests against surgical aggregation. Default: none.
     """
     study = results.study
     finished = set(results.means["scenario"])
-    changed = {scenario.name for scenario in study.scenarios} - as_shipped(study)
-    if study.name in PAPERS and not changed:
-        source, layouts = PAPERS[study.name]
-        published = of_study(study, source)
+    changed = {scenario.name for scenario in study.scenarios} - published_results.as_shipped(study)
+    published: tuple[Published, ...] = ()
+    if study.name in layouts.PAPERS and not changed:
+        source, chosen = layouts.PAPERS[study.name]
+        published = published_results.of_study(study, source)
     elif study.given:
-        published, layouts = (), tuple(of_test_splits(study, results.means))
+        chosen = tuple(layouts.of_test_splits(study, results.means))
     else:  # averages are compared where ours are over all scenarios, too
         whole = finished.issuperset(scenario.name for scenario in study.scenarios)
-        published = tuple(
-            line for line in of_study(study) if whole or line.place.scenario != AVERAGE
-        )
-        layouts = tuple(ablation(study, finished, published))
-    means = pd.concat([results.means, *_of_sites(results, layouts)], ignore_index=True)
+        every = published_results.of_study(study)
+        published = tuple(line for line in every if whole or line.place.scenario != AVERAGE)
+        chosen = tuple(layouts.ablation(study, finished, published))
+    means = pd.concat([results.means, *_of_sites(results, chosen)], ignore_index=True)
     built = (
         build(layout, study.rows, means, data=data, published=published, p_values=p_values)
-        for layout in layouts
+        for layout in chosen
     )
     return tuple(table for table in built if table is not None)
 
@@ -120,35 +94,25 @@ def build(
     published: Sequence[Published] = (),
     p_values: PValues | None = None,
 ) -> Table | None:
-    """Fill a table.
+    """Fill a table; None where no run is finished.
 
-    Args:
-        layout: Of it.
-        rows: Each is a line, or several where sites that are data sets have trained alone: one for
-            each site's model. Those of which no run is finished are left out.
-        means: See `means.by_run`; further groups of classes may be in it.
-        data: On which data our runs are.
-        published: What stands beside ours; the first of several that are of the same.
-        p_values: Default: none.
-
-    Returns:
-        None where no run is finished.
+    A row is a line, or one for each site's local model where data sets are the sites; those without
+    a finished run are left out. `means`: see `means.by_run`; may have further groups of classes. Of
+    several published figures of a cell the first stands beside ours.
     """
-    columns = layout.columns
-    heads = [
-        (row, model) for row in layout.rows(list(rows)) for model in _models(row, columns, means)
-    ]
-    grid = {
-        column: [
-            _cell(column, column.place(*head), means, published, p_values or {}) for head in heads
-        ]
-        for column in columns
-    }
-    kept = {
-        column: _with_best(cells)
-        for column, cells in grid.items()
-        if any(cell.ours.runs for cell in cells)
-    }
+
+    def cell(column: Column, place: Place) -> Cell:
+        ours = measure(means, place, column.metric, column.scenarios)
+        p = (p_values or {}).get(place) if column.metric == "auroc" else None
+        return Cell(place, column.metric, ours, published_results.find(published, place), p)
+
+    shown = layout.rows(list(rows))
+    heads = [(row, model) for row in shown for model in _models(row, layout.columns, means)]
+    kept = {}
+    for column in layout.columns:
+        cells = [cell(column, column.place(*head)) for head in heads]
+        if any(each.ours.runs for each in cells):
+            kept[column] = _with_best(cells)
     if not kept:
         return None
     across = zip(*kept.values(), strict=True)
@@ -157,7 +121,7 @@ def build(
 
 
 def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[str]:
-    """What models of a row have lines of their own."""
+    """Which models of a row have a line."""
     mine = means[
         (means["method"] == row.method)
         & (means["strategy"] == row.strategy)
@@ -170,39 +134,22 @@ def _models(row: Row, columns: Sequence[Column], means: pd.DataFrame) -> list[st
     return [LOCAL] if models and GLOBAL not in models else models
 
 
-def _cell(
-    column: Column,
-    place: Place,
-    means: pd.DataFrame,
-    published: Sequence[Published],
-    p_values: PValues,
-) -> Cell:
-    ours = measure(means, place, column.metric, column.scenarios)
-    p = p_values.get(place) if column.metric == "auroc" else None
-    return Cell(place, column.metric, ours, find(published, place), p)
-
-
 def _with_best(cells: Sequence[Cell]) -> list[Cell]:
-    """A column's cells, those marked that are the best of several.
-
-    "complete", which has labels that no other row has, is none of them.
-    """
-    shown = [
-        None
-        if cell.ours.value is None or cell.place.row.method == "complete"
-        else round(cell.ours.value, _DECIMALS)
+    """A column's cells, the best of several marked; "complete" has more labels and is left out."""
+    shown = {
+        cell.place: round(cell.ours.value, _DECIMALS)
         for cell in cells
-    ]
-    values = [value for value in shown if value is not None]
-    if len(values) < 2:
+        if cell.ours.value is not None and cell.place.row.method != "complete"
+    }
+    if len(shown) < 2:
         return list(cells)
-    best = max(values) if cells[0].metric == "auroc" else min(values)
-    return [replace(cell, best=value == best) for cell, value in zip(cells, shown, strict=True)]
+    best = max(shown.values()) if cells[0].metric == "auroc" else min(shown.values())
+    return [replace(cell, best=shown.get(cell.place) == best) for cell in cells]
 
 
-def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.DataFrame]:
+def _of_sites(results: StudyResults, chosen: Sequence[Layout]) -> Iterator[pd.DataFrame]:
     """Means over the classes of single sites, where a table has such a group."""
-    wanted = {column.group for layout in layouts for column in layout.columns} - set(GROUPS)
+    wanted = {column.group for layout in chosen for column in layout.columns} - set(GROUPS)
     labelled = {
         (run.scenario, site): names
         for run in results.runs
@@ -211,7 +158,7 @@ def _of_sites(results: StudyResults, layouts: Sequence[Layout]) -> Iterator[pd.D
     }
     scores = results.scores
     for (scenario, site), names in labelled.items():
-        chosen = scores[(scores["scenario"] == scenario) & scores["class"].isin(names)]
-        if not chosen.empty:
-            means = by_run(chosen)
+        found = scores[(scores["scenario"] == scenario) & scores["class"].isin(names)]
+        if not found.empty:
+            means = by_run(found)
             yield means[means["group"] == "all"].assign(group=site)

@@ -21,23 +21,11 @@ def reaching(auroc):
     return [1.0, below / NEGATIVES, *((np.arange(NEGATIVES) + 0.5) / NEGATIVES)]
 
 
-def table(*classes):
-    """A test set that has `LABELS` for every class."""
-    return study_runs.table(dict.fromkeys(classes, LABELS))
-
-
 class MadeUp:
-    """A study whose runs are made up one by one; its results are gathered in the end.
-
-    Args:
-        folder: Of the studies.
-    """
-
-    table = staticmethod(table)
+    """A study whose runs are made up one by one; its results are gathered in the end."""
 
     def __init__(self, folder):
-        self.folder = folder
-        self.runs = []
+        self.folder, self.runs = folder, []
 
     def plan(self, method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=CUT):
         """A run that is not finished."""
@@ -50,18 +38,18 @@ class MadeUp:
 
         Args:
             aurocs: (model, test set) -> class -> AUROC, or probabilities.
-            tests: Test set -> label table; those of `aurocs` with all classes of the sites.
+            tests: Test set -> label table; those of `aurocs` with `LABELS` for all classes.
             sites: Site -> classes.
             result: What is special of it.
             run: See `plan`.
         """
         planned = self.plan(sites=sites, **run)
-        classes = sorted(set().union(*sites.values()))
+        labels = dict.fromkeys(sorted(set().union(*sites.values())), LABELS)
         predicted = {
             key: {c: reaching(value) if np.isscalar(value) else value for c, value in each.items()}
             for key, each in aurocs.items()
         }
-        tests = tests or {test: table(*classes) for _, test in aurocs}
+        tests = tests or {test: study_runs.table(labels) for _, test in aurocs}
         study_runs.finish(planned, self.folder, tests, predicted, **(result or {}))
         return planned
 
@@ -74,16 +62,11 @@ class MadeUp:
         """Of all runs; scenarios are in the order of their names, rows in that of the runs."""
         scenarios = sorted({run.scenario for run in self.runs})
         study = Study(
-            name="small",
-            title="Small",
-            source="",
-            factor=factor,
+            name="small", title="Small", source="", factor=factor, quick=(), seeds=1,
             scenarios=tuple(Scenario(name, "nih", 2) for name in scenarios),
-            quick=(),
             rows=tuple(dict.fromkeys(run.row for run in self.runs)),
-            seeds=1,
             tests=("nih", "chexpert", "mimic"),
-        )
+        )  # fmt: skip
         return gather(study, self.runs, self.folder)
 
 

@@ -1,4 +1,4 @@
-"""Whether the models' probabilities are as often right as they say."""
+"""Reliability diagrams."""
 
 import numpy as np
 import pytest
@@ -36,11 +36,7 @@ def finish(made_up):
 @pytest.fixture
 def panels(made_up, drawn):
     """The panels of a diagram of scenario 2."""
-
-    def panels(test="nih"):
-        return drawn(reliability_diagram, made_up.results(), "2", test, "r").axes
-
-    return panels
+    return lambda test="nih": drawn(reliability_diagram, made_up.results(), "2", test, "r").axes
 
 
 def points(axes):
@@ -49,9 +45,9 @@ def points(axes):
     return [line.get_xydata().round(4).tolist() for line in marked]
 
 
-def test_predictions_of_all_classes_and_seeds_are_pooled(finish, panels):
+def test_predictions_of_all_labelled_classes_and_seeds_are_pooled(finish, panels):
     positives = {"Edema": 10, "Mass": 20}
-    finish({NIH: {"Edema": 0.25, "Mass": 0.25}}, positives)
+    finish({NIH: {"Edema": 0.25, "Mass": 0.25, "Hernia": 0.9}}, positives)
     finish({NIH: {"Edema": 0.25, "Mass": 0.75}}, positives, seed=1)
     [axes] = panels()
     # 0.25 is said 120 times, 40 of them rightly; 0.75 is said 40 times, 20 of them rightly
@@ -60,24 +56,18 @@ def test_predictions_of_all_classes_and_seeds_are_pooled(finish, panels):
     assert axes.get_legend().get_title().get_text() == "pooled ECE"
 
 
-def test_other_scenarios_test_sets_and_rows_are_not_in_it(finish, panels):
+def test_a_method_has_a_panel_and_each_of_its_strategies_a_line(finish, panels):
     both = {"Edema": 20}
-    finish({NIH: {"Edema": 0.5}, ("global", "mimic"): {"Edema": 0.1}}, both)
+    finish({NIH: {"Edema": 0.5}, ("global", "mimic"): {"Edema": 0.1}}, both, strategy="fedavg")
+    finish({NIH: {"Edema": 0.75}}, both)
     finish({NIH: {"Edema": 0.9}}, both, scenario="4")
     finish({NIH: {"Edema": 0.7}}, both, method="vanilla")
     every = panels()
-    assert [points(axes) for axes in every] == [[[[0.5, 0.5]]], [[[0.7, 0.5]]]]
+    assert list(map(points, every)) == [[[[0.5, 0.5]], [[0.75, 0.5]]], [[[0.7, 0.5]]]]
+    assert legend(every[0]) == ["fedavg 0.000", "fedbn+ 0.250"]
     titles = [axes.get_title(loc="left") for axes in every]
     assert titles == ["Surgical aggregation", "Vanilla FL"]
     assert every[0].figure.get_supxlabel() == "probability on NIH"
-
-
-def test_strategies_of_a_method_share_a_panel(finish, panels):
-    for strategy, probability in (("fedavg", 0.5), ("fedbn+", 0.75)):
-        finish({NIH: {"Edema": probability}}, {"Edema": 20}, strategy=strategy)
-    [axes] = panels()
-    assert points(axes) == [[[0.5, 0.5]], [[0.75, 0.5]]]
-    assert legend(axes) == ["fedavg 0.000", "fedbn+ 0.250"]
 
 
 def test_a_bin_with_few_predictions_has_no_marker_but_counts(finish, panels):
@@ -92,29 +82,17 @@ def test_a_bin_with_few_predictions_has_no_marker_but_counts(finish, panels):
     assert points(panels()[0]) == [[[0.25, 0], [0.75, 0]]]
 
 
-def test_images_that_are_not_labelled_are_left_out(made_up, panels):
+def test_images_that_are_not_labelled_and_models_that_do_not_count_are_left_out(made_up, panels):
     known = np.append(labels(20), [np.nan] * IMAGES)
-    predicted = np.repeat([0.5, 1.0], IMAGES)
-    made_up.finish({NIH: {"Edema": predicted}}, tests={"nih": study_runs.table({"Edema": known})})
-    assert points(panels()[0]) == [[[0.5, 0.5]]]
-
-
-@pytest.mark.parametrize(("test", "observed"), [("nih", 0.25), ("mimic", 0.375)])
-def test_of_models_of_sites_own_those_count_that_do(test, observed, finish, panels):
-    predicted = {("nih", test): {"Mass": 0.5}, ("chexpert", test): {"Fracture": 0.5}}
-    finish(predicted, {"Mass": 10, "Fracture": 20}, sites=SITES, method="personalised")
-    assert points(panels(test)[0]) == [[[0.5, observed]]]
-
-
-def test_a_class_that_the_test_set_lacks_is_left_out(finish, panels):
-    finish({NIH: {"Mass": 0.9, "Edema": 0.5}}, {"Edema": 20})
+    predicted = {"Edema": np.repeat([0.5, 1.0], IMAGES)}
+    other = {"Edema": np.full(2 * IMAGES, 0.9)}
+    tests = {"nih": study_runs.table({"Edema": known})}
+    aurocs = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
+    made_up.finish(aurocs, tests=tests, sites=SITES, method="personalised")
     assert points(panels()[0]) == [[[0.5, 0.5]]]
 
 
 def test_there_is_nothing_to_draw_where_nothing_was_tested(finish, made_up):
     finish({NIH: {"Edema": 0.5}}, {"Edema": 20}, scenario="4")
-    drawn = [
-        reliability_diagram(made_up.results(), *place, "r") is not None
-        for place in (("2", "nih"), ("4", "mimic"), ("4", "nih"))
-    ]
-    assert drawn == [False, False, True]
+    for scenario, test in (("2", "nih"), ("4", "mimic")):
+        assert reliability_diagram(made_up.results(), scenario, test, "r") is None

@@ -1,4 +1,4 @@
-"""What the images look like to a global model."""
+"""The map of test images by a model's features."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from cxr_study.reports.study.figures import embedding as module
 from cxr_study.reports.study.figures.embedding import FEWEST, MOST, embedding
 from cxr_study.studies.plan.run_folder import RUNS
 from cxr_study.studies.runner import predictions
+from drawn_texts import legend
 
 NIH, CHEXPERT, MIMIC = (module._TESTS[test][0] for test in ("nih", "chexpert", "mimic"))
 PRESENT, ABSENT = module._PRESENT[0], module._ABSENT[0]
@@ -45,26 +46,19 @@ def points(axes):
     return found
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
+@pytest.fixture
+def panels(made_up, drawn):
+    return lambda: drawn(embedding, made_up.results(), "2", "e").axes
 
 
-def test_images_are_coloured_by_test_set_and_by_the_class_most_are_positive_for(
-    finish, made_up, drawn
-):
+def test_images_are_coloured_by_test_set_and_by_the_class_most_are_positive_for(finish, panels):
     finish()
-    by_test, by_class = drawn(embedding, made_up.results(), "2", "e").axes
-    assert legend(by_test) == ["NIH", "MIMIC"]
+    by_test, by_class = panels()
+    assert legend(by_test) == ["NIH", "MIMIC"] and legend(by_class) == ["no Edema", "Edema"]
     assert {colour: len(each) for colour, each in points(by_test).items()} == {NIH: 30, MIMIC: 30}
-    assert legend(by_class) == ["no Edema", "Edema"]
     shown = {colour: len(each) for colour, each in points(by_class).items()}
     assert shown == {PRESENT: 30, ABSENT: 30}
-
-
-def test_images_that_are_alike_are_close(finish, made_up, drawn):
-    finish()
-    by_test, _ = drawn(embedding, made_up.results(), "2", "e").axes
-    one, other = points(by_test)[NIH], points(by_test)[MIMIC]
+    one, other = points(by_test)[NIH], points(by_test)[MIMIC]  # images that are alike are close
     between = np.linalg.norm(one.mean(axis=0) - other.mean(axis=0))
     assert between > 2 * np.linalg.norm(one - one.mean(axis=0), axis=1).mean()
 
@@ -78,14 +72,10 @@ def test_the_model_is_a_global_one_of_the_first_seed_with_batch_norm_frozen(fini
     assert "surgical-fedbn+, seed 0" in embedding(made_up.results(), "2", "e")
 
 
-def test_images_that_are_not_labelled_are_left_out_of_the_second_panel(finish, made_up, drawn):
+def test_images_that_are_not_labelled_are_left_out_of_the_second_panel(finish, panels):
     finish(labels={"Edema": [1.0, 0.0, np.nan]})
-    by_test, by_class = drawn(embedding, made_up.results(), "2", "e").axes
-    assert sum(map(len, points(by_test).values())) == 60
-    assert {colour: len(each) for colour, each in points(by_class).items()} == {
-        PRESENT: 20,
-        ABSENT: 20,
-    }
+    every = [{colour: len(each) for colour, each in points(axes).items()} for axes in panels()]
+    assert every == [{NIH: 30, MIMIC: 30}, {PRESENT: 20, ABSENT: 20}]
 
 
 def test_many_images_are_thinned_out_evenly_with_their_own_labels(finish, made_up):
@@ -102,10 +92,8 @@ def test_many_images_are_thinned_out_evenly_with_their_own_labels(finish, made_u
 
 def test_two_pages_show_the_same_map_which_is_small(finish, made_up):
     finish(MOST)
-    results = made_up.results()
-    svg = embedding(results, "2", "e")
-    assert svg == embedding(results, "2", "e")
-    assert len(svg) < 60_000
+    svg, again = (embedding(made_up.results(), "2", "e") for _ in range(2))
+    assert svg == again and len(svg) < 60_000
 
 
 def test_there_is_nothing_to_draw_without_a_global_model_or_with_few_images(finish, made_up):
@@ -113,7 +101,5 @@ def test_there_is_nothing_to_draw_without_a_global_model_or_with_few_images(fini
     finish(method="vanilla", scenario="2")
     finish(images=FEWEST // 2 - 1, scenario="4")
     finish(images=FEWEST // 2, scenario="8")
-    results = made_up.results()
-    assert embedding(results, "2", "e") is None
-    assert embedding(results, "4", "e") is None
-    assert embedding(results, "8", "e") is not None
+    drawn = [embedding(made_up.results(), scenario, "e") is not None for scenario in "248"]
+    assert drawn == [False, False, True]

@@ -12,13 +12,18 @@ PERSONALISED = Row("personalised", "fedbn")
 
 
 def own(auroc, model, **more):
-    """A line of a site's own model."""
+    """A line of a site's local model."""
     return mean(auroc, model=model, method="personalised", strategy="fedbn", **more)
 
 
 def place(test="nih", model="local", scenario="2"):
     """Where that is looked for."""
     return Place(scenario, PERSONALISED, model, test, "all")
+
+
+def near(*values):
+    """The facts of `Ours`, nearly."""
+    return pytest.approx(vars(Ours(*values)))
 
 
 def reached(lines, of=PLACE, metric="auroc"):
@@ -29,20 +34,17 @@ def reached(lines, of=PLACE, metric="auroc"):
 class TestMeasure:
     def test_mean_sd_and_interval_are_over_seeds(self):
         values = [0.7, 0.8, 0.75]
-        figures = enumerate(zip(values, [0.1, 0.2, 0.12], strict=True))
-        ours = reached([mean(value, auroc_sd=sd, seed=seed) for seed, (value, sd) in figures])
+        figures = enumerate(zip(values, [0.1, 0.2, 0.12], [14, 13, 14], strict=True))
+        lines = [mean(v, auroc_sd=sd, seed=seed, classes=n) for seed, (v, sd, n) in figures]
         low, high = stats.t.interval(0.95, 2, loc=0.75, scale=stats.sem(values))
-        assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.14))
-        assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
-        assert (ours.runs, ours.seeds, ours.classes) == (3, 3, 14)
+        assert vars(reached(lines)) == near(3, 3, 0.75, 0.14, low, high, 13)
 
     def test_of_an_average_mean_and_sd_are_over_scenarios_the_interval_over_seeds(self):
         every = [(0.7, "2", 0), (0.9, "4", 0), (0.6, "2", 1), (0.8, "4", 1)]
         lines = [mean(auroc, scenario=scenario, seed=seed) for auroc, scenario, seed in every]
-        ours = reached(lines, AVERAGED)
         low, high = stats.t.interval(0.95, 1, loc=0.75, scale=stats.sem([0.8, 0.7]))
-        assert (ours.value, ours.sd) == (pytest.approx(0.75), pytest.approx(0.02**0.5))
-        assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
+        ours = reached(lines, AVERAGED)
+        assert vars(ours) == near(2, 2, 0.75, 0.02**0.5, low, high, 14)
 
     @pytest.mark.parametrize(
         "other",
@@ -98,20 +100,18 @@ class TestMeasure:
     )  # fmt: skip
     def test_what_counts(self, lines, of, runs, seeds, value, sd, classes):
         ours = reached(lines, of)
-        assert (ours.runs, ours.seeds, ours.classes) == (runs, seeds, classes)
-        assert (ours.value, ours.sd) == (pytest.approx(value), pytest.approx(sd))
-        assert ours.low is None and ours.high is None
-
-    def test_of_numbers_of_classes_the_smallest_counts(self):
-        assert reached([mean(0.7), mean(0.7, seed=1, classes=13)]).classes == 13
+        assert vars(ours) == near(runs, seeds, value, sd, None, None, classes)
 
     def test_bce_has_no_sd(self):
         ours = reached([mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1)], metric="bce")
         assert (ours.value, ours.sd) == (0.25, None)
 
 
-def cell(ours=None, theirs=None, metric="auroc", **more):
-    return Cell(PLACE, metric, ours or Ours(1, 1, 0.8123, 0.0601, None, None, 14), theirs, **more)
+def cell(ours=(1, 1, 0.8123, 0.0601, None, None, 14), theirs=None, metric="auroc", **more):
+    return Cell(PLACE, metric, Ours(*ours), theirs, **more)
+
+
+UNDEFINED, UNFINISHED = (1, 0, *[None] * 4, 0), (0, 0, *[None] * 4, 0)
 
 
 class TestCell:
@@ -121,13 +121,12 @@ class TestCell:
             ((1, 1, 0.8123, 0.0601, None, None, 14), "0.812 ± 0.060", ""),
             ((1, 1, 0.25, None, None, None, 14), "0.250", ""),
             ((2, 2, 0.8, 0.1, 0.7504, 0.85, 14), "0.800 ± 0.100", "0.750 to 0.850"),
-            ((1, 0, None, None, None, None, 0), "\N{EN DASH}", ""),  # not defined
-            ((0, 0, None, None, None, None, 0), "", ""),  # not finished
+            (UNDEFINED, "\N{EN DASH}", ""),
+            (UNFINISHED, "", ""),
         ],
     )
     def test_ours_is_shown_as_mean_and_sd_and_the_interval_over_seeds(self, ours, shown, ends):
-        made = cell(Ours(*ours))
-        assert (made.shown, made.interval_shown) == (shown, ends)
+        assert (cell(ours).shown, cell(ours).interval_shown) == (shown, ends)
 
     @pytest.mark.parametrize(
         ("theirs", "metric", "shown"),
@@ -148,35 +147,27 @@ class TestCell:
         [(0.8449, "+0.02"), (0.79, "\N{MINUS SIGN}0.03"), (0.8185, "+0.00"), (0.8215, "+0.00")],
     )
     def test_the_difference_is_ours_minus_theirs_to_their_decimals(self, value, shown):
-        both = cell(Ours(1, 1, value, 0.1, None, None, 14), published())
+        both = cell((1, 1, value, 0.1, None, None, 14), published())
         assert both.difference == pytest.approx(value - 0.82)
         assert both.difference_shown == shown
 
-    def test_bce_is_compared_with_bce(self):
-        ours = Ours(1, 1, 0.2, None, None, None, 14)
-        assert cell(ours, published(bce=0.15), "bce").difference == pytest.approx(0.05)
-
     @pytest.mark.parametrize(
-        ("ours", "theirs"),
+        "made",
         [
-            (None, published(classes=13)),  # another number of classes
-            (Ours(1, 0, None, None, None, None, 0), published()),
-            (None, None),
+            cell(theirs=published(classes=13)),  # another number of classes
+            cell(UNDEFINED, published()),
+            cell(),
         ],
     )
-    def test_what_cannot_be_compared_has_no_difference(self, ours, theirs):
-        made = cell(ours, theirs)
+    def test_what_cannot_be_compared_has_no_difference(self, made):
         assert made.difference is None and made.difference_shown == ""
 
     def test_the_mark_is_that_of_its_p(self):
         assert [cell(p=p).mark for p in (None, 0.2, 0.001)] == ["", "ns", "**"]
 
-
-class TestValues:
-    def test_ours_and_theirs_stand_side_by_side(self):
-        ours = Ours(2, 2, 0.81237, 0.1, 0.81, 0.82, 14)
+    def test_its_values_have_ours_and_theirs_side_by_side(self):
         theirs = published(0.82, sd=0.07, low=0.81, high=0.83)
-        assert cell(ours, theirs, p=0.04).values() == {
+        assert cell((2, 2, 0.81237, 0.1, 0.81, 0.82, 14), theirs, p=0.04).values() == {
             "scenario": "2", "method": "surgical", "strategy": "fedbn+",
             "model": "global", "test": "nih", "group": "all", "metric": "auroc",
             "runs": 2, "seeds": 2, "value": 0.81237, "sd": 0.1, "low": 0.81, "high": 0.82,
@@ -185,14 +176,14 @@ class TestValues:
             "published_classes": 14, "source": "ML4H 2024, Table 2",
             "difference": pytest.approx(-0.00763), "holm": 0.04, "best": False,
         }  # fmt: skip
-
-    def test_sd_and_interval_of_what_is_published_are_of_auroc_alone(self):
-        theirs = published(0.82, sd=0.07, low=0.81, high=0.83, bce=0.15)
-        found = cell(theirs=theirs, metric="bce").values()
-        assert (found["published"], found["published_classes"]) == (0.15, 14)
-        assert found["published_sd"] is found["published_low"] is None
-
-    def test_what_there_is_not_is_none(self):
-        found = cell(Ours(1, 0, None, None, None, None, 0)).values()
+        found = cell(UNDEFINED).values()
         assert (found["value"], found["runs"]) == (None, 1)
         assert found["published"] is found["source"] is found["difference"] is None
+
+    def test_bce_is_compared_with_bce_and_has_no_published_sd_or_interval(self):
+        theirs = published(0.82, sd=0.07, low=0.81, high=0.83, bce=0.15)
+        made = cell((1, 1, 0.2, None, None, None, 14), theirs, "bce")
+        found = made.values()
+        assert made.difference == pytest.approx(0.05)
+        assert (found["published"], found["published_classes"]) == (0.15, 14)
+        assert found["published_sd"] is found["published_low"] is None

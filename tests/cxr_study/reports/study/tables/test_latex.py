@@ -1,92 +1,129 @@
+"""A table's caption and notes, and the table as LaTeX."""
+
 import re
+from dataclasses import replace
 
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study.tables.latex import escape
-from cxr_study.reports.study.tables.latex import latex as written
+from cxr_study.reports.study.tables.latex import caption, escape, latex, notes
 from cxr_study.reports.study.tables.layouts import Column
 from cxr_study.studies.papers.published_results import Place
 from study_tables import NIH, SURGICAL, mean, published, table
 
-VANILLA = Row("vanilla", "fedbn+")
+VANILLA, COMPLETE = Row("vanilla", "fedbn+"), Row("complete", "fedbn+")
+P_VALUES = {Place("2", VANILLA, "global", "nih", "all"): 0.4}
+BCE = (NIH, Column("BCE", "nih", ("2",), metric="bce"))
+TWO = (NIH, Column("4", "nih", ("4",)))
 NASTY = '\\input{x} 50 % of $a_1$ & #2 ~ ^ } <|> "so"\n\n±'
 
 
-def latex(table, study="clients"):
-    """A table as LaTeX."""
-    return written(table, study)
+def both(*lines, **more):
+    """A table of surgical aggregation and vanilla."""
+    return table(*lines, mean(0.7, method="vanilla"), rows=(SURGICAL, VANILLA), **more)
 
 
-def rows(text):
-    """Rows of the tabular, each as its cells."""
-    body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
-    lines = [line.strip() for line in body.splitlines() if line.rstrip().endswith(r"\\")]
-    return [re.split(r"(?<!\\)&", line.removesuffix(r"\\")) for line in lines]
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        (
+            "Sites. Mean AUROC ± SD over classes. Ours: phantom, 2000 images, 2 seeds.",
+            table(mean(0.8), mean(0.7, seed=1), data="phantom, 2000 images"),
+        ),
+        ("1 to 2 seeds.", both(mean(0.8), mean(0.8, seed=1))),
+        # A cell without a finished run counts for nothing.
+        (
+            "1 seed. Published: ML4H 2024, Table 2.",
+            both(
+                mean(0.8), mean(0.8, scenario="4"), columns=TWO,
+                published=[published(), published(scenario="4")],
+            ),
+        ),
+        ("over classes, and mean BCE.", table(mean(0.8), columns=BCE)),
+    ],
+)  # fmt: skip
+def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources(said, made):
+    assert said in caption(made)
 
 
-def cells(text):
-    """The same without what is not read: braces and blanks."""
-    return [[re.sub(r"[{}]", "", cell).strip() for cell in row] for row in rows(text)]
+class TestNotes:
+    def test_each_stands_only_below_a_table_that_needs_it(self):
+        assert notes(table(mean(0.8), published=[published()])) == ("Number of classes: 14 (NIH).",)
+        assert not any("Number" in note for note in notes(table(mean(None))))
+        found = notes(both(mean(0.8), columns=BCE, p_values=P_VALUES))
+        assert "Bold: best of the column." in found
+        assert any(note.startswith("Against") for note in found)
+        assert not any(note.startswith("No mark") for note in found)  # BCE has none to miss
 
-
-def made(**more):
-    """A table of two rows in two columns below one heading, and a third without."""
-    columns = (
-        Column("a", "nih", ("2",), over="Over"),
-        Column("b", "nih", ("4",), over="Over"),
-        Column("c", "mimic", ("2",)),
-    )
-    return table(
-        *(mean(0.8, seed=seed) for seed in (0, 1)),
-        mean(0.7, scenario="4"),
-        mean(None, test="mimic"),
-        mean(0.6, method="vanilla"),
-        columns=columns,
-        rows=(SURGICAL, VANILLA),
-        published=[published(sd=0.07)],
-        p_values={Place("2", VANILLA, "global", "nih", "all"): 0.001},
-        **more,
-    )
+    def test_a_table_that_needs_all_has_all(self):
+        columns = (*TWO, Column("x", "nih", ("2",), "shared"), Column("all", "nih", ("2", "4")))
+        made = table(
+            *(mean(auroc, **of) for auroc, of in (
+                (0.8, {}), (0.8, {"scenario": "4"}), (0.9, {"group": "shared", "classes": 7}),
+                (0.7, {"method": "vanilla", "classes": 13}), (0.9, {"method": "complete"}),
+                (None, {"method": "personalised", "model": "nih"}),
+            )),
+            columns=columns,
+            rows=(SURGICAL, VANILLA, COMPLETE, Row("personalised", "fedbn+")),
+            published=[
+                published(classes=13),
+                replace(published(scenario="4"), source="arxiv2301.06683v1"),
+                published(row=Row("complete", "")),
+            ],
+            p_values=P_VALUES,
+        )  # fmt: skip
+        found = notes(made)
+        assert found[0] == "Number of classes: 13 to 14 (NIH) and 7 (NIH, shared classes)."
+        assert found[1] == "Bold: best of the column, centralised, fully labelled apart."
+        beginnings = (
+            "\N{EN DASH}: not defined", "Average: ", "Rows without a global model: ",
+            "Published without a federation: ", "No difference: ",
+            "Against surgical aggregation, ", "No mark in a column: ",
+            "Published of Surgical aggregation: ML4H 2024 (NIH); arXiv:2301.06683 v1 (4).",
+        )  # fmt: skip
+        for note, beginning in zip(found[2:], beginnings, strict=True):
+            assert note.startswith(beginning)
 
 
 class TestLatex:
     def test_ours_stands_over_intervals_and_published_values(self):
-        pm = r"\ensuremath\pm"
-        assert cells(latex(made())) == [
-            ["", "", r"\multicolumn2cOver", r"\multicolumn1c"],
-            ["", "", "a", "b", "c"],
-            [
-                "Surgical aggregation",
-                "fedbn+",
-                rf"\textbf0.800 {pm} 0.100",
-                f"0.700 {pm} 0.100",
-                "--",
-            ],
-            [r"\quad 95 \% interval over seeds", "", "0.800 to 0.800", "", ""],
-            [r"\quad published [difference]", "", rf"0.82 {pm} 0.07 [\ensuremath-0.02]", "", ""],
-            ["Vanilla FL", "fedbn+", rf"0.600 {pm} 0.100\textsuperscript**", "", ""],
+        columns = (
+            Column("a", "nih", ("2",), over="Over"),
+            Column("b", "nih", ("4",), over="Over"),
+            Column("c", "mimic", ("2",)),
+        )
+        made = table(
+            *(mean(0.8, seed=seed) for seed in (0, 1)), mean(0.7, scenario="4"),
+            mean(None, test="mimic"), mean(0.6, method="vanilla"),
+            columns=columns, rows=(SURGICAL, VANILLA), published=[published(sd=0.07)],
+            p_values={Place("2", VANILLA, "global", "nih", "all"): 0.001},
+        )  # fmt: skip
+        text = latex(made, "my study%2")
+        body = text.split(r"\toprule")[1].split(r"\bottomrule")[0]
+        rows = [line.strip() for line in body.splitlines() if line.endswith(r"\\")]
+        pm = r"\ensuremath{\pm}"
+        assert rows == [
+            r"& & \multicolumn{2}{c}{Over} & \multicolumn{1}{c}{} \\",
+            r"& & {a} & {b} & {c} \\",
+            rf"{{Surgical aggregation}} & {{fedbn+}} & \textbf{{0.800 {pm} 0.100}} & "
+            rf"{{0.700 {pm} 0.100}} & {{--}} \\",
+            r"\quad {95 \% interval over seeds} & & {0.800 to 0.800} & {} & {} \\",
+            r"\quad {published [difference]} & & "
+            rf"{{0.82 {pm} 0.07 [\ensuremath{{-}}0.02]}} & {{}} & {{}} \\",
+            rf"{{Vanilla FL}} & {{fedbn+}} & {{0.600 {pm} 0.100}}\textsuperscript{{**}} & {{}} & "
+            r"{} \\",
         ]
-
-    def test_what_no_cell_has_is_no_row(self):
-        assert len(cells(latex(table(mean(0.8))))) == 2
-        assert r"\multicolumn" not in latex(table(mean(0.8)))
-
-    def test_a_shared_heading_has_a_rule_below_it(self):
-        assert re.findall(r"\\cmidrule\(lr\)\{(.*?)\}", latex(made())) == ["3-4"]
-
-    def test_caption_notes_and_label_are_in_it(self):
-        text = latex(made(title="Sites"))
+        assert re.findall(r"\\cmidrule\(lr\)\{(.*?)\}", text) == ["3-4"]
+        assert r"\begin{tabular}{llccc}" in text and r"\label{tab:my-study-2-nih-all}" in text
         assert r"\caption{Sites. Mean AUROC \ensuremath{\pm} SD over classes. Ours: phantom" in text
-        assert r"\label{tab:clients-nih-all}" in text
         assert "Number of classes: 14 (NIH)." in text
-
-    def test_a_label_is_of_the_study_whatever_its_file_is_called(self):
-        assert r"\label{tab:my-study-2-nih-all}" in latex(table(mean(0.8)), "my study%2")
+        text = latex(table(mean(0.8)), "clients")  # what no cell has is no row
+        assert text.count(r"\\") == 2 and r"\multicolumn" not in text
 
     def test_whatever_people_have_written_is_text(self):
         column = Column(NASTY, "nih", ("2",), over=NASTY)
-        text = latex(table(mean(0.8), columns=(column, NIH), title=NASTY, data=NASTY))
+        made = table(mean(0.8), columns=(column, NIH), title=NASTY, data=NASTY)
+        text = latex(made, "clients")
         assert text.count(escape(NASTY)) == 4
         bare = re.sub(r"\\[\\{}$&#%_]", "", text)
         assert bare.count("{") == bare.count("}")
@@ -94,24 +131,16 @@ class TestLatex:
         assert re.findall(r"(?<!\\)%", text) == ["%", "%"]  # the template's own
         assert "\n\n" not in text
 
-    def test_every_row_has_as_many_cells_as_the_table_columns(self):
-        text = latex(made())
-        assert r"\begin{tabular}{llccc}" in text
-        assert {len(row) for row in rows(text)[1:]} == {5}
-
 
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        ("a\\b", r"a\textbackslash{}b"),
-        ("{a}", r"\{a\}"),
+        ("a\\b{c} ^~", r"a\textbackslash{}b\{c\} \textasciicircum{}\textasciitilde{}"),
         ("1 % $ & # _", r"1 \% \$ \& \# \_"),
-        ("^~", r"\textasciicircum{}\textasciitilde{}"),
         ("p < 0.05 > |", r"p \ensuremath{<} 0.05 \ensuremath{>} \ensuremath{|}"),
         ("0.8 ± 0.1", r"0.8 \ensuremath{\pm} 0.1"),
         ("\N{MINUS SIGN}1\N{EN DASH}2", r"\ensuremath{-}1--2"),
-        ('"a"', "''a''"),
-        ("a\n\n b", "a b"),
+        ('"a"\n\n b', "''a'' b"),
         (3, "3"),
     ],
 )

@@ -1,0 +1,127 @@
+"""What the figures of all pages share: colours, axes, and how they become SVG elements."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+# Okabe and Ito's colours and Tol's purple: told apart with any colour vision, and by shape as well.
+GLOBAL, UNLABELLED, LOCAL = "#0072B2", "#AA3377", "#C45A00"
+INK, MUTED, RULE = "#1B2733", "#5B6875", "#D9DFE5"
+_COLOURS = (
+    "#4B3B9E", "#A87400", "#00806A", "#C4566A", "#3D94C9",
+    "#6E6E22", "#882255", "#117733", "#7A4B1E", "#777777",
+)  # fmt: skip
+SITES = tuple(zip(_COLOURS, "os^DvPX<>p", strict=True))
+"""Colour and marker of each site's line; none is the colour of a model."""
+
+WIDTH = 5.6
+"""Width of a figure in inches: half a page on screen, readable when it fills a sheet of A4."""
+
+FULL_WIDTH = 1.6 * WIDTH
+"""Width of a figure that fills the page, in inches."""
+
+LONGEST_NAME = 28
+"""Characters of a class name that fit beside the axis."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 8.5,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": MUTED,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "hatch.linewidth": 0.6,
+    "xtick.color": RULE,
+    "xtick.labelcolor": MUTED,
+    "ytick.color": RULE,
+    "ytick.labelcolor": MUTED,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "cxr_study",
+}
+"""Settings of matplotlib; text is never a formula, and stays text."""
+
+STRIPES: dict[str, Any] = {"facecolor": "#F3D9B8", "edgecolor": LOCAL, "hatch": "////"}
+"""Settings of matplotlib for a striped area."""
+
+
+def axes_at(
+    figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
+) -> Axes:
+    """Add axes at a place that is given in inches."""
+    wide, tall = figure.get_size_inches()
+    return figure.add_axes((left / wide, bottom / tall, width / wide, height / tall), **more)
+
+
+def name_rows(
+    axes: Axes, names: Sequence[str], at: Sequence[float] | None = None, **looks: Any
+) -> None:
+    """Name rows beside the vertical axis, at 0, 1, ... by default; `looks`: of `tick_params`."""
+    axes.set_yticks((range(len(names)) if at is None else at) if names else [], names)
+    axes.tick_params(axis="y", length=0, labelcolor=INK, **looks)
+    axes.grid(axis="y", visible=False)
+
+
+def in_percent(axis: Axis) -> None:
+    """Write the numbers of an axis as percentages."""
+    axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+
+
+def headed(axes: Axes, text: str, colour: str = INK, size: float = 9, **more: Any) -> None:
+    """Write a panel's heading above its left end."""
+    axes.set_title(text, loc="left", fontsize=size, fontweight="bold", color=colour, **more)
+
+
+def legend_above(axes: Axes, left: float = -0.01, **more: Any) -> None:
+    """Put the legend above the axes, from their left end on."""
+    looks: dict[str, Any] = {"ncols": 5, "frameon": False, "borderaxespad": 0.1}
+    axes.legend(loc="lower left", bbox_to_anchor=(left, 1.0), **looks | more)
+
+
+def beside(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text at the height of a row, `x` in widths of the axes."""
+    axes.text(x, y, text, va="center", transform=axes.get_yaxis_transform(), **style)
+
+
+def site_styles(number: int) -> list[tuple[str, str]]:
+    """Colour and marker of each site; they repeat after those of `SITES`."""
+    return [SITES[i % len(SITES)] for i in range(number)]
+
+
+def short(name: str, longest: int = LONGEST_NAME) -> str:
+    """Cut a name to so many characters, the last of them an ellipsis."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def svg(figure: Figure, name: str, title: str) -> str:
+    """Write a figure, drawn with `STYLE`, as an SVG element that stands in a page beside others.
+
+    The name begins every id that is referred to, since ids must be unique in a page. The title says
+    what the figure shows, for those who do not see it.
+    """
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"(?s)<!--.*?-->|<style.*?</style>|<metadata>.*?</metadata>", "", text)
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", text)
+    text = re.sub(r"url\(#", f"url(#{name}-", text)
+    text = re.sub(r'(?:xlink:)?href="#', f'href="#{name}-', text)
+    (view_box,) = re.findall(r'viewBox="[^"]*"', text)
+    opening = f'<svg class="figure" {view_box} role="img" aria-label="{html.escape(title)}">'
+    return re.sub(r"\n\s*", "\n", re.sub(r"<svg[^>]*>", lambda _: opening, text, count=1)).strip()
