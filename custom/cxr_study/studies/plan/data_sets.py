@@ -76,7 +76,7 @@ def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
     if data.images is None:
         return {name: _read(path) for name, path in data.sources.items()}
     folder = embedded_study(seed, data.images).sites
-    return {name: _read(folder / f"{name}.yaml") for name in data.sites}
+    return {name: _read(folder / f"{name}.yaml") for name in data.site_names}
 
 
 def _site_file(name: str, source: Path, folder: Path) -> Path:

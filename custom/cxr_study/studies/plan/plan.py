@@ -17,10 +17,9 @@ from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet, given_sites
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
-from cxr_study.studies.plan.scenario import Scenario
 from cxr_study.studies.plan.scenario_files import ScenarioFiles
 from cxr_study.studies.plan.selection import Selection, StudyError, trainings
-from cxr_study.studies.plan.study_file import Study
+from cxr_study.studies.plan.study_file import Scenario, Study
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 1
@@ -168,7 +167,7 @@ class _Planner:
             for name in self.tests
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
-        given = {**self.data.settings, **dict(scenario.settings), "seed": seed, "tracking": "none"}
+        given = {**self.data.settings, **scenario.settings, "seed": seed, "tracking": "none"}
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
@@ -188,7 +187,7 @@ class _Planner:
         }
         if project is not None:
             what["poc"] = True
-        if scenario.last:
+        if scenario.model == "last":
             what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),

@@ -13,8 +13,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.jobs.network_check import check_network
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import StudyFileError
+from cxr_study.studies.plan.study_file import Scenario, StudyFileError
 
 OWN_SETTINGS = (
     "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
@@ -54,7 +53,7 @@ def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
         raise DataFileError(f"{data.path}: key 'settings': {error}") from error
     check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
     for scenario in scenarios:
-        given = dict(scenario.settings)
+        given = scenario.settings
         place = f"scenario {scenario.name!r}, key 'settings'"
         if own := [name for name in given if name in (*OWN_SETTINGS, *NETWORK)]:
             raise StudyFileError(f"{place}: {own[0]!r} is the same in all scenarios; leave it out.")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import Study
+from cxr_study.studies.plan.study_file import Scenario, Study
 
 
 class StudyError(ValueError):

@@ -21,7 +21,7 @@ from cxr_study.studies.papers.claim import Comparison
 from cxr_study.studies.plan.data_file import StudyData
 from study_scores import results
 
-REAL = StudyData("mine", None, {}, None, None, {})
+REAL = StudyData.model_construct(path=Path("mine"))
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
 RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
@@ -68,7 +68,7 @@ def test_every_device_and_every_state_of_the_code_is_facts_of(finished):
 
 def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
     def recipe(**changes):
-        found = dict(facts(finished.results, dataclasses.replace(finished.data, **changes)))
+        found = dict(facts(finished.results, finished.data.model_copy(update=changes)))
         return found["Recipe"], found["Initial body"]
 
     assert recipe() == ("the jobs' own settings", "embedded")
@@ -81,7 +81,7 @@ def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
 
 def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
     sources = {"nih": Path("a"), "mimic": Path("b")}
-    data = StudyData(Path("ours.yaml"), None, sources, Path("c"), "paper", {})
+    data = StudyData.model_construct(path=Path("ours.yaml"), data=sources)
     assert described(data) == "real data (ours: NIH and MIMIC)"
 
 
@@ -100,7 +100,7 @@ def noticed(*runs, data=REAL, planned=(), study="clients"):
 
 
 def as_planned(found, **changes):
-    return dataclasses.replace(found, study=dataclasses.replace(found.study, **changes))
+    return dataclasses.replace(found, study=found.study.model_copy(update=changes))
 
 
 class TestNotices:
@@ -114,11 +114,11 @@ class TestNotices:
 
     def test_only_what_is_less_is_named(self):
         found = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
-        rows = (found.runs[0].row,)
-        [first, *_] = notices(as_planned(found, rows=rows), REAL)
+        methods = {"surgical": ("fedbn+",)}
+        [first, *_] = notices(as_planned(found, methods=methods), REAL)
         assert first == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
         scenarios = tuple(each for each in found.study.scenarios if each.name == "2")
-        whole = as_planned(found, rows=rows, scenarios=scenarios, seeds=1)
+        whole = as_planned(found, methods=methods, scenarios=scenarios, seeds=1)
         assert not any("A part" in notice for notice in notices(whole, REAL))
 
     def test_one_seed_decides_nothing_but_that_models_are_the_same(self):
@@ -127,7 +127,7 @@ class TestNotices:
         assert "One seed" not in " ".join(noticed(study_runs.run(), study_runs.run(seed=1)))
 
     def test_phantom_data_unfinished_runs_and_test_sets_that_are_not_there_are_noticed(self):
-        phantom = dataclasses.replace(REAL, images=2000)
+        phantom = REAL.model_copy(update={"images": 2000})
         found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
         assert found[0] == PHANTOM
         assert "1 of 2 runs are not finished; figures are of the others." in found

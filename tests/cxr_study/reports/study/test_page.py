@@ -74,7 +74,7 @@ def made(two_sites):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(pages, "bars", bars)
-        data = StudyData("phantom", 2000, {}, None, None, {})
+        data = StudyData.model_construct(images=2000)
         text = pages.page(two_sites, data, (), ["tables.csv"])
     return SimpleNamespace(text=text, charts=charts)
 

@@ -15,8 +15,8 @@ from cxr_study.studies.papers.claim import (
 from cxr_study.studies.plan.study_file import Scenario
 
 OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
-SITES = [Scenario(str(sites), "nih", sites) for sites in (2, 4, 10)]
-SHARED = [Scenario(str(shared), "nih", 4, shared) for shared in (0, 4, 14)]
+SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]
+SHARED = [Scenario(name=str(shared), cut="nih", sites=4, shared=shared) for shared in (0, 4, 14)]
 
 
 def number(kind, values, scenarios, group="all", **other):
@@ -81,7 +81,7 @@ class TestGrowth:
         assert number(GROWS_WITH_UNSHARED, values, SHARED) == pytest.approx(0.12)
 
     def test_data_sets_as_sites_are_counted(self):
-        scenarios = [Scenario("2", None, ("nih", "chexpert")), *SITES[1:]]
+        scenarios = [Scenario(name="2", sites=["nih", "chexpert"]), *SITES[1:]]
         values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
         wanted = number(GROWS_WITH_SITES, values, SITES)
         assert number(GROWS_WITH_SITES, values, scenarios) == pytest.approx(wanted)

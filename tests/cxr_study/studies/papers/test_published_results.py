@@ -117,7 +117,9 @@ class TestOfStudy:
     def test_a_changed_scenario_has_nothing_and_then_the_average_neither(self):
         study = read_study("clients")
         first, *others = study.scenarios
-        changed = replace(study, scenarios=(replace(first, shared=3), *others))
+        changed = study.model_copy(
+            update={"scenarios": (first.model_copy(update={"shared": 3}), *others)}
+        )
         assert {line.place.scenario for line in of_study(changed)} == {
             scenario.name for scenario in others
         }
@@ -125,11 +127,11 @@ class TestOfStudy:
 
     def test_with_a_scenario_less_there_is_no_average(self):
         study = read_study("clients")
-        fewer = replace(study, scenarios=study.scenarios[1:])
+        fewer = study.model_copy(update={"scenarios": study.scenarios[1:]})
         assert AVERAGE not in {line.place.scenario for line in of_study(fewer)}
 
     def test_a_study_of_ones_own_has_nothing(self):
-        assert of_study(replace(read_study("clients"), name="mine")) == ()
+        assert of_study(read_study("clients").model_copy(update={"name": "mine"})) == ()
 
 
 class TestFind:

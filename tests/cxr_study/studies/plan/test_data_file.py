@@ -55,43 +55,47 @@ class TestReadData:
     def test_sites_with_splits_of_their_own_are_called_as_their_files(self, read, root):
         data = read({"sites": ["phantom/sites/nih.yaml", "phantom/sites/mimic.yaml"]})
         assert data.sources == {n: root / f"phantom/sites/{n}.yaml" for n in ("nih", "mimic")}
-        assert data.sites == ("nih", "mimic") and data.own_splits and data.images is None
-        assert read({"data": "phantom", "images": 9}).sites == ("nih", "chexpert")
+        assert data.site_names == ("nih", "mimic") and data.own_splits and data.images is None
+        assert read({"data": "phantom", "images": 9}).site_names == ("nih", "chexpert")
 
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
             ({"images": 3}, "needs key 'data'; has images"),
             ({"data": "phantom"}, "needs key 'images'; has data"),
-            ({"data": "phantom", "images": 0}, "key 'images' needs a whole number of 1 or more"),
+            ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
             (
                 {"data": "phantom", "images": 9, "setting": {}},
                 "key 'setting' is not known; .* settings",
             ),
             (
                 {"data": "phantom", "images": 9, "settings": 3},
-                "key 'settings' needs lines 'setting: value'",
+                "key 'settings' needs lines 'key: value'",
             ),
-            ({"data": "phantom", "images": 9, "preset": "papr"}, "key 'preset' needs paper, .* or"),
+            (
+                {"data": "phantom", "images": 9, "preset": "papr"},
+                "key 'preset' needs .*nearest known: paper",
+            ),
+            ({"data": "phantom", "images": 9, "knobs": {}}, "key 'knobs' is called 'settings' now"),
             ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
             ({"data": REAL["data"]}, "needs key 'initial_body'; has data"),
             ({**REAL, "initial_body": "no.npz"}, "key 'initial_body' needs a file that exists"),
             ({**REAL, "data": "fantom"}, "key 'data' needs phantom, or lines .*; got 'fantom'"),
             ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
-            ({**REAL, "data": {"nhi": "x"}}, "key 'data', key 'nhi' is not known; .*: nih"),
-            ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a text"),
-            ({"sites": "a.yaml"}, "key 'sites' needs a list of site files; got 'a.yaml'"),
-            ({"sites": ["no.yaml"]}, r"key 'sites', 1: site file .*/no\.yaml does not exist"),
+            ({**REAL, "data": {"nhi": "x"}}, r"key 'data', key 'nhi' needs a known name .*: nih\)"),
+            ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
+            ({"sites": "a.yaml"}, "key 'sites' needs a list with one entry or more; got 'a.yaml'"),
+            ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
             ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
-            ({**REAL, "sites": ["a.yaml"]}, "key 'data' has no use beside 'sites'"),
-            ({**REAL, "data": {"nih": "no"}}, "key 'data', key 'nih': needs the folder .*/no is"),
+            ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
+            ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
             (
                 {**REAL, "data": {"nih": "phantom/chexpert"}},
-                r"key 'data', key 'nih': needs Data_Entry_2017\*\.csv .* there is none",
+                r"key 'data': key 'nih': needs Data_Entry_2017\*\.csv .* there is none",
             ),
             (
                 {**REAL, "data": {"nih": "no.yaml"}},
-                r"key 'data', key 'nih': site file .*/no\.yaml does not exist",
+                r"key 'data': key 'nih': site file .*/no\.yaml does not exist",
             ),
         ],
     )

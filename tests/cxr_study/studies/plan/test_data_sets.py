@@ -1,6 +1,4 @@
-import dataclasses
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +23,7 @@ def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(fo
 def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
-    data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
+    data = StudyData(data="phantom", images=60)
     found = data_sets(data, ["nih", "mimic"], tmp_path)
     assert len(found["nih"].table) == 60 and list(found) == ["nih", "mimic"]
 
@@ -33,7 +31,7 @@ def test_the_phantom_is_drawn_as_large_as_the_data_file_says(tmp_path, monkeypat
 def test_sites_of_the_phantom_have_other_patients_for_every_seed(tmp_path, monkeypatch):
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(demo_data, "IMAGE_SIZE", 16)
-    data = StudyData(Path("phantom.yaml"), 60, {}, None, None, {})
+    data = StudyData(data="phantom", images=60)
     first, again, second = (given_sites(data, seed) for seed in (0, 0, 1))
     assert list(first) == ["nih", "chexpert"] and len(first["nih"].table) == 60
     assert first["nih"].site.truth.is_file()
@@ -51,7 +49,7 @@ class TestDigest:
 
         def digest(change=lambda folder: None):
             change(copy)
-            data = dataclasses.replace(small_data.data, sources={"nih": copy})
+            data = small_data.data.model_copy(update={"data": {"nih": copy}})
             return data_sets(data, ["nih"], tmp_path / "out")["nih"].digest
 
         return digest

@@ -11,7 +11,7 @@ from cxr_study.data.labels import class_sets
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.studies.plan import plan
-from cxr_study.studies.plan.data_file import DataFileError
+from cxr_study.studies.plan.data_file import DataFileError, StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
@@ -36,7 +36,7 @@ def runs(small_data, folder, found):
     """The runs of a shipped study on the small data, some of the data file changed."""
 
     def runs(study, data=None, project=None, **selection):
-        data = dataclasses.replace(small_data.data, **(data or {}))
+        data = small_data.data.model_copy(update=data or {})
         return plan.runs(read_study(study), data, found, folder, Selection(**selection), project)
 
     return runs
@@ -150,8 +150,8 @@ class TestGivenSites:
             if not sites.is_dir():
                 shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
             change(sites)
-            sources = {name: sites / f"{name}.yaml" for name in ("nih", "chexpert")}
-            data = dataclasses.replace(small_data.data, sources=sources, given=True)
+            files = tuple(sites / f"{name}.yaml" for name in ("nih", "chexpert"))
+            data = StudyData.model_construct(sites=files, settings=small_data.data.settings)
             study = read_study(study).on(data)
             wanted = Selection(methods=("surgical",), **selection)
             return plan.runs(study, data, {}, tmp_path / "out", wanted)
@@ -227,7 +227,7 @@ def checked(small_data):
     """Check a shipped study on the small data, some of the data file changed."""
 
     def checked(study, data=None, **selection):
-        data = dataclasses.replace(small_data.data, **(data or {}))
+        data = small_data.data.model_copy(update=data or {})
         return plan.check(read_study(study), data, Selection(**selection))
 
     return checked
@@ -248,13 +248,13 @@ def test_what_cannot_be_selected_or_run_is_refused(checked, small_data):
 def test_a_data_set_to_train_on_must_be_there(checked, small_data):
     sources = {"nih": small_data.data.sources["nih"]}
     with pytest.raises(StudyError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
-        checked("nih-chexpert", {"sources": sources})
+        checked("nih-chexpert", {"data": sources})
 
 
 def test_one_to_test_on_may_be_missing_but_not_every_one(checked, small_data):
     sources = {"nih": small_data.data.sources["nih"]}
-    assert checked("clients", {"sources": sources}) == ("nih",)
-    mimic = dataclasses.replace(read_study("clients"), tests=("mimic",))
-    data = dataclasses.replace(small_data.data, sources=sources)
+    assert checked("clients", {"data": sources}) == ("nih",)
+    mimic = read_study("clients").model_copy(update={"tests": ("mimic",)})
+    data = small_data.data.model_copy(update={"data": sources})
     with pytest.raises(StudyError, match=r"clients is tested on mimic; data file .* has nih"):
         plan.check(mimic, data, Selection())

@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from cxr_study.jobs.job_settings import JobError
@@ -8,8 +6,7 @@ from cxr_study.jobs.network_check import InitialBodyError
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import StudyFileError
+from cxr_study.studies.plan.study_file import Scenario, StudyFileError
 
 
 @pytest.fixture
@@ -17,10 +14,8 @@ def check(small_data):
     """Check the small data with some more settings."""
 
     def check(settings):
-        data = dataclasses.replace(
-            small_data.data, settings={**small_data.data.settings, **settings}
-        )
-        run_settings.check(data)
+        own = {**small_data.data.settings, **settings}
+        run_settings.check(small_data.data.model_copy(update={"settings": own}))
 
     return check
 
@@ -65,7 +60,7 @@ def test_every_row_has_its_own_settings_with_those_of_the_data_file():
 
 
 def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
-    data = dataclasses.replace(small_data.data, preset="paper", settings={"image_size": 96})
+    data = small_data.data.model_copy(update={"preset": "paper", "settings": {"image_size": 96}})
     assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
 
 
@@ -81,7 +76,7 @@ def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_d
     ],
 )
 def test_so_is_a_scenario_with_settings_that_no_run_could_use(small_data, settings, told):
-    scenario = Scenario("a", None, ("nih", "chexpert"), settings=tuple(settings.items()))
+    scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
     with pytest.raises(StudyFileError, match=told):
         run_settings.check(small_data.data, [scenario])
 

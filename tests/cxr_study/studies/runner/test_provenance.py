@@ -80,7 +80,7 @@ class TestDevice:
         assert device({"device_name": "H100"}, {}) == "H100, GPU"
 
 
-DATA = StudyData(Path("/b/data.yaml"), 9, {}, None, None, {})
+DATA = StudyData.model_construct(path=Path("/b/data.yaml"))
 
 
 def told(study="/a/mine.yaml", selection=None):

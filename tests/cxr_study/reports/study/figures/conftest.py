@@ -73,14 +73,14 @@ class MadeUp:
     def results(self, factor="sites"):
         """Of all runs; scenarios are in the order of their names, rows in that of the runs."""
         scenarios = sorted({run.scenario for run in self.runs})
-        study = Study(
+        study = Study.model_construct(
             name="small",
             title="Small",
             source="",
             factor=factor,
-            scenarios=tuple(Scenario(name, "nih", 2) for name in scenarios),
+            scenarios=tuple(Scenario(name=name, cut="nih", sites=2) for name in scenarios),
             quick=(),
-            rows=tuple(dict.fromkeys(run.row for run in self.runs)),
+            methods=study_runs.methods(run.row for run in self.runs),
             seeds=1,
             tests=("nih", "chexpert", "mimic"),
         )

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 import study_runs
@@ -139,10 +137,15 @@ class TestNihChexpert:
 
     def test_with_other_scenarios_it_is_a_study_like_any_other(self, tmp_path):
         study = read_study("nih-chexpert")
-        scenarios = (replace(study.scenarios[0], sites=("nih", "mimic")), study.scenarios[1])
+        scenarios = (
+            study.scenarios[0].model_copy(update={"sites": ("nih", "mimic")}),
+            study.scenarios[1],
+        )
         sites, tests = {"nih": ["Edema"], "mimic": ["Edema"]}, {"nih": ["Edema"]}
         run = finish(tmp_path, SURGICAL, "7", sites, tests, {"global": {"Edema": 1.0}})
-        first, *_ = tables(gather(replace(study, scenarios=scenarios), [run], tmp_path), "mine")
+        first, *_ = tables(
+            gather(study.model_copy(update={"scenarios": scenarios}), [run], tmp_path), "mine"
+        )
         assert (first.name, first.cells[0].published) == ("nih-all", None)
 
 
@@ -218,7 +221,7 @@ class TestAblation:
         assert (nih.cells[-1].theirs, nih.cells[-1].published.sd) == (0.80, 0.01)
 
     def test_a_study_of_ones_own_has_a_table_for_each_test_set(self, runs, tmp_path):
-        study = replace(read_study("clients"), name="mine", title="Mine")
+        study = read_study("clients").model_copy(update={"name": "mine", "title": "Mine"})
         found = tables(gather(study, runs[:1], tmp_path), "phantom")
         assert [(table.name, table.title) for table in found] == [
             ("nih-all", "Mine: NIH"), ("mimic-all", "Mine: MIMIC"),
@@ -228,8 +231,13 @@ class TestAblation:
 
     def test_over_scenarios_that_are_not_alike_there_is_no_average(self, runs, tmp_path):
         study = read_study("clients")
-        scenarios = (replace(study.scenarios[0], cut="chexpert"), *study.scenarios[1:])
-        nih, *_ = tables(gather(replace(study, scenarios=scenarios), runs, tmp_path), "phantom")
+        scenarios = (
+            study.scenarios[0].model_copy(update={"cut": "chexpert"}),
+            *study.scenarios[1:],
+        )
+        nih, *_ = tables(
+            gather(study.model_copy(update={"scenarios": scenarios}), runs, tmp_path), "phantom"
+        )
         assert [column.heading for column in nih.columns] == ["2", "4"]
 
     def test_p_values_stand_in_the_cells(self, runs, tmp_path):
