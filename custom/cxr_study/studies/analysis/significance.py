@@ -4,9 +4,9 @@ A data frame with one line for each kind of pairing, test set, group of classes 
 
     pairing                 what the pairs are: "scenarios", "runs" or "classes"
     scenario                 whose classes are paired; "" where scenarios are
-    test, group             test set, and classes of `means.GROUPS`
+    test, group             test set, and classes of `study_results.GROUPS`
     method, strategy        of the other row
-    model                   of it, as tables have it: see `reference.as_tables`
+    model                   of it, as tables have it: see `as_tables`
     pairs, left_out         how many were compared, and how many not, for one side is not defined
     by                      the test that decided; "" where none could
     difference, low, high   mean of surgical minus other over the pairs, with its 95 % t interval
@@ -21,7 +21,7 @@ seeds take those seeds in that both sides are defined for. Without a pair there 
 "scenarios" are the papers' ablations: a pair is a scenario, its value the mean AUROC, averaged over
 seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
 p is smaller than it should be. "classes" is the papers' study of real sites: within a scenario a
-pair is a class, its value the AUROC, averaged over seeds. Settings and classes are taken for
+pair is a class, its value the AUROC, averaged over seeds. Scenarios and classes are taken for
 independent, as in the papers.
 
 A family is what has pairing, test set and group in common: all other rows and, of "classes", all
@@ -40,9 +40,13 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.paired_tests import compare_pairs, holm, mark
-from cxr_study.studies.analysis.means import GROUPS, RUN
-from cxr_study.studies.analysis.reference import as_tables, reference
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import (
+    RUN,
+    StudyResults,
+    as_tables,
+    by_group,
+    reference,
+)
 
 SCENARIOS, RUNS, CLASSES = "scenarios", "runs", "classes"
 """Kinds of pairing."""
@@ -66,11 +70,7 @@ def significance(results: StudyResults) -> pd.DataFrame:
     Returns:
         Without a line where the study has nothing to compare.
     """
-    scores = results.scores
-    by_class = pd.concat(
-        [_defined(scores[chosen(scores)]).assign(group=name) for name, chosen in GROUPS.items()],
-        ignore_index=True,
-    )
+    by_class = by_group(results.scores)
     means = _opposed(results.means, results, [])
     lines = [
         *_lines(SCENARIOS, means, _LINE, ["scenario"]),
@@ -79,12 +79,6 @@ def significance(results: StudyResults) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(lines, columns=_COLUMNS).astype(dict.fromkeys(_FIGURES, float))
     return adjusted(frame, FAMILY)
-
-
-def _defined(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of a group, without an AUROC where the model lacks one of its classes."""
-    whole = scores.groupby(RUN)["predicted"].transform("all")
-    return scores.assign(auroc=scores["auroc"].where(whole))
 
 
 def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.DataFrame:

@@ -46,7 +46,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     Args:
         title: Of the study.
         factor: What varies from scenario to scenario.
-        seeds: See `means.over_seeds`.
+        seeds: See `study_results.over_seeds`.
         console: Where.
     """
     tests = list(dict.fromkeys(seeds["test"]))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.means import GROUPS
+from cxr_study.studies.analysis.study_results import GROUPS
 from cxr_study.studies.papers.published_results import (
     AVERAGE,
     SOURCES,
