@@ -20,8 +20,7 @@ from cxr_study.reports.study.tables.layouts import (
     ablation,
     of_test_splits,
 )
-from cxr_study.studies.analysis.means import GROUPS, by_run
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import GROUPS, StudyResults, by_run
 from cxr_study.studies.papers.published_results import (
     AVERAGE,
     LOCAL,
