@@ -40,15 +40,12 @@ class DataSet:
 
 
 def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, DataSet]:
-    """Find data sets, or draw them.
+    """Find data sets, or draw them; those that `data` does not have are left out.
 
     Args:
         data: Where they are.
         names: Of those to find.
         folder: For site files.
-
-    Returns:
-        Name -> data set, of those that `data` has.
 
     Raises:
         ValueError: One is not where it should be, or not what it should be.
@@ -65,10 +62,6 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
 
 def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
     """Sites with splits of their own; of the phantom, drawn anew for every seed.
-
-    Args:
-        data: Where they are; see `StudyData.own_splits`.
-        seed: Of the study.
 
     Raises:
         ValueError: A site file, or what it names, is unusable.

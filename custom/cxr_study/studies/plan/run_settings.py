@@ -21,7 +21,6 @@ OWN_SETTINGS = (
 )  # fmt: skip
 """Settings that a study sets itself."""
 
-
 NETWORK = ("backbone", "image_size", "hidden")
 """Settings of the network, which all runs have in common."""
 
@@ -31,10 +30,6 @@ _SAME_RECIPE = {"complete": "centralised"}
 
 def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
     """Refuse settings that no training could use, before any data are read.
-
-    Args:
-        data: With the settings of all trainings.
-        scenarios: Some of which have settings of their own.
 
     Raises:
         DataFileError: A setting is the study's own, or no job could run with it; names the file.
@@ -46,23 +41,25 @@ def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
             f"{data.path}: key 'settings': a study sets {own[0]!r} itself; leave it out."
         )
     try:
-        # This job has all settings that a data file can set; others leave some out.
-        all_settings(Row("surgical", "fedbn+"), ("site",), (), data.preset, data.settings)
+        _try(data, {})
         used = network(data)
     except ValueError as error:
         raise DataFileError(f"{data.path}: key 'settings': {error}") from error
     check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
     for scenario in scenarios:
-        given = scenario.settings
         place = f"scenario {scenario.name!r}, key 'settings'"
-        if own := [name for name in given if name in (*OWN_SETTINGS, *NETWORK)]:
+        if own := [name for name in scenario.settings if name in (*OWN_SETTINGS, *NETWORK)]:
             raise StudyFileError(f"{place}: {own[0]!r} is the same in all scenarios; leave it out.")
         try:
-            all_settings(
-                Row("surgical", "fedbn+"), ("site",), (), data.preset, {**data.settings, **given}
-            )
+            _try(data, scenario.settings)
         except ValueError as error:
             raise StudyFileError(f"{place}: {error}") from error
+
+
+def _try(data: StudyData, more: Settings) -> None:
+    # This job has all settings that a data file can set; others leave some out.
+    row, settings = Row("surgical", "fedbn+"), {**data.settings, **more}
+    all_settings(row, ("site",), (), data.preset, settings)
 
 
 def all_settings(

@@ -16,14 +16,7 @@ class StudyError(ValueError):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a study is wanted; None: all of it, as the study file says.
-
-    Attributes:
-        scenarios: Names.
-        methods: Names.
-        seeds: How many: 0, 1, ...
-        quick: Only scenarios of the study's quick form.
-    """
+    """Which part of a study is wanted: names, how many seeds; None: as the study file says."""
 
     scenarios: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -31,7 +24,6 @@ class Selection:
     quick: bool = False
 
     def __str__(self) -> str:
-        """For people."""
         told = ["the quick form"] if self.quick else []
         if self.scenarios is not None:
             told.append(f"scenarios {', '.join(self.scenarios)}")

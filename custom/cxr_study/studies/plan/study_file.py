@@ -32,7 +32,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     PlainValidator,
     TypeAdapter,
@@ -46,7 +45,7 @@ from cxr_study.data.labels.class_sets import class_sets_of, published_sites
 from cxr_study.data.readers import DATASETS
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
-from cxr_study.studies.plan import shipped_files as shipped_files
+from cxr_study.studies.plan import shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
@@ -152,7 +151,9 @@ class Scenario(FileModel):
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
-def _known_strategies(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _check_strategies(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    if not methods:
+        raise NeedError("one line 'method: [strategies]' or more")
     for method, strategies in methods.items():
         known = tuple(STRATEGIES if method in job_templates.METHODS else SOLO_STRATEGIES)
         known += tuple(HEAD_WEIGHTED) if method == "surgical" else ()
@@ -162,12 +163,6 @@ def _known_strategies(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[st
                     f"key '{method}' needs known strategies ({nearest(name, known)}); got {name!r}."
                 )
     return methods
-
-
-def _lines_of_methods(value: object) -> object:
-    if not isinstance(value, dict) or not value:
-        raise NeedError("one line 'method: [strategies]' or more")
-    return value
 
 
 class Study(FileModel):
@@ -195,8 +190,7 @@ class Study(FileModel):
     quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
     methods: Annotated[
         dict[Annotated[str, one_of(TITLES)], _Strategies],
-        BeforeValidator(_lines_of_methods),
-        AfterValidator(_known_strategies),
+        AfterValidator(_check_strategies),
     ]
     seeds: Annotated[int, Field(strict=True, ge=1)]
     tests: _DataSets = ()

@@ -18,13 +18,7 @@ from cxr_study.studies.runner.machine_capacity import Machine
 
 
 class LiveTable:
-    """Shows the runs that are being made; for a `with` block.
-
-    Args:
-        runs: All runs, each key once.
-        machine: That they run on.
-        console: Where.
-    """
+    """Shows the runs that are being made, each key once; for a `with` block."""
 
     def __init__(self, runs: Sequence[Run], machine: Machine, console: Console):
         self.machine = machine
@@ -46,7 +40,7 @@ class LiveTable:
         self._live.stop()
 
     def told(self, run: Run, doing: str) -> None:
-        """Take in what a run does; see `side_by_side.Told`."""
+        """Take in what a run does; see `run_queue.Told`."""
         with self._lock:
             if doing == STARTS:
                 self._began[run.key] = time.monotonic()
@@ -88,9 +82,8 @@ class LiveTable:
         with self._lock:
             table = Table(box=None, padding=(0, 2, 0, 0))
             for heading in ("scenario", "method", "seed", "round", "", "time"):
-                table.add_column(
-                    heading, justify="right" if heading in ("seed", "time") else "left"
-                )
+                right = heading in ("seed", "time")
+                table.add_column(heading, justify="right" if right else "left")
             now = time.monotonic()
             for key, began in self._began.items():
                 run, made = self._todo[key], self._rounds.get(key, 0)

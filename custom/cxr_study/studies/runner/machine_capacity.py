@@ -52,11 +52,7 @@ class Machine:
         """How long runs will take, judged by finished ones with about as many processes.
 
         A run adds its own time divided by how many of its kind fit side by side. All together take
-        no less than the longest of them.
-
-        Args:
-            todo: Not finished; those that run count as if they had just started.
-            done: Finished runs, with their seconds.
+        no less than the longest of them. Those that run count as if they had just started.
 
         Returns:
             Seconds; None where no run is finished.

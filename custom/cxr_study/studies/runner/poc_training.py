@@ -79,8 +79,10 @@ def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
 
     def watch() -> None:
         while not over.wait(_POLL):
-            records = _records(poc.folder)
-            tell(max((_rounds(record.parent) for record in records), default=0))
+            records = poc.folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
+            events = [read_events(record.parent) for record in records]
+            made = [sum(event["event"] == "round" for event in each) for each in events]
+            tell(max(made, default=0))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -89,11 +91,3 @@ def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
-
-
-def _records(folder: Path) -> list[Path]:
-    return list(folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl"))
-
-
-def _rounds(server: Path) -> int:
-    return sum(event["event"] == "round" for event in read_events(server))

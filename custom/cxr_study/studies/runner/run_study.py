@@ -83,7 +83,9 @@ def make(
     }
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
-    _announce(everything, folder / RUNS, console)
+    made = sum(read_result(folder / RUNS / run.key) is not None for run in everything)
+    told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
+    console.print(f"{told} now.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
     with LiveTable(everything, machine, console) as table:
         failures = run_all(everything, folder / RUNS, machine, table.told)
@@ -93,14 +95,7 @@ def make(
 def run_all(
     runs: Sequence[Run], folder: Path, machine: Machine, told: Told[Run]
 ) -> list[Failure[Run]]:
-    """Make the runs that are not made yet; see `run_queue.run_all`.
-
-    Args:
-        runs: In this order, where there is room; each key once.
-        folder: Each run has a folder in it, named by its key; see `run_folder`.
-        machine: What they may take.
-        told: What they do.
-    """
+    """Make the runs that are not made yet, each key once, in folders named by their keys."""
 
     def prepare(run: Run) -> Program:
         place = folder / run.key
@@ -144,9 +139,3 @@ def _check_names(names: Sequence[str]) -> None:
                 f"a study needs another name than {name!r}, which is a folder of the runner's own. "
                 "Rename its file."
             )
-
-
-def _announce(runs: Sequence[Run], folder: Path, console: Console) -> None:
-    made = sum(read_result(folder / run.key) is not None for run in runs)
-    told = f"{counted(len(runs), 'run')}: {made} made before, {len(runs) - made} begin now."
-    console.print(told, highlight=False, soft_wrap=True)

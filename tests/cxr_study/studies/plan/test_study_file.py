@@ -120,7 +120,7 @@ class TestReadStudy:
                 {"scenarios": [WHOLE], "quick": ["whole"]},
                 "key 'methods', key 'complete' needs a scenario that cuts a data set",
             ),
-            ({"methods": ["surgical"]}, r"key 'methods' needs one line 'method: \[strategies\]'"),
+            ({"methods": ["surgical"]}, "key 'methods' needs lines 'key: value'"),
             ({"methods": {}}, "key 'methods' needs one line .* or more"),
             ({"methods": {"surgica": ["fedbn"]}}, "key 'methods'.* 'surgica'.*known: surgical"),
             ({"methods": {"surgical": []}}, "key 'methods', key 'surgical' needs a list with one"),
