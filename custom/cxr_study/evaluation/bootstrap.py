@@ -101,10 +101,8 @@ def resample(
     ]
     rng, chances = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
     step = max(1, _CHUNK // max(1, len(labels)))
-    drawn: dict[Metric, np.ndarray] = {
-        "auroc": np.empty((resamples, len(counted))),
-        "auprc": np.empty((resamples, len(counted))),
-    }
+    shape = resamples, len(counted)
+    drawn: dict[Metric, np.ndarray] = {"auroc": np.empty(shape), "auprc": np.empty(shape)}
     for start in range(0, resamples, step):
         rows = slice(start, min(start + step, resamples))
         times = rng.multinomial(len(names), chances, size=rows.stop - start)
@@ -129,11 +127,8 @@ def class_ends(model: Resampled, metric: Metric) -> list[tuple[float, float]]:
 def mean_interval(model: Resampled, metric: Metric, classes: Sequence[str]) -> Estimate | None:
     """Mean of a metric over classes with its 95 % bootstrap interval by patient.
 
-    Args:
-        model: As `resample` gives it.
-        metric: Which.
-        classes: Over which. One without positives or without negatives is left out, in the split
-            and in each resample; a rare one is part of the mean though it has no interval.
+    A class without positives or without negatives is left out, in the split and in each resample;
+    a rare one is part of the mean though it has no interval.
 
     Returns:
         None, "not defined", where the model lacks one of the classes or the split defines none.
@@ -145,12 +140,6 @@ def difference_interval(
     first: Resampled, second: Resampled, metric: Metric, classes: Sequence[str]
 ) -> Estimate | None:
     """Difference of two models' means over classes, first minus second, on the same resamples.
-
-    Args:
-        first: As `resample` gives it.
-        second: On the same split, with the same seed and number of resamples.
-        metric: Which.
-        classes: Over which; see `mean_interval`.
 
     Returns:
         None, "not defined", where a model lacks one of the classes or the split defines none.
@@ -171,11 +160,7 @@ def difference_interval(
 
 
 def percentile_ends(values: ArrayLike) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval of resampled values; NaN ones do not count.
-
-    Returns:
-        Lower and upper end; NaN when no resample defines the value.
-    """
+    """Ends of the 95 % percentile interval of values, NaN left out; NaN where all are."""
     defined = np.asarray(values, dtype=float)
     defined = defined[~np.isnan(defined)]
     if not defined.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -35,24 +36,14 @@ def score(
     )
     values = dict(zip(scored, drawn.values["auroc"], strict=True))
     ends = dict(zip(scored, class_ends(drawn, "auroc"), strict=True))
-    labels = split.labels(union)
     rows = []
-    for i, name in enumerate(union):
-        low, high = ends.get(name, (np.nan, np.nan))
-        rows.append(
-            ClassAuroc(
-                model=model,
-                site=split.site,
-                class_name=name,
-                labelled=name in split.labelled,
-                auroc=_or_none(values.get(name, np.nan)),
-                low=_or_none(low),
-                high=_or_none(high),
-                positives=int((labels[:, i] == 1).sum()),
-                negatives=int((labels[:, i] == 0).sum()),
-                labels="site" if name in split.labelled else "truth",
-            )
-        )
+    for name, labels in zip(union, split.labels(union).T, strict=True):
+        labelled = name in split.labelled
+        figures = (values.get(name, np.nan), *ends.get(name, (np.nan, np.nan)))
+        counts = int((labels == 1).sum()), int((labels == 0).sum())
+        source: Literal["site", "truth"] = "site" if labelled else "truth"
+        known = map(_or_none, figures)
+        rows.append(ClassAuroc(model, split.site, name, labelled, *known, *counts, source))
     groups: dict[Group, list[ClassAuroc]] = {
         "all": rows,
         "labelled": [row for row in rows if row.labelled],
@@ -60,22 +51,11 @@ def score(
     }
     means = []
     for group, members in groups.items():
-        if not members:
-            continue
         defined = [row.class_name for row in members if row.auroc is not None]
         found = mean_interval(drawn, "auroc", defined) if defined else None
-        means.append(
-            MeanAuroc(
-                model=model,
-                site=split.site,
-                classes=group,
-                auroc=None if found is None else found.value,
-                low=None if found is None else found.low,
-                high=None if found is None else found.high,
-                defined=len(defined),
-                of=len(members),
-            )
-        )
+        mean = (found.value, found.low, found.high) if found else (None, None, None)
+        if members:
+            means.append(MeanAuroc(model, split.site, group, *mean, len(defined), len(members)))
     return rows, means
 
 

@@ -83,10 +83,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
 
 
 def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
-    """Read and check everything that a site file names, images apart.
-
-    Returns:
-        The site's labels, and those kept for evaluation only, by image; None where there are none.
+    """A site's labels, and those kept for evaluation only, by image; None where there are none.
 
     Raises:
         ValueError: The site file or what it names is unusable.

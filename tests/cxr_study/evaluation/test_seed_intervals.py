@@ -8,7 +8,9 @@ from cxr_study.evaluation.seed_intervals import (
     HOLDS,
     NOT_DECIDED,
     Interval,
+    Spread,
     interval,
+    spread,
     verdict,
 )
 
@@ -46,3 +48,16 @@ def test_a_verdict_follows_from_where_the_interval_lies(low, high, wanted):
 def test_one_seed_or_none_decides_nothing():
     assert verdict(Interval(0.3, None, None, 1)) == NOT_DECIDED
     assert verdict(None) == NOT_DECIDED
+
+
+class TestSpread:
+    def test_it_is_the_mean_and_the_deviation_of_the_sample(self):
+        assert spread([0.6, 0.8, 1.0]) == Spread(pytest.approx(0.8), pytest.approx(0.2), 3)
+
+    def test_what_is_not_defined_is_left_out(self):
+        assert spread([0.6, None, 0.8, math.nan, 1.0]) == spread([0.6, 0.8, 1.0])
+        assert spread([None, math.nan]) is None
+        assert spread([]) is None
+
+    def test_one_value_has_no_deviation(self):
+        assert spread([0.6]) == Spread(0.6, None, 1)

@@ -15,9 +15,8 @@ Models are as `counts_on` has them. NaN is not defined: a model lacks the class,
 test set has fewer than two positives or two negatives.
 
 A family is what has scenario, row, seed and test set in common: the classes. Seeds are not pooled:
-their models are tested on images that are partly or all the same, so that neither can their p
-values be combined as those of independent tests, nor is a median of them a p value. What can be
-said is in how many of the seeds a difference is significant, and on which side; see `over_seeds`.
+their models are tested on images that are partly or all the same, so their p values are not those
+of independent tests, and a median of them is no p value.
 """
 
 from __future__ import annotations
@@ -67,9 +66,6 @@ def class_tests(
         results: Of the study.
         processes: How many test at the same time.
         report: Called after each pair of runs.
-
-    Returns:
-        Without a line where the study has nothing to compare.
     """
     pairs = list(results.pairs())
     kept = results.results

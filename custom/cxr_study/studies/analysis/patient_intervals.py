@@ -120,7 +120,8 @@ def patient_intervals(
     surgical = {other.key: reached[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
     for keys, rows in by_group(results.scores).groupby([*RUN, "group"], sort=False):
-        facts, classes = dict(zip([*RUN, "group"], keys, strict=True)), rows["class"].tolist()
+        facts: dict[str, Any] = dict(zip([*RUN, "group"], keys, strict=True))
+        classes = rows["class"].tolist()
         run, model, test = runs[keys[:4]], facts["model"], facts["test"]
         second = reached[run.key][model, test]
         means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))

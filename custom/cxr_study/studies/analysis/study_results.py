@@ -173,7 +173,7 @@ def by_run(scores: pd.DataFrame) -> pd.DataFrame:
 
 def over_seeds(
     means: pd.DataFrame,
-    keys: Sequence[str] = (*(name for name in RUN if name != "seed"), "group"),
+    keys: Sequence[str] = ("scenario", "method", "strategy", "model", "test", "group"),
     columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
     """Means over seeds, with their 95 % t intervals.

@@ -107,12 +107,7 @@ def as_shipped(study: Study) -> frozenset[str]:
 
 
 def of_study(study: Study, source: str | None = None) -> tuple[Published, ...]:
-    """What is published of a study: of scenarios that are as shipped, and of the average over all.
-
-    Args:
-        study: A shipped one, or a user's own.
-        source: Key of `SOURCES`. Default: all of them.
-    """
+    """What is published, by one source or all, of scenarios as shipped and of their average."""
     names = as_shipped(study)
     if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
         names |= {AVERAGE}
@@ -138,17 +133,16 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 
 def _line(values: Mapping[str, str]) -> Published:
-    def number(name: str) -> float | None:
-        return float(values[name]) if values[name] else None
-
-    row = Row(values["method"], values["strategy"])
-    names = (values[name] for name in ("model", "test", "group"))
+    place = Place(
+        values["scenario"],
+        Row(values["method"], values["strategy"]),
+        *(values[name] for name in ("model", "test", "group")),
+    )
+    printed = [values[name] for name in ("sd", "low", "high", "bce")]
     return Published(
-        values["source"],
-        values["table"],
-        values["study"],
-        Place(values["scenario"], row, *names),
+        *(values[name] for name in ("source", "table", "study")),
+        place,
         int(values["classes"]),
         float(values["auroc"]),
-        *map(number, ("sd", "low", "high", "bce")),
+        *(float(text) if text else None for text in printed),
     )

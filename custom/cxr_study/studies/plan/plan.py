@@ -195,7 +195,7 @@ class _Planner:
         classes = self.found[name].classes
         if row.method == "complete":
             return {name: classes}, self.files.wholes({name: classes}, seed=seed)
-        sets = class_sets_of(classes, scenario.sites, shared=scenario.shared, seed=seed)
+        sets = class_sets_of(classes, int(scenario.sites), shared=scenario.shared, seed=seed)
         folder = self.files.parts(name, sets, seed=seed, share=scenario.used)
         return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
 
