@@ -39,8 +39,6 @@ class Resampled:
         values: Metric -> on the split, shape (classes,); NaN where it has no positives or no
             negatives.
         drawn: Metric -> on each resample, shape (resamples, classes); NaN likewise.
-        patients: Of each image.
-        seed: Of the resampling.
     """
 
     classes: tuple[str, ...]
@@ -55,7 +53,6 @@ class Estimate:
     """A figure on a test split with its 95 % bootstrap interval by patient.
 
     Attributes:
-        value: On the split itself.
         low: Lower end, a percentile of the resamples; None where none of them defines the figure.
         high: Upper end, likewise.
         classes: Over how many classes it is the mean.
@@ -84,8 +81,8 @@ def resample(
         scores: Finite numbers that rise with the probability of the class, same shape.
         classes: Name of each column. A class that the model lacks has no column.
         patients: Patient of each image, shape (images,).
-        seed: Seed of the resampling.
-        resamples: Number of resamples.
+        seed: Of the resampling.
+        resamples: How many.
 
     Raises:
         ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.

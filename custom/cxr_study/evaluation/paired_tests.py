@@ -29,7 +29,6 @@ class Comparison:
         normality: p of Shapiro-Wilk on the differences; None where they do not vary or fewer than
             3 are left.
         t: Of the paired t-test, as the papers have it, whichever test decided; None likewise.
-        t_p: Its p.
         difference: Mean of first minus second with its 95 % t interval, over the pairs; None
             without a pair. It is the mean also where the test is of ranks.
         pairs: How many were compared.

@@ -18,13 +18,8 @@ def score(
 ) -> tuple[list[ClassAuroc], list[MeanAuroc]]:
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
-    Args:
-        model: "global" or "local".
-        split: The test split.
-        probabilities: A column per class of the model; a class of the union that it lacks is not
-            defined, nor is one without positives or without negatives in the split.
-        union: All classes.
-        seed: Of the bootstrap.
+    A class of the union that the model lacks, as a column of the probabilities, is not defined, nor
+    is one without positives or without negatives in the split.
 
     Returns:
         One row per class, and the means over all classes, labelled and unlabelled ones.

@@ -92,9 +92,6 @@ class Refusal(_Strict):
 
     Attributes:
         round: The round that was running; None for an evaluation.
-        site: Whose result.
-        reason: What was wrong.
-        task: Name of the task.
     """
 
     round: int | None
@@ -111,8 +108,6 @@ class ClassAuroc(_Strict):
         site: Whose test split.
         labelled: Whether the site labels the class itself.
         auroc: None when not defined, like the ends of its 95 % interval, `low` and `high`.
-        positives: Test images labelled 1.
-        negatives: Test images labelled 0.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
     """
 
@@ -159,18 +154,12 @@ class Summary(_Strict):
         note: One sentence on what the data can and cannot show; may be empty.
         image_size: Height and width of the model's input, in pixels.
         num_rounds: Rounds run; of a continued run, its own.
-        wall_seconds: From start to end of the run.
         best: The round of the reported model.
-        union: Every class of the global model.
-        sites: Site name -> what it brought.
         trained_by: Class -> names of the sites whose columns went into it.
         rounds: In order; the last may be the final model, on which nobody trained.
         refusals: Results that the server refused, or that never came.
-        test: AUROC per model, site and class.
-        means: Mean AUROC per model, site and group of classes.
         stopped_early: Whether the run ended because no better model came.
         personal: Whether every site has a model of its own, which then stands for the global one.
-        format: Layout of the JSON.
     """
 
     title: str

@@ -26,7 +26,6 @@ class TestSplit:
     """A site's test images.
 
     Attributes:
-        site: Name of the site.
         table: Label table of the test images, with 1, 0 or NaN (not known) for each class of which
             something may be known.
         pixels: uint8 (m, size, size), memory-mapped.
@@ -52,10 +51,8 @@ class TestSplit:
 def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
     """Read a site's test split.
 
-    Args:
-        site_file: Its path; the file's name is the site's.
-        union: Classes to keep, where the site or its truth has labels of them.
-        size: Side of the images, pixels.
+    Of the union those classes are kept that the site or its truth has labels of. Images have
+    `size` pixels at each side.
 
     Raises:
         ValueError: The site file or what it names is unusable.

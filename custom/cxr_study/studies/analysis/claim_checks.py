@@ -41,8 +41,6 @@ class Finding:
     """What came out of a comparison.
 
     Attributes:
-        comparison: Which.
-        scenarios: Names of those it is about.
         difference: The number that is claimed to be above 0, or above minus the margin, over the
             seeds for which all of these scenarios define it; None without such a seed.
         verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else

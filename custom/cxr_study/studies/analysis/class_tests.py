@@ -60,13 +60,7 @@ _COLUMNS = [*FAMILY, "class", "images", "patients", "positives", *_FIGURES, *ADJ
 def class_tests(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Test surgical aggregation against every other row, class by class; see above.
-
-    Args:
-        results: Of the study.
-        processes: How many test at the same time.
-        report: Called after each pair of runs.
-    """
+    """Test surgical aggregation against every other row, class by class; see above."""
     pairs = list(results.pairs())
     kept = results.results
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]

@@ -97,14 +97,7 @@ def patient_intervals(
     processes: int = 1,
     report: Report = lambda done, total: None,
 ) -> PatientIntervals:
-    """All three data frames; see above.
-
-    Args:
-        results: Of the study.
-        resamples: Of the patients.
-        processes: How many resample at the same time.
-        report: Called after each run.
-    """
+    """All three data frames; see above."""
     jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
     shared_out(make, jobs, processes=processes, report=report)
     tables = {key for result in results.results.values() for key in result.tests.values()}
@@ -153,14 +146,7 @@ def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
 
 
 def make(folder: Path, key: str, result: Result, resamples: int) -> None:
-    """Resample a run's models and keep what they reach, unless it is kept already.
-
-    Args:
-        folder: Of the studies.
-        key: The run's.
-        result: What is kept of it.
-        resamples: How many.
-    """
+    """Resample a run's models and keep what they reach, unless it is kept already."""
     path = folder / RUNS / key / RESAMPLED_FILE
     if _kept(path, resamples) is not None:
         return
@@ -191,13 +177,6 @@ def read(
     folder: Path, key: str, result: Result, patients: Mapping[str, np.ndarray], resamples: int
 ) -> dict[tuple[str, str], Resampled]:
     """What `make` has kept of a run.
-
-    Args:
-        folder: Of the studies.
-        key: The run's.
-        result: What is kept of it.
-        patients: Key of a test set's table -> patient of each image.
-        resamples: As many as were made.
 
     Returns:
         (model, test set) -> what it reaches.

@@ -61,7 +61,6 @@ class StudyResults:
     """What came out of a study.
 
     Attributes:
-        study: Which.
         folder: Of the studies, with the folders of runs and test sets.
         runs: Planned ones; two may be one, with the same key.
         results: Key -> what is kept of a finished run.
@@ -94,11 +93,6 @@ class StudyResults:
 
 def gather(study: Study, runs: Sequence[Run], folder: Path) -> StudyResults | None:
     """Measure what the finished runs of a study have left.
-
-    Args:
-        study: Which.
-        runs: Its planned runs.
-        folder: Of the studies.
 
     Returns:
         None where no run is finished.
@@ -177,11 +171,6 @@ def over_seeds(
     columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
     """Means over seeds, with their 95 % t intervals.
-
-    Args:
-        means: As `by_run` gives them, by default.
-        keys: Columns of what the mean is of.
-        columns: To be averaged.
 
     Returns:
         Columns `keys`, seeds (how many define the AUROC), and for each of `columns` the mean with

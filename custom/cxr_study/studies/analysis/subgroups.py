@@ -73,13 +73,7 @@ KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
 def subgroups(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Measure every finished run in every subgroup; see above.
-
-    Args:
-        results: Of the study.
-        processes: How many measure at the same time.
-        report: Called after each run.
-    """
+    """Measure every finished run in every subgroup; see above."""
     kept = results.results
     jobs = [(results.folder, key, result) for key, result in kept.items()]
     found = shared_out(_measured, jobs, processes=processes, report=report)
@@ -90,9 +84,6 @@ def subgroups(
 
 def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds.
-
-    Args:
-        lines: As `subgroups` gives them.
 
     Returns:
         Columns scenario, method, strategy, model, test, kind, subgroup; seeds (how many define the

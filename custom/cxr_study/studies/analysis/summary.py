@@ -42,12 +42,6 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
 
     Strategies are shown where there are several, and models where sites have their own.
-
-    Args:
-        title: Of the study.
-        factor: What varies from scenario to scenario.
-        seeds: See `study_results.over_seeds`.
-        console: Where.
     """
     tests = list(dict.fromkeys(seeds["test"]))
     shown = seeds[seeds["group"] == "all"]

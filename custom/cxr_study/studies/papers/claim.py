@@ -31,10 +31,7 @@ class Comparison:
     """Two rows on a test set.
 
     Attributes:
-        better: The row that is claimed to be better.
-        worse: The other.
         test: The test set, or `EVERY_SITE`.
-        kind: Key of `KINDS`.
         group: Of `means.GROUPS`; `MORE_EVEN` has its own.
         scenarios: Names; none: all of the study.
         model: Site whose model of the worse row is meant. None: the global one, else that of the
@@ -67,10 +64,8 @@ class Claim:
     """What the papers claim about a study.
 
     Attributes:
-        text: The claim.
         study: Name of the study's file.
         source: Paper, and section, table or figure.
-        published: The numbers there.
         comparisons: What has to be above 0.
     """
 

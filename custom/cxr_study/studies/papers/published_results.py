@@ -58,9 +58,7 @@ class Place:
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        row: How it was trained.
         model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
-        test: Name of the test set.
         group: Of its classes; see `means.GROUPS`.
     """
 

@@ -98,7 +98,6 @@ class StudyData(FileModel):
         initial_body: Checkpoint to start from; None: the demo study's.
         preset: See `presets`; None: none.
         settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
-        path: Of the file.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}

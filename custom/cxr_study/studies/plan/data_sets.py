@@ -42,11 +42,6 @@ class DataSet:
 def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, DataSet]:
     """Find data sets, or draw them; those that `data` does not have are left out.
 
-    Args:
-        data: Where they are.
-        names: Of those to find.
-        folder: For site files.
-
     Raises:
         ValueError: One is not where it should be, or not what it should be.
     """

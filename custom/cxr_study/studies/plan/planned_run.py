@@ -23,8 +23,6 @@ class Run:
     """One training with its tests.
 
     Attributes:
-        scenario: Name of its scenario.
-        row: How it trains.
         seed: Of splits, cut, initial heads, order and augmentation.
         what: Everything that matters for what comes out, JSON-serialisable.
         where: Where its files are: site_files, sites, tests, test_sets, initial_body, and of a run

@@ -45,18 +45,14 @@ class Result:
     Attributes:
         began: When the process that finished it began, seconds since 1970 (UTC); `seconds` is its
             wall time.
-        cores: Of the machine.
         device: What it was computed on: "CPU", or the name of the GPU.
         code: Version of the package, with the commit where it runs from a git checkout.
-        rounds: How many were made.
         best_round: Of the model that is tested; the largest, where every site has its own.
         losses: Mean validation BCE over sites of the model that each round started from, and of the
             final one; None where it is not defined.
         column_similarity: For each round, class -> how alike the columns were that sites sent; see
             `column_similarity`. Empty without a federation.
-        tests: Test set -> key of its table; see `test_split`.
         classes: Model ("global", or the site whose own it is) -> its classes.
-        digests: Model -> digest of its variables.
     """
 
     began: float

@@ -71,12 +71,7 @@ def all_settings(
 ) -> dict[str, Any]:
     """Every setting of a training, those that nobody has set included.
 
-    Args:
-        row: How to train.
-        sites: Names of the sites.
-        union: Classes of all of them.
-        preset: See `presets`; None: none.
-        given: Setting -> value; they win.
+    `given` wins over the preset, see `presets`; the union has the classes of all sites.
 
     Raises:
         ValueError: A setting is unknown, or its value unusable.

@@ -24,12 +24,7 @@ from cxr_study.studies.plan.planned_run import Run, key_of
 
 @dataclass(frozen=True)
 class ScenarioFiles:
-    """Writes site files into folders, each folder once.
-
-    Attributes:
-        found: Name -> data set.
-        folder: Of the folders.
-    """
+    """Writes site files into folders, each folder once."""
 
     found: Mapping[str, DataSet]
     folder: Path
@@ -39,11 +34,7 @@ class ScenarioFiles:
 
         Their test patients together are those of `wholes` with the same seed.
 
-        Args:
-            name: Of the data set.
-            class_sets: Classes of each site.
-            seed: Of splits and cut.
-            share: Of each site's training patients, to be used.
+        `share` is of each site's training patients, to be used.
         """
         data = self.found[name]
         what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
@@ -96,11 +87,7 @@ class ScenarioFiles:
 def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size: int) -> None:
     """Find out what is wrong with images before anything starts, and decode them once.
 
-    Args:
-        found: Name -> data set.
-        runs: Those of sites with splits of their own are looked at, too.
-        folder: For site files.
-        size: Side of the images, pixels.
+    Runs of sites with splits of their own are looked at, too.
 
     Raises:
         ValueError: An image is unusable, or two sites have a patient in common.
@@ -116,10 +103,8 @@ def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size
 def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
     """A folder with something in it, which appears whole or not at all.
 
-    Args:
-        folder: Where it is.
-        what: What is in it, JSON-serialisable; names it.
-        write: Called with an empty folder beside it, where it is not there yet.
+    `what` is in it, JSON-serialisable, and names it. Where it is not there yet, `write` is called
+    with an empty folder beside it.
     """
     target = folder / key_of(what)
     if not target.is_dir():

@@ -89,7 +89,6 @@ class Scenario(FileModel):
     """The sites of some of a study's trainings.
 
     Attributes:
-        name: For people, on axes and in tables.
         cut: Data set that is cut into sites; None where data sets are sites.
         sites: Number of sites it is cut into, or the data sets; `ALL_SITES` until `Study.on` has
             put those of the data file in its place.
@@ -169,15 +168,11 @@ class Study(FileModel):
     """What a study file says.
 
     Attributes:
-        title: For headings.
-        source: Where it was published.
         factor: What varies from scenario to scenario, for axes and tables.
-        scenarios: In the file's order.
         quick: Names of the scenarios of the quick form.
         methods: Method -> strategies, in the file's order.
         seeds: How many: 0, 1, ...
         tests: Data sets that the models are tested on; none where the sites are the data file's.
-        name: Of the file.
         given: Whether the sites are those of the data file.
     """
 

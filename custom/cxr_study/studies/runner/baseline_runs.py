@@ -20,10 +20,6 @@ def train(training: Training, tell: Tell) -> Trained:
     Of sites that train alone one after the other, the rounds are those of the site that made most,
     and losses are given for the rounds that all of them made.
 
-    Args:
-        training: What to train; no federated row.
-        tell: How far it is.
-
     Raises:
         ValueError: A setting, a site file or the initial body is unusable.
     """

@@ -26,10 +26,6 @@ _ATTEMPTS = 3
 def train(training: Training, tell: Tell) -> Trained:
     """Train to the end, from where an interruption has left it.
 
-    Args:
-        training: What to train; a federated row.
-        tell: How far it is.
-
     Raises:
         SimulationError: The job failed.
         ValueError: A setting, a site file or the initial body is unusable.

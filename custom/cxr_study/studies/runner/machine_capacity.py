@@ -25,8 +25,6 @@ class Machine:
     """What runs may take.
 
     Attributes:
-        cores: How many.
-        memory: Bytes.
         at_once: Runs at most; None: as cores and memory allow.
     """
 

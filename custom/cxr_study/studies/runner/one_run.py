@@ -50,10 +50,6 @@ from surgical_aggregation.site.training import tensorflow_setup
 def run(folder: Path, tell: Tell) -> None:
     """Do a run, unless it is finished, from where an interruption has left it.
 
-    Args:
-        folder: Its folder, with its run.json.
-        tell: How far it is.
-
     Raises:
         SimulationError: A job failed in the simulator.
         DeployedRunError: A job failed in a POC.

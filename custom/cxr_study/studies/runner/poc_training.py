@@ -29,10 +29,7 @@ _POLL = 1.0
 def train(training: Training, project: Path, tell: Tell) -> Trained:
     """Train to the end; what an interruption has left is removed. One POC at a time.
 
-    Args:
-        training: What to train; a federated row.
-        project: FLARE's project file, which has the sites.
-        tell: How far it is.
+    The project file of FLARE has the sites.
 
     Raises:
         PocError: The POC cannot be prepared or started.

@@ -42,7 +42,6 @@ class Made:
 
     Attributes:
         runs: Study -> all its runs; two of them may be one, with the same key.
-        failures: Runs that failed.
     """
 
     runs: dict[str, list[Run]]
@@ -61,14 +60,7 @@ def make(
 ) -> Made:
     """Make the runs of some studies that are not made yet.
 
-    Args:
-        studies: Which.
-        data: On which data.
-        folder: For everything. Studies share the runs that they have in common.
-        selection: Which part of each study.
-        machine: What the runs may take.
-        console: Where to show how far they are.
-        project: See `plan.runs`.
+    Studies share the runs that they have in common; everything is in one folder.
 
     Raises:
         StudyError: They cannot be made.
