@@ -35,10 +35,12 @@ def score(
     for name, labels in zip(union, split.labels(union).T, strict=True):
         labelled = name in split.labelled
         figures = (values.get(name, np.nan), *ends.get(name, (np.nan, np.nan)))
-        counts = int((labels == 1).sum()), int((labels == 0).sum())
+        auroc, low, high = map(_or_none, figures)
+        present, absent = int((labels == 1).sum()), int((labels == 0).sum())
         source: Literal["site", "truth"] = "site" if labelled else "truth"
-        known = map(_or_none, figures)
-        rows.append(ClassAuroc(model, split.site, name, labelled, *known, *counts, source))
+        rows.append(
+            ClassAuroc(model, split.site, name, labelled, auroc, low, high, present, absent, source)
+        )
     groups: dict[Group, list[ClassAuroc]] = {
         "all": rows,
         "labelled": [row for row in rows if row.labelled],
@@ -48,9 +50,10 @@ def score(
     for group, members in groups.items():
         defined = [row.class_name for row in members if row.auroc is not None]
         found = mean_interval(drawn, "auroc", defined) if defined else None
-        mean = (found.value, found.low, found.high) if found else (None, None, None)
+        value, low, high = (found.value, found.low, found.high) if found else (None, None, None)
+        counts = len(defined), len(members)
         if members:
-            means.append(MeanAuroc(model, split.site, group, *mean, len(defined), len(members)))
+            means.append(MeanAuroc(model, split.site, group, value, low, high, *counts))
     return rows, means
 
 

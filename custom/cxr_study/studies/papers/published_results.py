@@ -131,15 +131,14 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 
 def _line(values: Mapping[str, str]) -> Published:
-    place = Place(
-        values["scenario"],
-        Row(values["method"], values["strategy"]),
-        *(values[name] for name in ("model", "test", "group")),
-    )
+    row = Row(values["method"], values["strategy"])
+    names = (values[name] for name in ("model", "test", "group"))
     printed = [values[name] for name in ("sd", "low", "high", "bce")]
     return Published(
-        *(values[name] for name in ("source", "table", "study")),
-        place,
+        values["source"],
+        values["table"],
+        values["study"],
+        Place(values["scenario"], row, *names),
         int(values["classes"]),
         float(values["auroc"]),
         *(float(text) if text else None for text in printed),
