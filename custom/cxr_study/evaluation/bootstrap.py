@@ -50,12 +50,10 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure on a test split with its 95 % bootstrap interval by patient.
+    """A figure on a test split, the mean over so many classes.
 
-    Attributes:
-        low: Lower end, a percentile of the resamples; None where none of them defines the figure.
-        high: Upper end, likewise.
-        classes: Over how many classes it is the mean.
+    `low` and `high` are the ends of its 95 % bootstrap interval by patient; None where no resample
+    defines the figure.
     """
 
     value: float

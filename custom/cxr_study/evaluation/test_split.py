@@ -26,8 +26,7 @@ class TestSplit:
     """A site's test images.
 
     Attributes:
-        table: Label table of the test images, with 1, 0 or NaN (not known) for each class of which
-            something may be known.
+        table: Label table of the test images; 1, 0 or NaN (not known) for each known class.
         pixels: uint8 (m, size, size), memory-mapped.
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
         labelled: Classes that the site labels itself; the labels of the others are the truth's.

@@ -22,20 +22,18 @@ def runs(results: StudyResults) -> pd.DataFrame:
     Returns:
         Columns scenario, method, strategy, seed, key, sites, seconds, rounds and best_round.
     """
-    rows = []
-    for run in results.runs:
-        result = results.results.get(run.key)
-        rows.append(
-            {
-                **run.facts,
-                "key": run.key,
-                "sites": json.dumps(run.where["sites"]),
-                "seconds": None if result is None else round(result.seconds, 1),
-                "rounds": None if result is None else result.rounds,
-                "best_round": None if result is None else result.best_round,
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            **run.facts,
+            "key": run.key,
+            "sites": json.dumps(run.where["sites"]),
+            "seconds": None if result is None else round(result.seconds, 1),
+            "rounds": None if result is None else result.rounds,
+            "best_round": None if result is None else result.best_round,
+        }
+        for run in results.runs
+        for result in [results.results.get(run.key)]
+    )
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:

@@ -10,7 +10,7 @@
                      which stands beside ours with either batch norm. In the tables of ML4H 2024 it
                      is fedavg: "trained with all weights unfrozen"
     model            "global", "local" (of each site), or the site whose model it is
-    test, group      test set and classes as in `means`; or the site that labels the classes
+    test, group      test set and classes as in `study_results`; or the site that labels the classes
     classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
     sd               over classes, of an average over scenarios
@@ -59,7 +59,7 @@ class Place:
     Attributes:
         scenario: Name, or `AVERAGE`.
         model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
-        group: Of its classes; see `means.GROUPS`.
+        group: Of its classes; see `study_results.GROUPS`.
     """
 
     scenario: str

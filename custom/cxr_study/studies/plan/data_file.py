@@ -153,10 +153,7 @@ class StudyData(FileModel):
 
 
 def read_data(source: str | Path) -> StudyData:
-    """Read and check a data file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
+    """Read and check a data file, given by its path or by the name of a shipped one.
 
     Raises:
         DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what

@@ -29,7 +29,6 @@ class DataSet:
     Attributes:
         site: Site file of all of it, named as the data set is; its split is not used.
         table: Label table as read, of the views that the site file says.
-        classes: That it labels.
         digest: SHA-256 of labels as decided, patients and sizes of the image files, shortened.
     """
 

@@ -119,12 +119,8 @@ class Scenario(FileModel):
     def _check_cut(self) -> Scenario:
         useless = {"classes"} if self.cut else {"shared", "share"}
         for key in sorted(useless & self.model_fields_set):
-            where = (
-                "a data set is cut; the number of shared ones is 'shared'"
-                if self.cut
-                else "no data set is cut"
-            )
-            raise ValueError(f"key '{key}' has no use where {where}.")
+            cut = "a data set is cut; see 'shared'" if self.cut else "no data set is cut"
+            raise ValueError(f"key '{key}' has no use where {cut}.")
         if self.cut is None:
             return self
         if self.shared is None and (self.cut != "nih" or self.sites not in published_sites()):
@@ -170,7 +166,6 @@ class Study(FileModel):
     Attributes:
         factor: What varies from scenario to scenario, for axes and tables.
         quick: Names of the scenarios of the quick form.
-        methods: Method -> strategies, in the file's order.
         seeds: How many: 0, 1, ...
         tests: Data sets that the models are tested on; none where the sites are the data file's.
         given: Whether the sites are those of the data file.
@@ -213,13 +208,10 @@ class Study(FileModel):
         given = {scenario.sites == ALL_SITES for scenario in self.scenarios}
         if len(given) > 1:
             raise ValueError("key 'scenarios' needs 'sites: all' in all scenarios or in none.")
-        if given == {bool(self.tests)}:
-            raise ValueError(
-                "key 'tests' has no use where the sites are those of the data file: they are "
-                "tested on."
-                if self.tests
-                else f"needs key 'tests'; has {', '.join(sorted(self.model_fields_set))}."
-            )
+        if given == {True} and self.tests:
+            raise ValueError("key 'tests' has no use where the sites are the data file's.")
+        if given == {False} and not self.tests:
+            raise ValueError(f"needs key 'tests'; has {', '.join(sorted(self.model_fields_set))}.")
         if "complete" in self.methods and not any(scenario.cut for scenario in self.scenarios):
             raise ValueError(
                 "key 'methods', key 'complete' needs a scenario that cuts a data set; no scenario "
@@ -265,10 +257,7 @@ def shipped() -> tuple[str, ...]:
 
 
 def path_of(source: str | Path) -> Path:
-    """Absolute path of a study file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
+    """Absolute path of a study file, given by its path or by the name of a shipped one.
 
     Raises:
         StudyFileError: It is neither.
@@ -277,10 +266,7 @@ def path_of(source: str | Path) -> Path:
 
 
 def read_study(source: str | Path) -> Study:
-    """Read and check a study file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
+    """Read and check a study file; see `path_of`.
 
     Raises:
         StudyFileError: The file does not exist or is not YAML, or a key is missing, unknown or not

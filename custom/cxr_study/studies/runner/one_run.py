@@ -2,7 +2,7 @@
 
 Usage: python -m cxr_study.studies.runner.one_run <folder of the run>
 
-What to do is in the folder's run.json, see `run.Run`; what it says and when it ends, see
+The folder's run.json says what to do, see `planned_run.Run`; for what it prints see
 `training_process`.
 """
 

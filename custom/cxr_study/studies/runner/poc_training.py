@@ -53,13 +53,12 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
             poc_run.run(poc, Console(file=sys.stderr), lambda: None)
     finished = finished_run.finished_run(folder)
     personal = method_job.is_personal(training.row)
-    own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
-    common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
-    models = (
-        {site: folder / own for site, folder in finished.states.items()}
-        if personal
-        else dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
-    )
+    if personal:
+        own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
+        models = {site: folder / own for site, folder in finished.states.items()}
+    else:
+        common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
+        models = dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     rounds = job_results.rounds(*finished.servers, personal=personal)
     return Trained(
         models,
