@@ -81,53 +81,45 @@ def line(frame, run, model="global", group="all"):
 
 def figures(estimates):
     """Of the estimates of both metrics, as in a line."""
-    area, precision = estimates
-    return [
-        area.classes,
-        *(area.value, area.low, area.high),
-        *(precision.value, precision.low, precision.high),
-    ]
+    ends = [end for each in estimates for end in (each.value, each.low, each.high)]
+    return [estimates[0].classes, *ends]
+
+
+def means_of(probabilities, classes):
+    model = resampled(probabilities)
+    return figures([mean_interval(model, metric, classes) for metric in METRICS])
+
+
+def differences_of(first, second, classes):
+    pair = resampled(first), resampled(second)
+    return figures([difference_interval(*pair, metric, classes) for metric in METRICS])
 
 
 def test_every_model_has_the_bootstrap_interval_of_both_means_over_each_group(study):
     for name in ("surgical", "vanilla", "elsewhere"):
         run, models = study.runs[name]
-        model = resampled(models["global"])
         for group, classes in GROUPS.items():
-            wanted = [mean_interval(model, metric, classes) for metric in ("auroc", "auprc")]
-            assert line(study.found.means, run, group=group) == pytest.approx(figures(wanted))
-
-
-def test_a_model_without_a_class_of_the_group_has_none(study):
-    run, models = study.runs["fedbn"]
+            wanted = means_of(models["global"], classes)
+            assert line(study.found.means, run, group=group) == pytest.approx(wanted)
+    run, models = study.runs["fedbn"]  # which lacks a class of all, and none of NIH
     assert line(study.found.means, run, "nih") == pytest.approx([0, *[np.nan] * 6], nan_ok=True)
-    wanted = [
-        mean_interval(resampled(models["nih"]), metric, GROUPS["nih"])
-        for metric in ("auroc", "auprc")
-    ]
-    assert line(study.found.means, run, "nih", "nih") == pytest.approx(figures(wanted))
+    wanted = means_of(models["nih"], GROUPS["nih"])
+    assert line(study.found.means, run, "nih", "nih") == pytest.approx(wanted)
 
 
 def test_differences_are_surgical_minus_other_on_the_same_resamples(study):
-    first = resampled(study.runs["again"][1]["global"])
     run, models = study.runs["vanilla"]
     for group, classes in GROUPS.items():
-        wanted = [
-            difference_interval(first, resampled(models["global"]), metric, classes)
-            for metric in ("auroc", "auprc")
-        ]
-        assert line(study.found.differences, run, group=group) == pytest.approx(figures(wanted))
-
-
-def test_a_sites_own_model_is_held_against_the_global_one(study):
-    run, models = study.runs["fedbn"]
-    pair = (study.runs["surgical"][1]["global"], models["chexpert"])
-    wanted = [
-        difference_interval(*map(resampled, pair), metric, GROUPS["chexpert"])
-        for metric in ("auroc", "auprc")
-    ]
+        wanted = differences_of(study.runs["again"][1]["global"], models["global"], classes)
+        assert line(study.found.differences, run, group=group) == pytest.approx(wanted)
+    run, models = study.runs["fedbn"]  # a site's model is compared with the global one
+    pair = study.runs["surgical"][1]["global"], models["chexpert"]
+    wanted = differences_of(*pair, GROUPS["chexpert"])
     found = line(study.found.differences, run, "chexpert", "chexpert")
-    assert found == pytest.approx(figures(wanted))
+    assert found == pytest.approx(wanted)
+    told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
+    pairs = [("surgical", "fedbn", 0), ("vanilla", "fedbn+", 1)]  # of one scenario and seed
+    assert sorted(told.itertuples(index=False, name=None)) == pairs
 
 
 def test_classes_are_held_against_each_other_one_by_one(study):
@@ -160,14 +152,6 @@ def test_of_models_of_sites_only_the_tested_sites_counts_class_by_class(tmp_path
     ends = found.set_index(["test", "class"])["patient_low"]
     assert np.isnan(ends["nih", "Fracture"]) and not np.isnan(ends["nih", "Mass"])
     assert np.isnan(ends["chexpert", "Mass"]) and not np.isnan(ends["chexpert", "Fracture"])
-
-
-def test_only_runs_of_the_same_scenario_and_seed_are_held_against_each_other(study):
-    told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
-    assert sorted(told.itertuples(index=False, name=None)) == [
-        ("surgical", "fedbn", 0),
-        ("vanilla", "fedbn+", 1),
-    ]
 
 
 def test_without_a_global_model_it_is_held_against_that_of_the_same_site(tmp_path):
