@@ -170,7 +170,7 @@ def over_seeds(
     keys: Sequence[str] = ("scenario", "method", "strategy", "model", "test", "group"),
     columns: Sequence[str] = METRICS,
 ) -> pd.DataFrame:
-    """Means over seeds, with their 95 % t intervals.
+    """Means of some columns over seeds, with their 95 % t intervals.
 
     Returns:
         Columns `keys`, seeds (how many define the AUROC), and for each of `columns` the mean with

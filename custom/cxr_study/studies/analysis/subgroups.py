@@ -14,12 +14,11 @@ A data frame with one line for each finished run, test set and subgroup:
                                   subgroup of the kind, and the mean over them
 
 A class without positives or without negatives in a subgroup is not defined there and left out of
-its mean. One with fewer than 10 stays, but its AUROC says little, which `few` tells. Since
-subgroups define other classes, their means are not of the same: what compares them is
-`compared_auroc`, which is over the same classes in all of them, and none of them rests on a few.
+its mean; one with fewer than 10 stays, but says little. Means of subgroups are over different
+classes; `compared_auroc` is over the same ones in all of them, none of which rests on a few.
 
-Models are as `counts_on` has them; NaN is not defined, also where a model lacks a class
-of the test set. Where a test set says nothing of a kind there is no line.
+Models are as `counts_on` has them; NaN is not defined, also where a model lacks a class of the test
+set. Where a test set says nothing of a kind there is no line.
 """
 
 from __future__ import annotations
@@ -83,12 +82,9 @@ def subgroups(
 
 
 def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds.
+    """Means over seeds of the counts, and of auroc and compared_auroc with their 95 % t intervals.
 
-    Returns:
-        Columns scenario, method, strategy, model, test, kind, subgroup; seeds (how many define the
-        mean); images, patients, classes, few and compared (means over seeds); auroc and
-        compared_auroc (likewise, with their 95 % t intervals, `<column>_low` and `<column>_high`).
+    Of the columns see `study_results.over_seeds`.
     """
     keys = [name for name in _KEYS if name != "seed"]
     counts = ["images", "patients", "classes", "few", "compared"]

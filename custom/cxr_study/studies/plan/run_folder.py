@@ -10,20 +10,9 @@ from typing import Any
 
 from cxr_study.common.files import replace
 
-RUNS = "runs"
-"""In the folder of studies: the folders of runs."""
-
-TEST_SETS = "test_sets"
-"""In the folder of studies: see `test_split`."""
-
-DATA = "data"
-"""In the folder of studies: site files of whole data sets; see `data_sets`."""
-
-SITES = "sites"
-"""In the folder of studies: site files of the scenarios; see `scenario_files`."""
-
-FOLDERS = (RUNS, TEST_SETS, DATA, SITES)
-"""In the folder of studies: what is no study's report."""
+RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
+"""In the folder of studies, beside the studies' reports: folders of runs; tables of test sets, see
+`test_split`; site files of whole data sets, see `data_sets`; and those of the scenarios."""
 
 SPEC_FILE = "run.json"
 LOG_FILE = "log.txt"

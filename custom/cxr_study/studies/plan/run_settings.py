@@ -92,7 +92,7 @@ def baseline_method(row: Row) -> str:
 def _without_federation(
     row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
 ) -> dict[str, Any]:
-    """Settings without a federation; those that mean something in a federation alone are left out.
+    """Settings that mean something without a federation.
 
     What a preset says for one site counts where that site is the only one and trains alone.
     """

@@ -59,20 +59,15 @@ class LiveTable:
         if how == DONE:
             self._done.append((run, seconds))
         if not self.console.is_terminal:
-            self.console.print(
-                f"{how} after {_duration(seconds)}: {run.name}. {self._summary()}",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+            told = f"{how} after {_duration(seconds)}: {run.name}. {self._summary()}"
+            self.console.print(told, highlight=False, markup=False, soft_wrap=True)
 
     def _summary(self) -> str:
         made = sum(self._counts.values())
         told = [f"{made} of {made + len(self._todo)} runs"]
-        if self._counts[KEPT]:
-            told.append(f"{self._counts[KEPT]} made before")
-        if self._counts[FAILS]:
-            told.append(f"{self._counts[FAILS]} failed")
+        for how, words in ((KEPT, "made before"), (FAILS, "failed")):
+            if self._counts[how]:
+                told.append(f"{self._counts[how]} {words}")
         left = self.machine.seconds_left(self._todo.values(), self._done)
         if self._todo and left is not None:
             told.append(f"about {_duration(left)} left")

@@ -15,8 +15,7 @@ from surgical_aggregation.site.training import tensorflow_setup
 _BUSY = 3.5
 """Processes for each core: a federation leaves cores idle while it starts, waits and stops."""
 
-_PROCESS_BYTES = 0.6e9
-_PIXEL_BYTES = 1100
+_PROCESS_BYTES, _PIXEL_BYTES = 0.6e9, 1100
 """Of a process that trains, and of each pixel of a batch: DenseNet121's, the larger network."""
 
 

@@ -38,11 +38,7 @@ COMMAND = (sys.executable, "-m", "cxr_study.studies.runner.one_run")
 
 @dataclass(frozen=True)
 class Made:
-    """What was made.
-
-    Attributes:
-        runs: Study -> all its runs; two of them may be one, with the same key.
-    """
+    """Study -> all its runs, of which two may be one, with the same key; and those that failed."""
 
     runs: dict[str, list[Run]]
     failures: list[Failure[Run]]
@@ -128,6 +124,5 @@ def _check_names(names: Sequence[str]) -> None:
             )
         if name in FOLDERS:
             raise StudyError(
-                f"a study needs another name than {name!r}, which is a folder of the runner's own. "
-                "Rename its file."
+                f"a study needs another name than {name!r}, a runner's folder. Rename its file."
             )

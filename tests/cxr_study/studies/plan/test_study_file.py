@@ -54,6 +54,10 @@ class TestReadStudy:
             Row("complete", "fedavg"),
         )
         assert study.tests == ("mimic", "nih")
+        cut, whole = study.scenarios  # complete labels are there only where a data set is cut
+        assert study.rows_of(cut) == study.rows
+        assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
+        assert (cut.data_sets, whole.data_sets) == (("nih",), ("nih", "chexpert"))
 
     def test_what_a_scenario_may_say_besides_is_read(self, write):
         scenarios = [
@@ -61,18 +65,13 @@ class TestReadStudy:
             {**CUT, "name": "b", "share": 0.1},
             {**CUT, "name": "c", "cut": "chexpert", "sites": 7, "shared": 3},
             {**WHOLE, "classes": "shared"},
+            {**CUT, "name": "d", "cut": "mimic", "sites": 20, "shared": 0},  # more than its labels
         ]
-        a, b, c, whole = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
+        a, b, c, whole, d = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
         assert (a.shared, a.share, a.used) == (0, Fraction(1, 8), Fraction(1, 4))
         assert (b.shared, b.share, b.used) == (None, Fraction(1, 10), Fraction(1, 5))
         assert (c.cut, c.sites, c.shared, c.share, c.used) == ("chexpert", 7, 3, None, 1)
-        assert (whole.classes, whole.used) == ("shared", 1)
-
-    def test_complete_labels_are_there_only_where_a_data_set_is_cut(self, write):
-        study = read_study(write())
-        cut, whole = study.scenarios
-        assert study.rows_of(cut) == study.rows
-        assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
+        assert (whole.classes, whole.used, d.sites) == ("shared", 1, 20)
 
     def test_the_sites_may_be_those_of_the_data_file(self, write):
         how = {"settings": {"patience": 4}, "model": "last", "methods": ["surgical"]}
@@ -184,13 +183,6 @@ class TestReadStudy:
     ):
         with pytest.raises(StudyFileError, match=rf"own\.yaml: key 'scenarios', entry 2{message}"):
             read_study(write(scenarios=[{**CUT, "name": "first"}, scenario]))
-
-    def test_mimic_may_have_more_classes_than_those_of_its_own_labels(self):
-        assert Scenario(name="a", cut="mimic", sites=20, shared=0).sites == 20
-
-    def test_sites_train_on_the_data_set_that_is_cut_or_on_those_that_are_sites(self):
-        assert Scenario(**CUT).data_sets == ("nih",)
-        assert Scenario(**WHOLE).data_sets == ("nih", "chexpert")
 
     def test_a_name_that_is_no_studys_is_refused(self):
         with pytest.raises(StudyFileError, match=r"study 'cliens': .*nearest known: clients"):
