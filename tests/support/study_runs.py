@@ -30,6 +30,14 @@ RESULT = Result(
 )
 
 
+def methods(rows):
+    """Method -> strategies of some rows, as a study has them."""
+    found = {}
+    for row in dict.fromkeys(rows):
+        found[row.method] = (*found.get(row.method, ()), row.strategy)
+    return found
+
+
 def table(labels, **facts):
     """A test set's label table; labels: class -> values, one for each image."""
     images = len(next(iter(labels.values())))

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 import study_runs
-from cxr_study.studies.analysis.means import by_run, over_seeds
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import StudyResults, by_run, over_seeds
 from cxr_study.studies.plan.study_file import read_study
 
 LACKS = None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     PlainValidator,
     ValidationError,
     ValidationInfo,
@@ -22,6 +23,7 @@ from cxr_study.common.spelling import nearest
 
 _NEEDS = {
     "string_type": "a text (in quotes where it is a number)",
+    "string_pattern_mismatch": "a text that is not blank",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
@@ -51,17 +53,25 @@ class NeedError(ValueError):
 
 
 class FileModel(BaseModel):
-    """Base of the models of YAML files: lines 'key: value', of which every key is known."""
+    """Base of the models of YAML files: lines 'key: value', of which every key is known.
+
+    A field with `exclude=True` is no key.
+    """
 
     model_config = ConfigDict(frozen=True)
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """What a key was called -> what it is called now."""
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown(cls, values: object) -> object:
+        known = [name for name, field in cls.model_fields.items() if not field.exclude]
         for key in values if isinstance(values, dict) else ():
-            if key not in cls.model_fields:
-                near = nearest(str(key), tuple(cls.model_fields))
-                raise ValueError(f"key '{key}' is not known; {near}.")
+            if key in cls.renamed:
+                raise ValueError(f"key '{key}' is called '{cls.renamed[key]}' now; rename it.")
+            if key not in known:
+                raise ValueError(f"key '{key}' is not known; {nearest(str(key), known)}.")
         return values
 
 
@@ -93,6 +103,29 @@ Target = Annotated[Path, PlainValidator(_target)]
 """A path, relative to the file's folder; becomes absolute."""
 ExistingFile = Annotated[Path, PlainValidator(_file)]
 ExistingFolder = Annotated[Path, PlainValidator(_folder)]
+Text = Annotated[str, Field(pattern=r"\S")]
+
+
+def one_of(known: Collection[str]) -> AfterValidator:
+    """Validator of a name that is one of those known."""
+
+    def check(name: str) -> str:
+        if name not in known:
+            raise NeedError(f"a known name ({nearest(name, tuple(known))})")
+        return name
+
+    return AfterValidator(check)
+
+
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise NeedError("each entry once", name)
+    return names
+
+
+EachOnce = AfterValidator(_each_once)
+"""Validator of a list whose entries differ."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -176,105 +209,3 @@ def said(problem: ValidationError, values: object) -> str:
         known = _NEEDS.get(first["type"])
         need = known.format(**told) if known else first["msg"].removeprefix("Input should be ")
     return f"{place} needs {need}; got {got!r}."
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Lines 'key: value' that stand together in a YAML file.
-
-    Attributes:
-        path: The file, absolute.
-        values: Key -> value, as read.
-        error: What is raised where something is wrong.
-        place: Where in the file, for messages; "" where there is one place only.
-    """
-
-    path: Path
-    values: Mapping[str, Any]
-    error: type[ValueError]
-    place: str = ""
-
-    def has(self, key: str) -> bool:
-        """Whether there is such a line."""
-        return key in self.values
-
-    def check(self, known: Sequence[str], required: Sequence[str]) -> None:
-        """Refuse a key that is not known, and the lack of one that is required."""
-        for key in self.values:
-            if key not in known:
-                near = nearest(str(key), known)
-                raise self.error(f"{self.path}: {self.place}key '{key}' is not known; {near}.")
-        for key in required:
-            if key not in self.values:
-                has = ", ".join(map(str, self.values)) or "none"
-                raise self.error(f"{self.path}: {self.place}needs key '{key}'; has {has}.")
-
-    def refuse(self, keys: Sequence[str], where: str) -> None:
-        """Refuse keys that have no use."""
-        for key in keys:
-            if key in self.values:
-                raise self.error(f"{self.path}: {self.place}key '{key}' has no use {where}.")
-
-    def need(self, key: str, need: str, got: object = None) -> ValueError:
-        """The error to raise.
-
-        Args:
-            key: The key.
-            need: What it needs.
-            got: What it has instead. Default: its whole value.
-        """
-        shown = self.values[key] if got is None else got
-        return self.error(f"{self.path}: {self.place}key '{key}' needs {need}; got {shown!r}.")
-
-    def text(self, key: str) -> str:
-        """A text that is not blank."""
-        value = self.values[key]
-        if not isinstance(value, str) or not value.strip():
-            raise self.need(key, "a text (in quotes where it is a number)")
-        return value
-
-    def number(self, key: str, least: int) -> int:
-        """A whole number of `least` or more."""
-        value = self.values[key]
-        if type(value) is not int or value < least:
-            raise self.need(key, f"a whole number of {least} or more")
-        return value
-
-    def choice(self, key: str, choices: Sequence[str]) -> str:
-        """One of some words."""
-        value = self.values[key]
-        if value not in choices:
-            raise self.need(key, f"{', '.join(choices[:-1])} or {choices[-1]}")
-        return str(value)
-
-    def texts(self, key: str, known: Sequence[str]) -> tuple[str, ...]:
-        """A list of some of the known words, one at least and each once."""
-        values = self.values[key]
-        if not isinstance(values, list) or not values:
-            raise self.need(key, "a list with one entry or more")
-        for place, value in enumerate(values):
-            if value not in known:
-                raise self.need(
-                    key, f"entries that are known ({nearest(str(value), known)})", value
-                )
-            if value in values[:place]:
-                raise self.need(key, "each entry once", value)
-        return tuple(values)
-
-    def below(self, key: str, need: str) -> Keys:
-        """The lines below a key; `need` says of what form they are."""
-        value = self.values[key]
-        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-            raise self.need(key, need)
-        return Keys(self.path, value, self.error, f"{self.place}key '{key}', ")
-
-    def target(self, key: str) -> Path:
-        """A path, relative to the file's folder, as an absolute one."""
-        value = self.text(key)
-        return Path(os.path.normpath(self.path.parent / Path(value).expanduser()))
-
-
-def read_keys(path: Path, kind: str, error: type[ValueError]) -> Keys:
-    """Read a YAML file as `Keys`; see `read_yaml`."""
-    path = Path(path).absolute()
-    return Keys(path, read_yaml(path, kind, error), error)

@@ -39,8 +39,6 @@ class Resampled:
         values: Metric -> on the split, shape (classes,); NaN where it has no positives or no
             negatives.
         drawn: Metric -> on each resample, shape (resamples, classes); NaN likewise.
-        patients: Of each image.
-        seed: Of the resampling.
     """
 
     classes: tuple[str, ...]
@@ -52,13 +50,10 @@ class Resampled:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure on a test split with its 95 % bootstrap interval by patient.
+    """A figure on a test split, the mean over so many classes.
 
-    Attributes:
-        value: On the split itself.
-        low: Lower end, a percentile of the resamples; None where none of them defines the figure.
-        high: Upper end, likewise.
-        classes: Over how many classes it is the mean.
+    `low` and `high` are the ends of its 95 % bootstrap interval by patient; None where no resample
+    defines the figure.
     """
 
     value: float
@@ -84,8 +79,8 @@ def resample(
         scores: Finite numbers that rise with the probability of the class, same shape.
         classes: Name of each column. A class that the model lacks has no column.
         patients: Patient of each image, shape (images,).
-        seed: Seed of the resampling.
-        resamples: Number of resamples.
+        seed: Of the resampling.
+        resamples: How many.
 
     Raises:
         ValueError: The shapes differ, a label is none of 1, 0, NaN, or a score is not finite.
@@ -101,10 +96,8 @@ def resample(
     ]
     rng, chances = np.random.default_rng(seed), np.full(len(names), 1 / len(names))
     step = max(1, _CHUNK // max(1, len(labels)))
-    drawn: dict[Metric, np.ndarray] = {
-        "auroc": np.empty((resamples, len(counted))),
-        "auprc": np.empty((resamples, len(counted))),
-    }
+    shape = resamples, len(counted)
+    drawn: dict[Metric, np.ndarray] = {"auroc": np.empty(shape), "auprc": np.empty(shape)}
     for start in range(0, resamples, step):
         rows = slice(start, min(start + step, resamples))
         times = rng.multinomial(len(names), chances, size=rows.stop - start)
@@ -129,11 +122,8 @@ def class_ends(model: Resampled, metric: Metric) -> list[tuple[float, float]]:
 def mean_interval(model: Resampled, metric: Metric, classes: Sequence[str]) -> Estimate | None:
     """Mean of a metric over classes with its 95 % bootstrap interval by patient.
 
-    Args:
-        model: As `resample` gives it.
-        metric: Which.
-        classes: Over which. One without positives or without negatives is left out, in the split
-            and in each resample; a rare one is part of the mean though it has no interval.
+    A class without positives or without negatives is left out, in the split and in each resample;
+    a rare one is part of the mean though it has no interval.
 
     Returns:
         None, "not defined", where the model lacks one of the classes or the split defines none.
@@ -145,12 +135,6 @@ def difference_interval(
     first: Resampled, second: Resampled, metric: Metric, classes: Sequence[str]
 ) -> Estimate | None:
     """Difference of two models' means over classes, first minus second, on the same resamples.
-
-    Args:
-        first: As `resample` gives it.
-        second: On the same split, with the same seed and number of resamples.
-        metric: Which.
-        classes: Over which; see `mean_interval`.
 
     Returns:
         None, "not defined", where a model lacks one of the classes or the split defines none.
@@ -171,11 +155,7 @@ def difference_interval(
 
 
 def percentile_ends(values: ArrayLike) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval of resampled values; NaN ones do not count.
-
-    Returns:
-        Lower and upper end; NaN when no resample defines the value.
-    """
+    """Ends of the 95 % percentile interval of values, NaN left out; NaN where all are."""
     defined = np.asarray(values, dtype=float)
     defined = defined[~np.isnan(defined)]
     if not defined.size:

@@ -58,14 +58,10 @@ def reliability(labels: Floats, probabilities: Floats, number: int = 10) -> tupl
             known, predicted, n_bins=number, pos_label=1
         )
     return tuple(
-        Bin(
-            float(edges[i]),
-            float(edges[i + 1]),
-            int(count),
-            float(mean[i]) if count else None,
-            float(observed[i]) if count else None,
+        Bin(low, high, count, *((mean[i], observed[i]) if count else (None, None)))
+        for i, (low, high, count) in enumerate(
+            zip(edges.tolist(), edges[1:].tolist(), predictions.tolist(), strict=False)
         )
-        for i, count in enumerate(predictions)
     )
 
 
@@ -73,9 +69,6 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
     """Expected calibration error: how far bins are off, each counting by its predictions.
 
         sum(n_b * |observed_b - probability_b|) / sum(n_b)
-
-    Args:
-        bins: As `reliability` gives them.
 
     Returns:
         Between 0 and 1; None, "not defined", without a prediction.
@@ -87,12 +80,12 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
     predictions = sum(each.predictions for each in bins)
     if not predictions:
         return None
-    off = sum(
+    off = [
         each.predictions * abs(each.observed - each.probability)
         for each in bins
         if each.observed is not None and each.probability is not None
-    )
-    return off / predictions
+    ]
+    return sum(off) / predictions
 
 
 def _labelled(labels: Floats, probabilities: Floats) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """DeLong's test of two correlated areas under the ROC curve.
 
 It takes images for independent. Where patients have several images they are not, and the interval
-comes out too narrow, p too small: the bootstrap by patient (`intervals`) accounts for it.
+comes out too narrow, p too small: the bootstrap by patient (`bootstrap`) accounts for it.
 
 Sources:
     DeLong, DeLong and Clarke-Pearson, Comparing the Areas under Two or More Correlated Receiver
@@ -32,12 +32,8 @@ class DelongTest:
     """Two AUROCs of one class on the same images, compared.
 
     Attributes:
-        first: The one area.
-        second: The other.
-        difference: First minus second.
+        difference: First area minus second, with the ends of its 95 % interval, `low` and `high`.
         error: Standard error of the difference.
-        low: Lower end of the 95 % interval of the difference.
-        high: Upper end.
         z: Difference over its standard error; 0 where the two rank all pairs of a positive and a
             negative alike. None where the areas differ but their difference has no variance.
         p: Two-sided; 1 where z is 0, None where z is None.
@@ -76,16 +72,9 @@ def delong_test(labels: Floats, first: Floats, second: Floats) -> DelongTest | N
         z = difference / error
     else:
         z = 0.0 if math.isclose(difference, 0, abs_tol=1e-12) else None
-    half = _quantile() * error
-    return DelongTest(
-        *areas,
-        difference,
-        error,
-        difference - half,
-        difference + half,
-        z,
-        None if z is None else float(2 * norm.sf(abs(z))),
-    )
+    half = float(norm.ppf((1 + CONFIDENCE) / 2)) * error
+    p = None if z is None else float(2 * norm.sf(abs(z)))
+    return DelongTest(*areas, difference, error, difference - half, difference + half, z, p)
 
 
 def _placements(labels: Floats, scores: Floats) -> tuple[Floats, Floats] | None:
@@ -103,7 +92,3 @@ def _error(positives: Floats, negatives: Floats) -> float:
     """Standard error of the mean placement, or difference of placements."""
     variance = positives.var(ddof=1) / len(positives) + negatives.var(ddof=1) / len(negatives)
     return math.sqrt(variance) if variance > _ROUNDING else 0.0
-
-
-def _quantile() -> float:
-    return float(norm.ppf((1 + CONFIDENCE) / 2))

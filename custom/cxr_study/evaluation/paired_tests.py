@@ -29,7 +29,6 @@ class Comparison:
         normality: p of Shapiro-Wilk on the differences; None where they do not vary or fewer than
             3 are left.
         t: Of the paired t-test, as the papers have it, whichever test decided; None likewise.
-        t_p: Its p.
         difference: Mean of first minus second with its 95 % t interval, over the pairs; None
             without a pair. It is the mean also where the test is of ranks.
         pairs: How many were compared.
@@ -85,27 +84,14 @@ def compare_pairs(first: Sequence[float | None], second: Sequence[float | None])
         else:
             test = WILCOXON
             statistic, p = map(float, stats.wilcoxon(differences[differences != 0]))
-    return Comparison(
-        test,
-        statistic,
-        p,
-        normality,
-        t,
-        t_p,
-        interval(differences.tolist()),
-        len(differences),
-        len(first) - len(differences),
-    )
+    pairs, mean = len(differences), interval(differences.tolist())
+    return Comparison(test, statistic, p, normality, t, t_p, mean, pairs, len(first) - pairs)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjust the p values of a family of tests, so that it is wrong at most as often as one test.
 
-    Args:
-        p_values: One per test; None where a test could not decide, which is then no member.
-
-    Returns:
-        Adjusted p values in the same order; None stays None.
+    A test that could not decide, None, is no member and stays None.
 
     Source:
         Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of
@@ -122,11 +108,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def mark(p: float | None) -> str:
-    """Mark of significance as in the papers' tables; "" where there is no p.
+    """Mark of significance as in the papers: * p < 0.05, ** < 0.01, *** < 0.001, else ns.
 
-    "*" is p < 0.05, as the papers define significance, "**" p < 0.01 and "***" p < 0.001; "ns" is
-    the rest. The captions of the conference paper take the limits themselves in, those of
-    arXiv:2301.06683, v1, do not.
+    "" where there is no p. The captions of the conference paper include the limits themselves,
+    those of arXiv:2301.06683, v1, do not.
     """
     if p is None:
         return ""

@@ -41,10 +41,7 @@ class Predicted:
 def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> Predicted:
     """Let a model predict a test split.
 
-    Args:
-        checkpoint: Body and columns: a global model, or a site's own.
-        network: Its network.
-        split: The test split.
+    The checkpoint is a global model, or a site's own.
 
     Raises:
         PredictionError: A probability is NaN.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -17,13 +18,8 @@ def score(
 ) -> tuple[list[ClassAuroc], list[MeanAuroc]]:
     """AUROC of one model on one site's test split, with 95 % bootstrap intervals by patient.
 
-    Args:
-        model: "global" or "local".
-        split: The test split.
-        probabilities: A column per class of the model; a class of the union that it lacks is not
-            defined, nor is one without positives or without negatives in the split.
-        union: All classes.
-        seed: Of the bootstrap.
+    A class of the union that the model lacks, as a column of the probabilities, is not defined, nor
+    is one without positives or without negatives in the split.
 
     Returns:
         One row per class, and the means over all classes, labelled and unlabelled ones.
@@ -35,23 +31,15 @@ def score(
     )
     values = dict(zip(scored, drawn.values["auroc"], strict=True))
     ends = dict(zip(scored, class_ends(drawn, "auroc"), strict=True))
-    labels = split.labels(union)
     rows = []
-    for i, name in enumerate(union):
-        low, high = ends.get(name, (np.nan, np.nan))
+    for name, labels in zip(union, split.labels(union).T, strict=True):
+        labelled = name in split.labelled
+        figures = (values.get(name, np.nan), *ends.get(name, (np.nan, np.nan)))
+        auroc, low, high = map(_or_none, figures)
+        present, absent = int((labels == 1).sum()), int((labels == 0).sum())
+        source: Literal["site", "truth"] = "site" if labelled else "truth"
         rows.append(
-            ClassAuroc(
-                model=model,
-                site=split.site,
-                class_name=name,
-                labelled=name in split.labelled,
-                auroc=_or_none(values.get(name, np.nan)),
-                low=_or_none(low),
-                high=_or_none(high),
-                positives=int((labels[:, i] == 1).sum()),
-                negatives=int((labels[:, i] == 0).sum()),
-                labels="site" if name in split.labelled else "truth",
-            )
+            ClassAuroc(model, split.site, name, labelled, auroc, low, high, present, absent, source)
         )
     groups: dict[Group, list[ClassAuroc]] = {
         "all": rows,
@@ -60,22 +48,12 @@ def score(
     }
     means = []
     for group, members in groups.items():
-        if not members:
-            continue
         defined = [row.class_name for row in members if row.auroc is not None]
         found = mean_interval(drawn, "auroc", defined) if defined else None
-        means.append(
-            MeanAuroc(
-                model=model,
-                site=split.site,
-                classes=group,
-                auroc=None if found is None else found.value,
-                low=None if found is None else found.low,
-                high=None if found is None else found.high,
-                defined=len(defined),
-                of=len(members),
-            )
-        )
+        value, low, high = (found.value, found.low, found.high) if found else (None, None, None)
+        counts = len(defined), len(members)
+        if members:
+            means.append(MeanAuroc(model, split.site, group, value, low, high, *counts))
     return rows, means
 
 

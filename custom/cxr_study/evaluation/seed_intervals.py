@@ -54,7 +54,6 @@ class Spread:
     Attributes:
         mean: Over the values that are defined.
         sd: Of the sample, n - 1 in the denominator; None of one value.
-        values: How many are defined.
     """
 
     mean: float

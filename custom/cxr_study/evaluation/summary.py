@@ -9,10 +9,10 @@ FORMAT: Literal[1] = 1
 """Number of the `summary.json` layout that this module reads and writes."""
 
 Model = Literal["global", "local"]
-"""`global`: the federation's model; `own`: one trained by that site alone for as many epochs."""
+"""`global`: the federation's model; `local`: one trained by that site alone for as many epochs."""
 
 Group = Literal["all", "labelled", "unlabelled"]
-"""Classes of a mean: the union, those that the site labels itself, those that it lacks."""
+"""Classes of a mean: the union, those that the site labels itself, the others."""
 
 
 class SummaryError(ValueError):
@@ -92,9 +92,6 @@ class Refusal(_Strict):
 
     Attributes:
         round: The round that was running; None for an evaluation.
-        site: Whose result.
-        reason: What was wrong.
-        task: Name of the task.
     """
 
     round: int | None
@@ -108,15 +105,9 @@ class ClassAuroc(_Strict):
     """One model's AUROC for one class on one site's test split.
 
     Attributes:
-        model: Which model.
         site: Whose test split.
-        class_name: The class.
-        labelled: Whether the site trains the class itself.
-        auroc: None when not defined.
-        low: Lower end of the 95 % interval; None when not defined.
-        high: Upper end of the 95 % interval; None when not defined.
-        positives: Test images labelled 1.
-        negatives: Test images labelled 0.
+        labelled: Whether the site labels the class itself.
+        auroc: None when not defined, like the ends of its 95 % interval, `low` and `high`.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
     """
 
@@ -137,12 +128,9 @@ class MeanAuroc(_Strict):
     """One model's mean AUROC over a group of classes on one site's test split.
 
     Attributes:
-        model: Which model.
         site: Whose test split.
-        classes: Over which classes.
-        auroc: Mean over the classes whose AUROC is defined; None when there is none.
-        low: Lower end of the 95 % interval; None when not defined.
-        high: Upper end of the 95 % interval; None when not defined.
+        auroc: Mean over the classes whose AUROC is defined; None when there is none. `low` and
+            `high` are the ends of its 95 % interval, None when not defined.
         defined: How many classes the mean is taken over.
         of: How many classes the group has.
     """
@@ -162,27 +150,16 @@ class Summary(_Strict):
     """Everything a run report says, except the example pictures.
 
     Attributes:
-        title: Heading of the report.
         job: Name of the job (the method) that ran.
-        data: Where the images come from.
         note: One sentence on what the data can and cannot show; may be empty.
-        version: Version of the software.
-        backbone: Name of the body's architecture.
         image_size: Height and width of the model's input, in pixels.
-        seed: Seed of the run.
         num_rounds: Rounds run; of a continued run, its own.
-        wall_seconds: From start to end of the run.
         best: The round of the reported model.
-        union: Every class of the global model.
-        sites: Site name -> what it brought.
-        taught_by: Class -> names of the sites whose columns went into it.
+        trained_by: Class -> names of the sites whose columns went into it.
         rounds: In order; the last may be the final model, on which nobody trained.
         refusals: Results that the server refused, or that never came.
-        test: AUROC per model, site and class.
-        means: Mean AUROC per model, site and group of classes.
         stopped_early: Whether the run ended because no better model came.
         personal: Whether every site has a model of its own, which then stands for the global one.
-        format: Layout of the JSON.
     """
 
     title: str

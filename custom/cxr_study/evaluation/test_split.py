@@ -26,9 +26,7 @@ class TestSplit:
     """A site's test images.
 
     Attributes:
-        site: Name of the site.
-        table: Label table of the test images, with 1, 0 or NaN (not known) for each class of which
-            something may be known.
+        table: Label table of the test images; 1, 0 or NaN (not known) for each known class.
         pixels: uint8 (m, size, size), memory-mapped.
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
         labelled: Classes that the site labels itself; the labels of the others are the truth's.
@@ -52,10 +50,8 @@ class TestSplit:
 def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
     """Read a site's test split.
 
-    Args:
-        site_file: Its path; the file's name is the site's.
-        union: Classes to keep, where the site or its truth has labels of them.
-        size: Side of the images, pixels.
+    Of the union those classes are kept that the site or its truth has labels of. Images have
+    `size` pixels at each side.
 
     Raises:
         ValueError: The site file or what it names is unusable.
@@ -83,10 +79,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
 
 
 def read_labels(site_file: Path) -> tuple[SiteLabels, pd.DataFrame | None]:
-    """Read and check everything that a site file names, images apart.
-
-    Returns:
-        The site's labels, and those kept for evaluation only, by image; None where there are none.
+    """A site's labels, and those kept for evaluation only, by image; None where there are none.
 
     Raises:
         ValueError: The site file or what it names is unusable.

@@ -1,15 +1,17 @@
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 from pydantic import AfterValidator, Field
 
 from cxr_study.common.yaml_files import (
+    EachOnce,
     ExistingFile,
     ExistingFolder,
     FileModel,
     NeedError,
     Target,
-    read_keys,
+    Text,
+    one_of,
     read_model,
 )
 
@@ -35,11 +37,15 @@ class Step(FileModel):
 
 
 class Recipe(FileModel):
-    name: str
+    renamed: ClassVar = {"title": "name"}
+
+    name: Text
     kind: Literal["soup", "cake"] = "soup"
     people: Annotated[int, Field(ge=1, strict=True), AfterValidator(even)] = 2
     eggs: Annotated[int, AfterValidator(prime)] = 2
-    tags: list[str] = Field(default_factory=list)
+    tags: Annotated[tuple[str, ...], EachOnce] = ()
+    cook: Annotated[str, one_of(["Ada", "Bob"])] | None = None
+    pages: int = Field(default=0, exclude=True)
     steps: list[Step] = Field(default_factory=list)
     times: dict[str, int] = Field(default_factory=dict)
     to: Target | None = None
@@ -78,6 +84,8 @@ class TestReadModel:
             ("a: 1\na: 2", r"key 'a' stands twice[\s\S]*line 2"),
             ("b: {a: 1, a: 1}", "key 'a' stands twice"),
             ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
+            ("title: x", "key 'title' is called 'name' now"),
+            ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),
             ("people: 2", r"a\.yaml: needs key 'name'; has people"),
             ("{}", "needs key 'name'; has none"),
             ("1: 2", "key '1' is not known"),
@@ -91,12 +99,15 @@ class TestReadModel:
         ("text", "message"),
         [
             ("name: 3", r"key 'name' needs a text \(in quotes .*\); got 3"),
+            ("name: ' '", "key 'name' needs a text that is not blank; got ' '"),
             ("kind: pie", "key 'kind' needs soup or cake; got 'pie'"),
             ("people: 0", "key 'people' needs a number of 1 or more; got 0"),
             ("people: true", "key 'people' needs a whole number; got True"),
             ("people: 3", "key 'people' needs an even number; got 'odd'"),
             ("eggs: 4", r"key 'eggs': 4 is no prime\."),
             ("tags: soup", "key 'tags' needs a list .*; got 'soup'"),
+            ("tags: [a, b, a]", "key 'tags' needs each entry once; got 'a'"),
+            ("cook: Boob", r"key 'cook' needs a known name \(nearest known: Bob\); got 'Boob'"),
             ("tags: [a, 1]", "key 'tags', entry 2 needs a text .*; got 1"),
             ("steps: [1]", "key 'steps', entry 1 needs lines 'key: value'; got 1"),
             ("steps: [{minute: 1}]", "key 'steps', entry 1: key 'minute' is not known; .*minutes"),
@@ -114,38 +125,3 @@ class TestReadModel:
     def test_a_file_that_does_not_exist_is_named_by_kind_and_path(self, tmp_path):
         with pytest.raises(WrongError, match=rf"recipe {tmp_path}/no\.yaml does not exist"):
             read_model(Recipe, tmp_path / "no.yaml", "recipe", WrongError)
-
-
-class TestKeys:
-    @pytest.fixture
-    def read(self, write):
-        return lambda text: read_keys(write(text), "recipe", WrongError)
-
-    def test_values_are_what_they_should_be(self, read, tmp_path):
-        keys = read("t: text\nn: 3\nw: two\nl: [two, one]\nm: {x: ../b}\n")
-        assert keys.text("t") == "text"
-        assert keys.number("n", 3) == 3
-        assert keys.choice("w", ("one", "two")) == "two"
-        assert keys.texts("l", ("one", "two")) == ("two", "one")
-        assert keys.below("m", "lines").target("x") == tmp_path.parent / "b"
-        assert keys.has("t") and not keys.has("x")
-
-    @pytest.mark.parametrize(
-        ("value", "ask", "message"),
-        [
-            ("3", lambda keys: keys.check(("b",), ()), "'a' is not known; known: b"),
-            ("3", lambda keys: keys.check("ab", "b"), "needs key 'b'; has a"),
-            ("3", lambda keys: keys.refuse("ba", "here"), "key 'a' has no use here"),
-            ("' '", lambda keys: keys.text("a"), "key 'a' needs a text .*; got ' '"),
-            ("true", lambda keys: keys.number("a", 0), "a whole number of 0 or more; got True"),
-            ("x", lambda keys: keys.choice("a", ("one", "two")), "one or two; got 'x'"),
-            ("[]", lambda keys: keys.texts("a", ("one",)), r"a list with one entry .*; got \[\]"),
-            ("[oen]", lambda keys: keys.texts("a", ("one",)), r"known \(nearest known: one\)"),
-            ("[one, one]", lambda keys: keys.texts("a", ("one",)), "each entry once; got 'one'"),
-            ("{1: x}", lambda keys: keys.below("a", "lines"), r"lines; got \{1: 'x'\}"),
-            ("{b: 1}", lambda keys: keys.below("a", "x").text("b"), "key 'a', key 'b' needs a te"),
-        ],
-    )
-    def test_a_value_that_is_not_is_refused_by_file_and_key(self, read, value, ask, message):
-        with pytest.raises(WrongError, match=rf"a\.yaml: .*{message}"):
-            ask(read(f"a: {value}"))

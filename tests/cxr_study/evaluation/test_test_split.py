@@ -29,8 +29,6 @@ class TestKept:
         pd.testing.assert_frame_equal(again, TABLE, check_exact=True)
         for name in ("age", "Mass", "Edema"):
             assert again[name].to_numpy().tobytes() == TABLE[name].to_numpy().tobytes()
-
-    def test_names_of_people_are_texts_even_where_all_could_be_numbers(self, tmp_path):
         table = TABLE.assign(image=list("1234"), patient="007", view="", sex="")
         pd.testing.assert_frame_equal(read(keep(table, tmp_path), tmp_path), table)
 
@@ -126,7 +124,6 @@ class TestLoad:
         assert test.rows.dtype == np.int64
         assert test.pixels[test.rows][:, 0, 0].tolist() == [4, 2, 1]
 
-    def test_of_a_site_only_the_classes_that_it_labels_are_known(self, site):
         table = load(site(), ["Edema", "Hernia", "Nodule"], 4).table
         assert list(table.columns[5:]) == ["Edema"]
 
@@ -140,11 +137,9 @@ class TestLoad:
         assert test.table["image"].tolist() == ["c.png", "b.png"]
         assert test.pixels[test.rows][:, 0, 0].tolist() == [2, 1]
 
-    def test_a_site_file_that_is_none_is_refused(self, tmp_path):
+    def test_a_site_file_that_is_none_is_refused_and_else_all_images_counted(self, tmp_path, site):
         with pytest.raises(SiteFileError, match="does not exist"):
             load(tmp_path / "mayo.yaml", ["Mass"], 4)
-
-    def test_all_images_of_the_site_are_counted_by_their_splits(self, site):
         splits = load(site(), ["Mass"], 4).assignment["split"]
         assert splits.value_counts().to_dict() == {"test": 3, "train": 2, "validation": 1}
 
@@ -167,12 +162,8 @@ class TestTruth:
         assert (split.site, split.labelled) == ("mayo", {"Edema", "Mass"})
         assert list(split.table.columns[5:]) == ["Edema", "Hernia", "Mass"]
         np.testing.assert_array_equal(split.labels(["Hernia"]), [[NAN], [1], [1]])
-
-    def test_own_labels_stand_even_where_they_are_missing(self, truth):
-        np.testing.assert_array_equal(truth().labels(["Edema"]), [[1], [NAN], [1]])
-
-    def test_a_class_that_neither_knows_is_not_known(self, truth):
-        assert np.isnan(truth().labels(["Nodule"])).all()
+        np.testing.assert_array_equal(split.labels(["Edema"]), [[1], [NAN], [1]])
+        assert np.isnan(split.labels(["Nodule"])).all()
 
     def test_one_without_images_is_refused(self, truth):
         with pytest.raises(SiteFileError, match=r"mayo\.yaml: key 'truth': .* has file, Hernia"):

@@ -19,16 +19,7 @@ from cxr_study.studies.papers import published_claims
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Results with what follows from them.
-
-    Attributes:
-        results: Of the study.
-        tests: Surgical aggregation against the other rows; see `significance`.
-        by_patient: Intervals over the test patients; see `patient_intervals`.
-        by_class: DeLong's tests; see `class_tests`.
-        by_subgroup: Of sex, age and view; see `subgroups`.
-        judged: What the papers claim; see `claim_checks`.
-    """
+    """Results with what follows from them; see the functions that `analyse` calls."""
 
     results: StudyResults
     tests: pd.DataFrame
@@ -39,12 +30,7 @@ class Analysis:
 
 
 def analyse(results: StudyResults, processes: int) -> Analysis:
-    """Compute it all.
-
-    Args:
-        results: Of the study.
-        processes: How many compute at the same time.
-    """
+    """Compute it all, in so many processes at the same time."""
     with bar("resampling patients") as report:
         by_patient = patient_intervals(results, processes=processes, report=report)
     with bar("testing classes") as report:

@@ -1,17 +1,20 @@
 """Whether what the papers claim about a study holds in it, over its seeds.
 
 A claim consists of comparisons. For each seed a comparison gives one number that the claim says is
-above 0, or above minus a margin, see `claim`, and the 95 % t interval of these numbers
-decides. That two methods are comparable is nothing that an interval could show; it is judged where
-both should have the same models, and nowhere else.
+above 0, or above minus a margin, see `claim`, and the 95 % t interval of these numbers decides. No
+interval could show that two methods are comparable; that is judged where both should have the same
+models, and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.seed_intervals import (
@@ -22,9 +25,10 @@ from cxr_study.evaluation.seed_intervals import (
     interval,
     verdict,
 )
-from cxr_study.studies.analysis.study_evidence import StudyEvidence
-from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.papers.claim import SAME, Claim, Comparison
+from cxr_study.jobs.methods import Row
+from cxr_study.studies.analysis.study_results import StudyResults, counts_on
+from cxr_study.studies.papers.claim import EVERY_SITE, KINDS, SAME, Claim, Comparison
+from cxr_study.studies.plan.study_file import Scenario
 
 _COLUMNS = [
     "claim", "source", "published", "kind", "better", "worse", "model", "test", "group",
@@ -37,8 +41,6 @@ class Finding:
     """What came out of a comparison.
 
     Attributes:
-        comparison: Which.
-        scenarios: Names of those it is about.
         difference: The number that is claimed to be above 0, or above minus the margin, over the
             seeds for which all of these scenarios define it; None without such a seed.
         verdict: `HOLDS` where the interval is above that, `DOES_NOT_HOLD` where it is below, else
@@ -54,13 +56,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with what came out.
-
-    Attributes:
-        claim: Which.
-        findings: Of its comparisons, in their order, as far as the study was to run their rows and
-            scenarios and has their test set.
-    """
+    """A claim with the findings of its comparisons, as far as the study was to run them."""
 
     claim: Claim
     findings: tuple[Finding, ...]
@@ -75,20 +71,12 @@ class Judged:
 
 
 def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
-    """Judge the claims about a study.
-
-    Args:
-        claims: Of any studies; see `published_claims.read`.
-        results: Of the study.
-
-    Returns:
-        Those of which there is a finding, in their order.
-    """
+    """Judge the claims about a study, in their order; those of other studies are left out."""
     evidence = StudyEvidence(results)
     judged = []
     for claim in claims:
         if claim.study == results.study.name:
-            found = [_finding(which, evidence) for which in claim.comparisons]
+            found = [evidence.finding(which) for which in claim.comparisons]
             if findings := tuple(each for each in found if each is not None):
                 judged.append(Judged(claim, findings))
     return tuple(judged)
@@ -108,38 +96,100 @@ def table(judged: Sequence[Judged]) -> pd.DataFrame:
             which, found = finding.comparison, finding.difference
             lines.append(
                 {
+                    **asdict(which),
                     "claim": each.claim.text,
                     "source": each.claim.source,
                     "published": each.claim.published,
-                    "kind": which.kind,
                     "better": which.better.name,
                     "worse": which.worse.name,
                     "model": which.model or "",
-                    "test": which.test,
-                    "group": which.group,
                     "scenarios": ", ".join(finding.scenarios),
-                    "margin": which.margin,
-                    "difference": None if found is None else found.mean,
-                    "low": None if found is None else found.low,
-                    "high": None if found is None else found.high,
-                    "seeds": 0 if found is None else found.seeds,
+                    **asdict(found or Interval(np.nan, None, None, 0)),
                     "verdict": finding.verdict,
                 }
             )
-    numbers = dict.fromkeys(("difference", "low", "high"), float)
-    return pd.DataFrame(lines, columns=_COLUMNS).astype(numbers)
+    frame = pd.DataFrame(lines).rename(columns={"mean": "difference"}).reindex(columns=_COLUMNS)
+    return frame.astype(dict.fromkeys(("difference", "low", "high"), float))
 
 
-def _finding(which: Comparison, evidence: StudyEvidence) -> Finding | None:
-    scenarios = evidence.scenarios(which)
-    if not scenarios:
-        return None
-    numbers = evidence.numbers(which, scenarios)
-    difference = interval(list(numbers.values()))
-    decided = verdict(interval([each + which.margin for each in numbers.values()]))
-    if which.kind == SAME and numbers:
-        if evidence.same(which, scenarios, numbers):
-            decided = HOLDS
-        elif decided == HOLDS:
-            decided = DOES_NOT_HOLD
-    return Finding(which, tuple(scenario.name for scenario in scenarios), difference, decided)
+class StudyEvidence:
+    """What the runs of a study say about two of its rows, seed by seed."""
+
+    def __init__(self, results: StudyResults):
+        self.study = results.study
+        self.results = results.results
+        self.runs = {(run.scenario, run.row, run.seed): run for run in results.runs}
+        self.planned = {(scenario, row) for scenario, row, _ in self.runs}
+        self.seeds = sorted({seed for _, _, seed in self.runs})
+        self.tests = {*results.means["test"], EVERY_SITE}
+        keys = ["scenario", "method", "strategy", "seed", "test", "group"]
+        self.reached: dict[Any, dict[str, float]] = {
+            values: dict(zip(models["model"], models["auroc"], strict=True))
+            for values, models in results.means.groupby(keys)
+        }
+        self.places = {(key[0], *key[4:]) for key in self.reached}
+
+    def finding(self, which: Comparison) -> Finding | None:
+        """What came out of a comparison; None where the study was not to run it."""
+        scenarios = self.scenarios(which)
+        if not scenarios:
+            return None
+        numbers = self.numbers(which, scenarios)
+        decided = verdict(interval([each + which.margin for each in numbers.values()]))
+        if which.kind == SAME and numbers:
+            if self.same(which, scenarios, list(numbers)):
+                decided = HOLDS
+            elif decided == HOLDS:
+                decided = DOES_NOT_HOLD
+        names = tuple(scenario.name for scenario in scenarios)
+        return Finding(which, names, interval(list(numbers.values())), decided)
+
+    def scenarios(self, which: Comparison) -> list[Scenario]:
+        """The scenarios of a comparison that were to be run with all its rows, on its test set."""
+        return [
+            scenario
+            for scenario in self.study.scenarios
+            if which.test in self.tests
+            and scenario.name in (which.scenarios or (scenario.name,))
+            and all((scenario.name, row) in self.planned for row in which.rows)
+        ]
+
+    def numbers(self, which: Comparison, scenarios: Sequence[Scenario]) -> dict[int, float]:
+        """Seed -> the number of a comparison, where all scenarios define it."""
+        numbers = {
+            seed: KINDS[which.kind](partial(self._auroc, which, seed), which, scenarios)
+            for seed in self.seeds
+        }
+        return {seed: number for seed, number in numbers.items() if not np.isnan(number)}
+
+    def same(self, which: Comparison, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> bool:
+        """Whether both rows of a comparison have ended with the same models in finished runs."""
+
+        def digests(row: Row) -> list[Any]:
+            runs = [self.runs[each.name, row, seed] for each in scenarios for seed in seeds]
+            return [self.results[run.key].digests for run in runs]
+
+        return digests(which.better) == digests(which.worse)
+
+    def _auroc(
+        self, which: Comparison, seed: int, row: Row, scenario: Scenario, group: str
+    ) -> float:
+        tests = self.study.tests if which.test == EVERY_SITE else (which.test,)
+        aurocs = []
+        for test in tests:
+            if which.test == EVERY_SITE and (scenario.name, test, group) not in self.places:
+                continue
+            key = (scenario.name, row.method, row.strategy, seed, test, group)
+            meant = which.model if row == which.worse else None
+            aurocs.append(_of_models(self.reached.get(key, {}), test, meant))
+        return fmean(aurocs) if aurocs else np.nan
+
+
+def _of_models(models: dict[str, float], test: str, meant: str | None) -> float:
+    """The AUROC of the model that is meant or counts, else the mean over those that define it."""
+    if meant is not None:
+        return models.get(meant, np.nan)
+    if counts := counts_on(models, test):
+        return models[counts]
+    defined = [value for value in models.values() if not np.isnan(value)]
+    return fmean(defined) if defined else np.nan

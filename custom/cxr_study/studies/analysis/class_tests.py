@@ -11,13 +11,12 @@ A data frame with one line for each scenario, other row, seed, test set and clas
     z, p                               see `delong.DelongTest`
     tests, holm, mark                  size of the line's family, p adjusted for it, and its mark
 
-Models are as `reference.counts_on` has them. NaN is not defined: a model lacks the class, or the
+Models are as `counts_on` has them. NaN is not defined: a model lacks the class, or the
 test set has fewer than two positives or two negatives.
 
 A family is what has scenario, row, seed and test set in common: the classes. Seeds are not pooled:
-their models are tested on images that are partly or all the same, so that neither can their p
-values be combined as those of independent tests, nor is a median of them a p value. What can be
-said is in how many of the seeds a difference is significant, and on which side; see `over_seeds`.
+their models are tested on images that are partly or all the same, so their p values are not those
+of independent tests, and a median of them is no p value.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.delong import delong_test
-from cxr_study.studies.analysis.reference import counts_on, reference
 from cxr_study.studies.analysis.significance import ADJUSTED, adjusted
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import StudyResults, counts_on
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.runner import predictions
 
@@ -62,23 +60,8 @@ _COLUMNS = [*FAMILY, "class", "images", "patients", "positives", *_FIGURES, *ADJ
 def class_tests(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Test surgical aggregation against every other row, class by class; see above.
-
-    Args:
-        results: Of the study.
-        processes: How many test at the same time.
-        report: Called after each pair of runs.
-
-    Returns:
-        Without a line where the study has nothing to compare.
-    """
-    row = reference(results.runs)
-    ours = {(run.scenario, run.seed): run for run in results.finished if run.row == row}
-    pairs = [
-        (ours[run.scenario, run.seed], run)
-        for run in results.finished
-        if run.row != row and (run.scenario, run.seed) in ours
-    ]
+    """Test surgical aggregation against every other row, class by class; see above."""
+    pairs = list(results.pairs())
     kept = results.results
     jobs = [(results.folder, (a.key, kept[a.key]), (b.key, kept[b.key])) for a, b in pairs]
     found = shared_out(_tested, jobs, processes=processes, report=report)
@@ -98,17 +81,13 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
         if other[1].tests.get(test) != table_key:
             continue
         first, second = _scores(folder, surgical, test), _scores(folder, other, test)
-        if first is None or second is None:
+        if not first or not second:
             continue
         table = test_split.read(table_key, folder / TEST_SETS)
         for name in class_columns(table):
             labels = table[name].to_numpy(float)
             lacking = np.full(len(labels), np.nan)
             found = delong_test(labels, first.get(name, lacking), second.get(name, lacking))
-            figures = {
-                column: None if found is None else getattr(found, figure)
-                for column, figure in _FIGURES.items()
-            }
             known = ~np.isnan(labels)
             lines.append(
                 {
@@ -117,17 +96,17 @@ def _tested(folder: Path, surgical: Kept, other: Kept) -> list[dict[str, Any]]:
                     "images": int(known.sum()),
                     "patients": int(table.loc[known, "patient"].nunique()),
                     "positives": int((labels == 1).sum()),
-                    **figures,
+                    **{column: getattr(found, figure, None) for column, figure in _FIGURES.items()},
                 }
             )
     return lines
 
 
-def _scores(folder: Path, run: Kept, test: str) -> Mapping[str, np.ndarray] | None:
-    """Class -> probabilities of the model that counts on a test set; None: none does."""
+def _scores(folder: Path, run: Kept, test: str) -> Mapping[str, np.ndarray]:
+    """Class -> probabilities of the model that counts on a test set; empty: none does."""
     key, result = run
     model = counts_on(result.classes, test)
     if model is None:
-        return None
+        return {}
     predicted = predictions.read(folder / RUNS / key, model, test)
     return dict(zip(result.classes[model], predicted.T, strict=True))

@@ -1,16 +1,19 @@
-"""How far the figures of single runs may be off, over the patients of the test sets.
+"""Patient-level bootstrap intervals of the figures of single runs.
 
 Intervals over seeds say how much a training varies; these say how much a test set does. Patients
-are drawn again with all their images; see `bootstrap`. Data frames of means have a line
-for each finished run, model, test set and group of classes, with the columns `means.RUN`, group and
+are drawn again with all their images; see `bootstrap`. What the models reach on the resamples is
+kept in the runs' folders, so that only new runs take long.
 
+Data frames of means have a line for each finished run, model, test set and group of classes:
+
+    scenario, method, strategy, seed, model, test, group
     classes                         over how many the means are
     auroc, auroc_low, auroc_high    mean over the classes with the ends of its 95 % interval
     auprc, auprc_low, auprc_high    likewise
 
-That of classes has one for each finished run, test set and class, with the columns scenario,
-method, strategy, seed, test and class, and
+That of classes has one for each finished run, test set and class:
 
+    scenario, method, strategy, seed, test, class
     patient_low, patient_high       ends of the 95 % interval of a difference of AUROCs
 
 NaN is not defined: a model lacks a class, or the test set defines none.
@@ -18,15 +21,19 @@ NaN is not defined: a model lacks a class, or the test set defines none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
+from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.bootstrap import (
     Estimate,
@@ -34,22 +41,30 @@ from cxr_study.evaluation.bootstrap import (
     Resampled,
     difference_interval,
     mean_interval,
+    resample,
 )
-from cxr_study.studies.analysis import resampled_run
-from cxr_study.studies.analysis.means import GROUPS, RUN, with_ends
-from cxr_study.studies.analysis.reference import counts_on, reference
-from cxr_study.studies.analysis.resampled_run import METRICS
-from cxr_study.studies.analysis.study_results import StudyResults
-from cxr_study.studies.plan.planned_run import Run
-from cxr_study.studies.plan.run_folder import GLOBAL, TEST_SETS
+from cxr_study.studies.analysis.study_results import (
+    RUN,
+    StudyResults,
+    by_group,
+    counts_on,
+    with_ends,
+)
+from cxr_study.studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
+from cxr_study.studies.runner import predictions
 
-_COLUMNS = [
-    *RUN,
-    "group",
-    "classes",
-    *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")),
-]
+RESAMPLED_FILE = "resampled.npz"
+"""In a run's folder: what its models reach on resamples; made anew where it is missing."""
 
+FORMAT = 1
+"""Of the file; raise it when the same resamples no longer give the same numbers."""
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+
+_SEED = 0  # one for all runs: the same test set gives the same resamples
+
+_ENDS = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
+_COLUMNS = [*RUN, "group", "classes", *_ENDS]
 _BY_CLASS = [
     "scenario", "method", "strategy", "seed", "test", "class", "patient_low", "patient_high",
 ]  # fmt: skip
@@ -67,7 +82,7 @@ class PatientIntervals:
         differences: Surgical aggregation minus every other row, with the same scenario and seed;
             the model is the other row's. Where surgical aggregation has no global model, it is
             that of the same site.
-        classes: The same differences class by class, of models as `reference.counts_on` has them.
+        classes: The same differences class by class, of models as `counts_on` has them.
     """
 
     means: pd.DataFrame
@@ -82,39 +97,38 @@ def patient_intervals(
     processes: int = 1,
     report: Report = lambda done, total: None,
 ) -> PatientIntervals:
-    """All three data frames; see above.
-
-    What the models reach on the resamples is kept in the runs' folders, so that only new runs take
-    long.
-
-    Args:
-        results: Of the study.
-        resamples: Of the patients.
-        processes: How many resample at the same time.
-        report: Called after each run.
-    """
+    """All three data frames; see above."""
     jobs = [(results.folder, key, result, resamples) for key, result in results.results.items()]
-    shared_out(resampled_run.make, jobs, processes=processes, report=report)
-    reached = _reached(results, resamples)
-    row = reference(results.runs)
-    ours = {(run.scenario, run.seed): run for run in results.finished if run.row == row}
+    shared_out(make, jobs, processes=processes, report=report)
+    tables = {key for result in results.results.values() for key in result.tests.values()}
+    patients = {
+        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
+        for key in tables
+    }
+    reached = {
+        key: read(results.folder, key, result, patients, resamples)
+        for key, result in results.results.items()
+    }
+    runs = {tuple(run.facts.values()): run for run in results.finished}
+    surgical = {other.key: reached[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
-    for run, facts, classes in _chosen(results):
-        model = reached[run.key][facts["model"], facts["test"]]
-        estimates = {metric: mean_interval(model, metric, classes) for metric in METRICS}
-        means.append(facts | _figures(estimates))
-        surgical = ours.get((run.scenario, run.seed))
-        if surgical is None or run.row == row:
+    for keys, rows in by_group(results.scores).groupby([*RUN, "group"], sort=False):
+        facts: dict[str, Any] = dict(zip([*RUN, "group"], keys, strict=True))
+        classes = rows["class"].tolist()
+        run, model, test = runs[keys[:4]], facts["model"], facts["test"]
+        second = reached[run.key][model, test]
+        means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))
+        ours = surgical.get(run.key, {})
+        first = ours.get((GLOBAL, test)) or ours.get((model, test))
+        if first is None:
             continue
-        first = _like(reached[surgical.key], facts["model"], facts["test"])
-        if first is not None:
-            estimates = {
-                metric: difference_interval(first, model, metric, classes) for metric in METRICS
-            }
-            differences.append(facts | _figures(estimates))
-            models = results.results[run.key].classes
-            if facts["group"] == "all" and facts["model"] == counts_on(models, facts["test"]):
-                by_class += [facts | each for each in _by_class(first, model, classes)]
+        found = {m: difference_interval(first, second, m, classes) for m in METRICS}
+        differences.append(facts | _figures(found))
+        if facts["group"] == "all" and model == counts_on(results.results[run.key].classes, test):
+            for name in classes:
+                one = difference_interval(first, second, "auroc", [name])
+                low, high = (one.low, one.high) if one else (np.nan, np.nan)
+                by_class.append({**facts, "class": name, "patient_low": low, "patient_high": high})
     return PatientIntervals(
         pd.DataFrame(means, columns=_COLUMNS),
         pd.DataFrame(differences, columns=_COLUMNS),
@@ -122,50 +136,73 @@ def patient_intervals(
     )
 
 
-def _reached(results: StudyResults, resamples: int) -> dict[str, ByModel]:
-    """Key of a run -> what its models reach on the resamples."""
-    tables = {key for result in results.results.values() for key in result.tests.values()}
-    patients = {
-        key: test_split.read(key, results.folder / TEST_SETS)["patient"].to_numpy()
-        for key in tables
-    }
-    return {
-        key: resampled_run.read(results.folder, key, result, patients, resamples)
-        for key, result in results.results.items()
-    }
-
-
-def _chosen(results: StudyResults) -> Iterator[tuple[Run, dict[str, Any], list[str]]]:
-    """Every finished run, model, test set and group: the run, what tells it, and its classes."""
-    runs = {tuple(run.facts.values()): run for run in results.finished}
-    for group, chosen in GROUPS.items():
-        for keys, rows in results.scores[chosen(results.scores)].groupby(RUN, sort=False):
-            facts = dict(zip(RUN, keys, strict=True)) | {"group": group}
-            yield runs[keys[:4]], facts, rows["class"].tolist()
-
-
-def _like(surgical: ByModel, model: str, test: str) -> Resampled | None:
-    """What is held against a model: the global one, or the same site's; None: there is none."""
-    return surgical.get((GLOBAL, test)) or surgical.get((model, test))
-
-
-def _by_class(
-    first: Resampled, second: Resampled, classes: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """Ends of the intervals of single classes."""
-    for name in classes:
-        found = difference_interval(first, second, "auroc", [name])
-        ends = (np.nan, np.nan) if found is None else (found.low, found.high)
-        yield {"class": name, "patient_low": ends[0], "patient_high": ends[1]}
-
-
 def _figures(estimates: Mapping[Metric, Estimate | None]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric, found in estimates.items():
         figures["classes"] = 0 if found is None else found.classes
-        figures |= (
-            with_ends(metric)
-            if found is None
-            else with_ends(metric, found.value, found.low, found.high)
-        )
+        ends = () if found is None else (found.value, found.low, found.high)
+        figures |= with_ends(metric, *ends)
     return figures
+
+
+def make(folder: Path, key: str, result: Result, resamples: int) -> None:
+    """Resample a run's models and keep what they reach, unless it is kept already."""
+    path = folder / RUNS / key / RESAMPLED_FILE
+    if _kept(path, resamples) is not None:
+        return
+    arrays: dict[str, Any] = {"made": _made(resamples)}
+    for test, table_key in result.tests.items():
+        table = test_split.read(table_key, folder / TEST_SETS)
+        for model, classes in result.classes.items():
+            labelled = [name for name in class_columns(table) if name in classes]
+            scores = pd.DataFrame(predictions.read(path.parent, model, test), columns=list(classes))
+            labels, patients = table[labelled].to_numpy(float), table["patient"]
+            found = resample(
+                labels, scores[labelled], labelled, patients, seed=_SEED, resamples=resamples
+            )
+            arrays[f"{model}/{test}/classes"] = np.array(found.classes, str)
+            for metric in METRICS:
+                rows = np.vstack([found.values[metric], found.drawn[metric]])
+                arrays[f"{model}/{test}/{metric}"] = rows
+    handle, half = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}")
+    try:  # in one step: two reports may be made at once
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)
+        Path(half).replace(path)
+    finally:
+        Path(half).unlink(missing_ok=True)
+
+
+def read(
+    folder: Path, key: str, result: Result, patients: Mapping[str, np.ndarray], resamples: int
+) -> dict[tuple[str, str], Resampled]:
+    """What `make` has kept of a run.
+
+    Returns:
+        (model, test set) -> what it reaches.
+    """
+    arrays = _kept(folder / RUNS / key / RESAMPLED_FILE, resamples) or {}
+    return {
+        (model, test): Resampled(
+            tuple(arrays[f"{model}/{test}/classes"].tolist()),
+            {metric: arrays[f"{model}/{test}/{metric}"][0] for metric in METRICS},
+            {metric: arrays[f"{model}/{test}/{metric}"][1:] for metric in METRICS},
+            patients[table_key],
+            _SEED,
+        )
+        for test, table_key in result.tests.items()
+        for model in result.classes
+    }
+
+
+def _made(resamples: int) -> np.ndarray:
+    """What a file was made by."""
+    return np.array([FORMAT, _SEED, resamples])
+
+
+def _kept(path: Path, resamples: int) -> dict[str, np.ndarray] | None:
+    """What is in a file; None where it is not there, or was made otherwise."""
+    if not path.is_file():
+        return None
+    with np.load(path) as arrays:
+        return dict(arrays) if np.array_equal(arrays["made"], _made(resamples)) else None

@@ -4,24 +4,24 @@ A data frame with one line for each kind of pairing, test set, group of classes 
 
     pairing                 what the pairs are: "scenarios", "runs" or "classes"
     scenario                 whose classes are paired; "" where scenarios are
-    test, group             test set, and classes of `means.GROUPS`
+    test, group             test set, and classes of `study_results.GROUPS`
     method, strategy        of the other row
-    model                   of it, as tables have it: see `reference.as_tables`
+    model                   of it, as tables have it: see `as_tables`
     pairs, left_out         how many were compared, and how many not, for one side is not defined
     by                      the test that decided; "" where none could
     difference, low, high   mean of surgical minus other over the pairs, with its 95 % t interval
-    statistic, p            of the test that decided; see `comparisons.compare_pairs`
+    statistic, p            of the test that decided; see `paired_tests.compare_pairs`
     normality, t, t_p       p of Shapiro-Wilk, and the paired t-test whichever decided
     tests, holm, mark       size of the line's family, p adjusted for it, and its mark
 
-Pairs are of runs that are both finished. Of a model that lacks a class of the group nothing is
-defined; of several models of sites, the mean over those that define it is compared. Means over
-seeds take those seeds in that both sides are defined for. Without a pair there is no line.
+Both runs of a pair are finished. A model that lacks a class of the group defines nothing; of
+several models of sites, the mean over those that define it is compared. Means over seeds are of
+the seeds that both sides define. Without a pair there is no line.
 
 "scenarios" are the papers' ablations: a pair is a scenario, its value the mean AUROC, averaged over
 seeds. "runs" are the same without averaging; runs with one seed have splits in common, so that its
 p is smaller than it should be. "classes" is the papers' study of real sites: within a scenario a
-pair is a class, its value the AUROC, averaged over seeds. Settings and classes are taken for
+pair is a class, its value the AUROC, averaged over seeds. Scenarios and classes are taken for
 independent, as in the papers.
 
 A family is what has pairing, test set and group in common: all other rows and, of "classes", all
@@ -34,15 +34,20 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.paired_tests import compare_pairs, holm, mark
-from cxr_study.studies.analysis.means import GROUPS, RUN
-from cxr_study.studies.analysis.reference import as_tables, reference
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import (
+    RUN,
+    StudyResults,
+    as_tables,
+    by_group,
+    reference,
+)
 
 SCENARIOS, RUNS, CLASSES = "scenarios", "runs", "classes"
 """Kinds of pairing."""
@@ -61,16 +66,8 @@ _COLUMNS = ["pairing", "scenario", *_LINE, "pairs", "left_out", "by", *_FIGURES,
 
 
 def significance(results: StudyResults) -> pd.DataFrame:
-    """Test surgical aggregation against every other row; see above.
-
-    Returns:
-        Without a line where the study has nothing to compare.
-    """
-    scores = results.scores
-    by_class = pd.concat(
-        [_defined(scores[chosen(scores)]).assign(group=name) for name, chosen in GROUPS.items()],
-        ignore_index=True,
-    )
+    """Test surgical aggregation against every other row; no line without anything to compare."""
+    by_class = by_group(results.scores)
     means = _opposed(results.means, results, [])
     lines = [
         *_lines(SCENARIOS, means, _LINE, ["scenario"]),
@@ -79,12 +76,6 @@ def significance(results: StudyResults) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(lines, columns=_COLUMNS).astype(dict.fromkeys(_FIGURES, float))
     return adjusted(frame, FAMILY)
-
-
-def _defined(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of a group, without an AUROC where the model lacks one of its classes."""
-    whole = scores.groupby(RUN)["predicted"].transform("all")
-    return scores.assign(auroc=scores["auroc"].where(whole))
 
 
 def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.DataFrame:
@@ -114,40 +105,21 @@ def _lines(
         found = compare_pairs(pairs["surgical"].tolist(), pairs["other"].tolist())
         if found.difference is None:
             continue
-        lines.append(
-            {"pairing": pairing, "scenario": ""}
-            | dict(zip(line, keys, strict=True))
-            | {
-                "pairs": found.pairs,
-                "left_out": found.left_out,
-                "by": found.test or "",
-                "difference": found.difference.mean,
-                "low": found.difference.low,
-                "high": found.difference.high,
-                "statistic": found.statistic,
-                "p": found.p,
-                "normality": found.normality,
-                "t": found.t,
-                "t_p": found.t_p,
-            }
-        )
+        figures = {**asdict(found), **asdict(found.difference), "by": found.test or ""}
+        figures |= {"difference": found.difference.mean, "pairing": pairing, "scenario": ""}
+        lines.append({**figures, **dict(zip(line, keys, strict=True))})
     return lines
 
 
 def adjusted(lines: pd.DataFrame, family: list[str]) -> pd.DataFrame:
-    """Lines of tests with their columns `ADJUSTED`; see above.
+    """Lines of tests (p is NaN where one could not decide) with their columns `ADJUSTED`."""
 
-    Args:
-        lines: With a column p, NaN where a test could not decide.
-        family: Columns that lines of a family have in common.
-    """
+    def adjust(p_values: pd.Series) -> np.ndarray:
+        return np.array(holm([_known(p) for p in p_values]), float)
+
     families = lines.groupby(family)["p"]
-    lines = lines.assign(tests=families.transform("count"), holm=families.transform(_holm))
+    lines = lines.assign(tests=families.transform("count"), holm=families.transform(adjust))
     return lines.assign(mark=[mark(_known(p)) for p in lines["holm"]])
-
-
-def _holm(p_values: pd.Series) -> np.ndarray:
-    return np.array(holm([_known(p) for p in p_values]), float)
 
 
 def _known(p: float) -> float | None:

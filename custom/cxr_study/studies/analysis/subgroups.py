@@ -1,12 +1,11 @@
-"""How well models do for women and men, for the young and the old, and on each view.
+"""AUROCs by sex, by age and by view.
 
 A data frame with one line for each finished run, test set and subgroup:
 
     scenario, method, strategy, seed, model, test
     kind, subgroup                "sex", "age" or "view", and which
     images, patients              of the subgroup
-    unknown                       images of the test set that are left out, for it is not known of
-                                  them which subgroup they are of
+    unknown                       images of the test set whose subgroup is not known: left out
     of                            how many classes the test set has
     classes, auroc, auroc_sd      how many of them the subgroup defines, with mean and sample SD of
                                   their AUROCs
@@ -15,12 +14,11 @@ A data frame with one line for each finished run, test set and subgroup:
                                   subgroup of the kind, and the mean over them
 
 A class without positives or without negatives in a subgroup is not defined there and left out of
-its mean. One with fewer than 10 stays, but its AUROC says little, which `few` tells. Since
-subgroups define other classes, their means are not of the same: what compares them is
-`compared_auroc`, which is over the same classes in all of them, and none of them rests on a few.
+its mean; one with fewer than 10 stays, but says little. Means of subgroups are over different
+classes; `compared_auroc` is over the same ones in all of them, none of which rests on a few.
 
-Models are as `reference.counts_on` has them; NaN is not defined, also where a model lacks a class
-of the test set. Where a test set says nothing of a kind there is no line.
+Models are as `counts_on` has them; NaN is not defined, also where a model lacks a class of the test
+set. Where a test set says nothing of a kind there is no line.
 """
 
 from __future__ import annotations
@@ -36,9 +34,8 @@ from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
-from cxr_study.studies.analysis.means import RUN, over_values
-from cxr_study.studies.analysis.reference import counts_on
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis import study_results
+from cxr_study.studies.analysis.study_results import RUN, StudyResults, counts_on
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.runner import predictions
 from surgical_aggregation.aggregation.metrics import auroc
@@ -75,13 +72,7 @@ KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
 def subgroups(
     results: StudyResults, *, processes: int = 1, report: Report = lambda done, total: None
 ) -> pd.DataFrame:
-    """Measure every finished run in every subgroup; see above.
-
-    Args:
-        results: Of the study.
-        processes: How many measure at the same time.
-        report: Called after each run.
-    """
+    """Measure every finished run in every subgroup; see above."""
     kept = results.results
     jobs = [(results.folder, key, result) for key, result in kept.items()]
     found = shared_out(_measured, jobs, processes=processes, report=report)
@@ -91,25 +82,14 @@ def subgroups(
 
 
 def over_seeds(lines: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds.
+    """Means over seeds of the counts, and of auroc and compared_auroc with their 95 % t intervals.
 
-    Args:
-        lines: As `subgroups` gives them.
-
-    Returns:
-        Columns scenario, method, strategy, model, test, kind, subgroup; seeds (how many define the
-        mean); images, patients, classes, few and compared (means over seeds); auroc and
-        compared_auroc (likewise, with their 95 % t intervals, `<column>_low` and `<column>_high`).
+    Of the columns see `study_results.over_seeds`.
     """
     keys = [name for name in _KEYS if name != "seed"]
-    means = []
-    for values, seeds in lines.groupby(keys, sort=False):
-        mean = dict(zip(keys, values, strict=True)) | {"seeds": int(seeds["auroc"].count())}
-        mean |= seeds[["images", "patients", "classes", "few", "compared"]].mean().to_dict()
-        for column in ("auroc", "compared_auroc"):
-            mean |= over_values(column, seeds[column])
-        means.append(mean)
-    return pd.DataFrame(means)
+    counts = ["images", "patients", "classes", "few", "compared"]
+    means = lines.groupby(keys, sort=False)[counts].mean().reset_index()
+    return means.merge(study_results.over_seeds(lines, keys, ("auroc", "compared_auroc")), on=keys)
 
 
 def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:

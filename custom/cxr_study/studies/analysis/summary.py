@@ -22,32 +22,24 @@ def runs(results: StudyResults) -> pd.DataFrame:
     Returns:
         Columns scenario, method, strategy, seed, key, sites, seconds, rounds and best_round.
     """
-    rows = []
-    for run in results.runs:
-        result = results.results.get(run.key)
-        rows.append(
-            {
-                **run.facts,
-                "key": run.key,
-                "sites": json.dumps(run.where["sites"]),
-                "seconds": None if result is None else round(result.seconds, 1),
-                "rounds": None if result is None else result.rounds,
-                "best_round": None if result is None else result.best_round,
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            **run.facts,
+            "key": run.key,
+            "sites": json.dumps(run.where["sites"]),
+            "seconds": None if result is None else round(result.seconds, 1),
+            "rounds": None if result is None else result.rounds,
+            "best_round": None if result is None else result.best_round,
+        }
+        for run in results.runs
+        for result in [results.results.get(run.key)]
+    )
 
 
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
     """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
 
     Strategies are shown where there are several, and models where sites have their own.
-
-    Args:
-        title: Of the study.
-        factor: What varies from scenario to scenario.
-        seeds: See `means.over_seeds`.
-        console: Where.
     """
     tests = list(dict.fromkeys(seeds["test"]))
     shown = seeds[seeds["group"] == "all"]

@@ -31,11 +31,8 @@ class Comparison:
     """Two rows on a test set.
 
     Attributes:
-        better: The row that is claimed to be better.
-        worse: The other.
         test: The test set, or `EVERY_SITE`.
-        kind: Key of `KINDS`.
-        group: Of `means.GROUPS`; `MORE_EVEN` has its own.
+        group: Of `study_results.GROUPS`; `MORE_EVEN` has its own.
         scenarios: Names; none: all of the study.
         model: Site whose model of the worse row is meant. None: the global one, else that of the
             site whose test set it is, else the mean over those that define the figure.
@@ -67,10 +64,8 @@ class Claim:
     """What the papers claim about a study.
 
     Attributes:
-        text: The claim.
         study: Name of the study's file.
         source: Paper, and section, table or figure.
-        published: The numbers there.
         comparisons: What has to be above 0.
     """
 
@@ -88,44 +83,46 @@ seed; NaN where it is not defined, or not finished."""
 Number = Callable[[Auroc, Comparison, Sequence[Scenario]], float]
 
 
-def _leads(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> list[float]:
-    """How far the better row is ahead in each scenario."""
-    return [
-        auroc(which.better, each, which.group) - auroc(which.worse, each, which.group)
-        for each in scenarios
-    ]
+def _lead(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
+    better, worse = (auroc(row, scenario, which.group) for row in (which.better, which.worse))
+    return better - worse
 
 
-def _ahead(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
-    return fmean(_leads(auroc, which, scenarios))
+def _nearer(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
+    goal, better, worse = (
+        auroc(row, scenario, which.group) for row in (which.baseline, which.better, which.worse)
+    )
+    return abs(goal - worse) - abs(goal - better)
 
 
-def _nearer(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
-    def away(row: Row, scenario: Scenario) -> float:
-        return abs(auroc(which.baseline, scenario, which.group) - auroc(row, scenario, which.group))
-
-    return fmean(away(which.worse, each) - away(which.better, each) for each in scenarios)
-
-
-def _more_even(auroc: Auroc, which: Comparison, scenarios: Sequence[Scenario]) -> float:
-    def loss(row: Row, scenario: Scenario) -> float:
-        return auroc(row, scenario, "shared") - auroc(row, scenario, "unique")
-
-    return fmean(loss(which.worse, each) - loss(which.better, each) for each in scenarios)
+def _more_even(auroc: Auroc, which: Comparison, scenario: Scenario) -> float:
+    better, worse = (
+        auroc(row, scenario, "shared") - auroc(row, scenario, "unique")
+        for row in (which.better, which.worse)
+    )
+    return worse - better
 
 
-def _growth(
+def _mean(
+    of: Callable[[Auroc, Comparison, Scenario], float],
     auroc: Auroc,
     which: Comparison,
     scenarios: Sequence[Scenario],
-    *,
+) -> float:
+    return fmean(of(auroc, which, each) for each in scenarios)
+
+
+def _growth(
     along: Callable[[Scenario], float],
+    auroc: Auroc,
+    which: Comparison,
+    scenarios: Sequence[Scenario],
 ) -> float:
     """How far a line through the leads rises, from the first scenario along it to the last."""
     places = [along(each) for each in scenarios]
     if len(set(places)) < 2:
         return math.nan
-    slope = linear_regression(places, _leads(auroc, which, scenarios)).slope
+    slope = linear_regression(places, [_lead(auroc, which, each) for each in scenarios]).slope
     return slope * (max(places) - min(places))
 
 
@@ -133,16 +130,12 @@ def _sites(scenario: Scenario) -> float:
     return scenario.sites if isinstance(scenario.sites, int) else len(scenario.sites)
 
 
-def _unshared(scenario: Scenario) -> float:
-    return -(scenario.shared or 0)
-
-
 KINDS: Mapping[str, Number] = {
-    AHEAD: _ahead,
-    NEARER: _nearer,
-    MORE_EVEN: _more_even,
-    GROWS_WITH_SITES: partial(_growth, along=_sites),
-    GROWS_WITH_UNSHARED: partial(_growth, along=_unshared),
-    SAME: _ahead,
+    AHEAD: partial(_mean, _lead),
+    NEARER: partial(_mean, _nearer),
+    MORE_EVEN: partial(_mean, _more_even),
+    GROWS_WITH_SITES: partial(_growth, _sites),
+    GROWS_WITH_UNSHARED: partial(_growth, lambda scenario: -(scenario.shared or 0)),
+    SAME: partial(_mean, _lead),
 }
 """What is claimed -> the number, of one seed; NaN where a scenario does not define it."""

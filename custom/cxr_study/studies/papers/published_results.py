@@ -10,7 +10,7 @@
                      which stands beside ours with either batch norm. In the tables of ML4H 2024 it
                      is fedavg: "trained with all weights unfrozen"
     model            "global", "local" (of each site), or the site whose model it is
-    test, group      test set and classes as in `means`; or the site that labels the classes
+    test, group      test set and classes as in `study_results`; or the site that labels the classes
     classes          how many; of ML4H 2024's ablations on MIMIC those that the models have
     auroc            mean over classes
     sd               over classes, of an average over scenarios
@@ -58,10 +58,8 @@ class Place:
 
     Attributes:
         scenario: Name, or `AVERAGE`.
-        row: How it was trained.
         model: `one_run.GLOBAL`, `LOCAL`, or the site whose own it is.
-        test: Name of the test set.
-        group: Of its classes; see `means.GROUPS`.
+        group: Of its classes; see `study_results.GROUPS`.
     """
 
     scenario: str
@@ -107,12 +105,7 @@ def as_shipped(study: Study) -> frozenset[str]:
 
 
 def of_study(study: Study, source: str | None = None) -> tuple[Published, ...]:
-    """What is published of a study: of scenarios that are as shipped, and of the average over all.
-
-    Args:
-        study: A shipped one, or a user's own.
-        source: Key of `SOURCES`. Default: all of them.
-    """
+    """What is published, by one source or all, of scenarios as shipped and of their average."""
     names = as_shipped(study)
     if names and len(names) == len(study.scenarios) == len(_scenarios(study.name)):
         names |= {AVERAGE}
@@ -138,11 +131,9 @@ def _scenarios(name: str) -> tuple[Scenario, ...]:
 
 
 def _line(values: Mapping[str, str]) -> Published:
-    def number(name: str) -> float | None:
-        return float(values[name]) if values[name] else None
-
     row = Row(values["method"], values["strategy"])
     names = (values[name] for name in ("model", "test", "group"))
+    printed = [values[name] for name in ("sd", "low", "high", "bce")]
     return Published(
         values["source"],
         values["table"],
@@ -150,5 +141,5 @@ def _line(values: Mapping[str, str]) -> Published:
         Place(values["scenario"], row, *names),
         int(values["classes"]),
         float(values["auroc"]),
-        *map(number, ("sd", "low", "high", "bce")),
+        *(float(text) if text else None for text in printed),
     )

@@ -4,7 +4,7 @@ A YAML file, with phantoms that are drawn for it:
 
     data: phantom
     images: 2000                      # of each data set
-    settings: {batch_size: 16}           # of all trainings; see the jobs for what there is
+    settings: {batch_size: 16}              # of all trainings; see the jobs for what there is
 
 or with real data; paths are relative to the file:
 
@@ -17,7 +17,7 @@ or with real data; paths are relative to the file:
 or with the sites of hospitals, which keep their own splits, for studies with `sites: all`:
 
     sites: [sites/a.yaml, sites/b.yaml]   # site files; a site is called as its file
-    initial_body: initial.npz             # default: the embedded study's
+    initial_body: initial.npz             # default: the demo study's
 
 A study needs the data sets that it names; more do no harm. Of MIMIC the folder has CXR-LT's label
 csv, too: it labels the classes of both NIH and CheXpert.
@@ -26,12 +26,20 @@ csv, too: it labels the classes of both NIH and CheXpert.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from cxr_study.common.yaml_files import Keys, read_keys
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from cxr_study.common.yaml_files import (
+    ExistingFile,
+    FileModel,
+    NeedError,
+    Target,
+    one_of,
+    read_model,
+)
 from cxr_study.data.readers import official_files
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.jobs.command_line_settings import PRESETS
@@ -49,105 +57,17 @@ class DataFileError(ValueError):
     """A data file does not say what it should."""
 
 
-@dataclass(frozen=True)
-class StudyData:
-    """What a data file says, with absolute paths.
-
-    Attributes:
-        path: Of the file.
-        images: Of each data set of the phantom; None where the data are real.
-        sources: Data set -> folder of its official download, or site file of all of it; or site ->
-            its site file. Empty for the phantom.
-        initial_body: Checkpoint to start from; None: the embedded study's.
-        preset: See `PRESETS`; None: none.
-        settings: Setting -> value; win over the preset's. Whether a job has them is not looked at.
-        given: Whether `sources` are sites.
-    """
-
-    path: Path
-    images: int | None
-    sources: Mapping[str, Path]
-    initial_body: Path | None
-    preset: str | None
-    settings: Mapping[str, Any]
-    given: bool = False
-
-    @property
-    def name(self) -> str:
-        """Of the file."""
-        return self.path.stem
-
-    @property
-    def sites(self) -> tuple[str, ...]:
-        """The sites of a study that has all of them; two of the phantom."""
-        return _PHANTOM_SITES if self.images is not None else tuple(self.sources)
-
-    @property
-    def own_splits(self) -> bool:
-        """Whether these sites keep splits and truth of their own."""
-        return self.given or self.images is not None
-
-    def has(self, data_set: str) -> bool:
-        """Whether it has a data set; of the phantom all are drawn."""
-        return self.images is not None or data_set in self.sources
+def _lines(value: object) -> object:
+    if value == _PHANTOM:
+        return {}
+    if not isinstance(value, dict):
+        raise NeedError(f"{_PHANTOM}, or lines 'data set: folder or site file'")
+    if not value:
+        raise NeedError("one data set or more")
+    return value
 
 
-def read_data(source: str | Path) -> StudyData:
-    """Read and check a data file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
-
-    Raises:
-        DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
-            it should be, or data are not where it says; names the file and the key.
-    """
-    path = shipped_files.find(source, "data_files", "data file", DataFileError)
-    keys = read_keys(path, "data file", DataFileError)
-    given, real = keys.has("sites"), keys.values.get("data") != _PHANTOM
-    required = ("data", "initial_body") if real else ("data", "images")
-    keys.check(
-        ("data", "sites", "images", "initial_body", "preset", "settings"), () if given else required
-    )
-    if given:
-        keys.refuse(("data",), "beside 'sites'")
-    if real:
-        keys.refuse(("images",), "where the data are real: all of them are used")
-    return StudyData(
-        path=keys.path,
-        images=None if real else keys.number("images", 1),
-        sources=_sites(keys) if given else _sources(keys) if real else {},
-        initial_body=_file(keys, "initial_body") if keys.has("initial_body") else None,
-        preset=keys.choice("preset", tuple(PRESETS)) if keys.has("preset") else None,
-        settings=keys.below("settings", "lines 'setting: value'").values
-        if keys.has("settings")
-        else {},
-        given=given,
-    )
-
-
-def _sites(keys: Keys) -> dict[str, Path]:
-    files = keys.values["sites"]
-    if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-        raise keys.need("sites", "a list of site files")
-    sites: dict[str, Path] = {}
-    for number, file in enumerate(files, start=1):
-        path = Keys(keys.path, {"sites": file}, keys.error).target("sites")
-        if path.stem in sites:
-            raise keys.need("sites", "another file name for each site", file)
-        try:
-            sites[path.stem] = read_site_file(path).path
-        except ValueError as error:
-            raise keys.error(f"{keys.path}: key 'sites', {number}: {error}") from error
-    return sites
-
-
-def _sources(keys: Keys) -> dict[str, Path]:
-    data = keys.below("data", f"{_PHANTOM}, or lines 'data set: folder or site file'")
-    data.check(tuple(DATA_SETS), ())
-    if not data.values:
-        raise keys.need("data", "one data set or more")
-    sources = {name: data.target(name) for name in data.values}
+def _check_sources(sources: dict[str, Path]) -> dict[str, Path]:
     for name, source in sources.items():
         try:
             if source.suffix == ".yaml":
@@ -155,12 +75,90 @@ def _sources(keys: Keys) -> dict[str, Path]:
             else:
                 official_files(DATA_SETS[name], source)
         except ValueError as error:
-            raise keys.error(f"{data.path}: {data.place}key '{name}': {error}") from error
+            raise ValueError(f"key '{name}': {error}") from error
     return sources
 
 
-def _file(keys: Keys, key: str) -> Path:
-    target = keys.target(key)
-    if not target.is_file():
-        raise keys.need(key, f"a file that exists (looked for {target})")
-    return target
+def _site_files(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    for place, path in enumerate(paths):
+        if path.stem in [other.stem for other in paths[:place]]:
+            raise NeedError("another file name for each site", str(path))
+        read_site_file(path)
+    return paths
+
+
+class StudyData(FileModel):
+    """What a data file says, with absolute paths.
+
+    Attributes:
+        data: Data set -> folder of its official download, or site file of all of it; empty for the
+            phantom, and beside `sites`.
+        sites: Site files of hospitals.
+        images: Of each data set of the phantom; None where the data are real.
+        initial_body: Checkpoint to start from; None: the demo study's.
+        preset: See `presets`; None: none.
+        settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}
+
+    data: Annotated[
+        dict[Annotated[str, one_of(DATA_SETS)], Target],
+        BeforeValidator(_lines),
+        AfterValidator(_check_sources),
+    ] = Field(default_factory=dict)
+    sites: Annotated[tuple[Target, ...], Field(min_length=1), AfterValidator(_site_files)] = ()
+    images: Annotated[int, Field(strict=True, ge=1)] | None = None
+    initial_body: ExistingFile | None = None
+    preset: Annotated[str, one_of(PRESETS)] | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
+    path: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> StudyData:
+        keys = self.model_fields_set
+        if self.sites and "data" in keys:
+            raise ValueError("key 'data' has no use beside 'sites'.")
+        real = bool(self.sources)
+        if real and "images" in keys:
+            raise ValueError("key 'images' has no use where the data are real: all are used.")
+        needed = set() if self.sites else {"data", "initial_body" if real else "images"}
+        for key in sorted(needed - keys):
+            raise ValueError(f"needs key '{key}'; has {', '.join(sorted(keys)) or 'none'}.")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Of the file."""
+        return self.path.stem
+
+    @property
+    def sources(self) -> dict[str, Path]:
+        """Data set, or site -> where it is; empty for the phantom."""
+        return {**self.data, **{path.stem: path for path in self.sites}}
+
+    @property
+    def site_names(self) -> tuple[str, ...]:
+        """The sites of a study that has all of them; two of the phantom."""
+        return _PHANTOM_SITES if self.images is not None else tuple(self.sources)
+
+    @property
+    def own_splits(self) -> bool:
+        """Whether these sites keep splits and truth of their own."""
+        return bool(self.sites) or self.images is not None
+
+    def has(self, data_set: str) -> bool:
+        """Whether it has a data set; of the phantom all are drawn."""
+        return self.images is not None or data_set in self.sources
+
+
+def read_data(source: str | Path) -> StudyData:
+    """Read and check a data file, given by its path or by the name of a shipped one.
+
+    Raises:
+        DataFileError: The file does not exist or is not YAML, a key is missing, unknown or not what
+            it should be, or data are not where it says; names the file and the key.
+    """
+    path = shipped_files.find(source, "data_files", "data file", DataFileError).absolute()
+    data = read_model(StudyData, path, "data file", DataFileError)
+    return data.model_copy(update={"path": path})

@@ -29,7 +29,6 @@ class DataSet:
     Attributes:
         site: Site file of all of it, named as the data set is; its split is not used.
         table: Label table as read, of the views that the site file says.
-        classes: That it labels.
         digest: SHA-256 of labels as decided, patients and sizes of the image files, shortened.
     """
 
@@ -40,15 +39,7 @@ class DataSet:
 
 
 def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, DataSet]:
-    """Find data sets, or draw them.
-
-    Args:
-        data: Where they are.
-        names: Of those to find.
-        folder: For site files.
-
-    Returns:
-        Name -> data set, of those that `data` has.
+    """Find data sets, or draw them; those that `data` does not have are left out.
 
     Raises:
         ValueError: One is not where it should be, or not what it should be.
@@ -66,17 +57,13 @@ def data_sets(data: StudyData, names: Iterable[str], folder: Path) -> dict[str, 
 def given_sites(data: StudyData, seed: int) -> dict[str, DataSet]:
     """Sites with splits of their own; of the phantom, drawn anew for every seed.
 
-    Args:
-        data: Where they are; see `StudyData.own_splits`.
-        seed: Of the study.
-
     Raises:
         ValueError: A site file, or what it names, is unusable.
     """
     if data.images is None:
         return {name: _read(path) for name, path in data.sources.items()}
     folder = demo_study(seed, data.images)
-    return {name: _read(folder / f"{name}.yaml") for name in data.sites}
+    return {name: _read(folder / f"{name}.yaml") for name in data.site_names}
 
 
 def _site_file(name: str, source: Path, folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -17,10 +17,9 @@ from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.data_sets import DataSet, given_sites
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import SITES, TEST_SETS
-from cxr_study.studies.plan.scenario import Scenario
 from cxr_study.studies.plan.scenario_files import ScenarioFiles
 from cxr_study.studies.plan.selection import Selection, StudyError, trainings
-from cxr_study.studies.plan.study_file import Study
+from cxr_study.studies.plan.study_file import Scenario, Study
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
 FORMAT = 1
@@ -32,13 +31,7 @@ _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
 def check(
     study: Study, data: StudyData, selection: Selection, project: Path | None = None
 ) -> tuple[str, ...]:
-    """Refuse what could not be made, before any data are read.
-
-    Args:
-        study: What is varied.
-        data: On which data.
-        selection: Of scenarios, methods and seeds.
-        project: See `runs`.
+    """Refuse what could not be made, before any data are read; for the arguments see `runs`.
 
     Returns:
         Names of the data sets that are needed, of those that the data file has.
@@ -48,11 +41,16 @@ def check(
             one to test on is missing, or the project does not have the sites.
         ValueError: A setting, the network or the initial body is unusable.
     """
-    wanted = {scenario.name: scenario for _, scenario, _ in trainings(study, selection)}
-    scenarios = list(wanted.values())
+    selected = trainings(study, selection)
+    scenarios = list({scenario.name: scenario for _, scenario, _ in selected}.values())
     run_settings.check(data, scenarios)
-    for scenario in scenarios:
-        _check_project(scenario, project)
+    known = None if project is None else PocProject.read(project).sites
+    for scenario in scenarios if known else ():
+        if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known or ()):
+            raise StudyError(
+                f"{project} has the sites {', '.join(known or ())}; scenario {scenario.name!r} has "
+                "others. Leave --poc out, or give another --project."
+            )
     if study.given and data.own_splits:
         return ()
     trained = list(dict.fromkeys(name for scenario in scenarios for name in scenario.data_sets))
@@ -69,18 +67,6 @@ def _lacking(study: Study, does: str, name: str, data: StudyData) -> str:
         f"study {study.name} {does} {name}; data file {data.path} has "
         f"{', '.join(data.sources)}. Add it to the key 'data'."
     )
-
-
-def _check_project(scenario: Scenario, project: Path | None) -> None:
-    """Refuse sites that a POC would not have."""
-    if project is None:
-        return
-    known = PocProject.read(project).sites
-    if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known):
-        raise StudyError(
-            f"{project} has the sites {', '.join(known)}; scenario {scenario.name!r} has "
-            "others. Leave --poc out, or give another --project."
-        )
 
 
 def runs(
@@ -123,37 +109,26 @@ def runs(
     return planned
 
 
+@dataclass
 class _Planner:
-    """Says what runs are, and writes the site files that they need.
+    """Says what runs are, and writes the site files that they need; see `runs`.
 
-    Args:
-        data: On which data.
-        found: Name -> data set.
-        tests: Names of those to test on.
-        folder: For site files and test sets.
-        project: See `runs`.
+    Attributes:
         given: Whether the sites are the data file's, with splits of their own.
     """
 
-    def __init__(
-        self,
-        data: StudyData,
-        found: Mapping[str, DataSet],
-        tests: tuple[str, ...],
-        folder: Path,
-        project: Path | None,
-        given: bool,
-    ):
-        self.data = data
-        self.found = found
-        self.tests = tests
-        self.folder = folder
-        self.project = project if project is None else project.absolute()
-        self.given = given
-        self.sites: dict[int, dict[str, DataSet]] = {}  # seed -> sites
-        self.files = ScenarioFiles(found, folder / SITES)
-        self.initial_body = data.initial_body or PRETRAINED_BODY
-        self._body_digest = digest(load(self.initial_body).variables)
+    data: StudyData
+    found: Mapping[str, DataSet]
+    tests: tuple[str, ...]
+    folder: Path
+    project: Path | None
+    given: bool
+
+    def __post_init__(self) -> None:
+        self.given_by_seed: dict[int, dict[str, DataSet]] = {}
+        self.files = ScenarioFiles(self.found, self.folder / SITES)
+        self.initial_body = self.data.initial_body or PRETRAINED_BODY
+        self.body_digest = digest(load(self.initial_body).variables)
 
     def run(self, scenario: Scenario, row: Row, seed: int) -> list[Run]:
         """The run of a scenario with a row and a seed; none where its sites share no class."""
@@ -168,7 +143,7 @@ class _Planner:
             for name in self.tests
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
-        given = {**self.data.settings, **dict(scenario.settings), "seed": seed, "tracking": "none"}
+        given = {**self.data.settings, **scenario.settings, "seed": seed, "tracking": "none"}
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
@@ -184,11 +159,11 @@ class _Planner:
             "union": union,
             "site_files": folder.name,
             "tests": {name: path.parent.name for name, path in tests.items()},
-            "initial_body": self._body_digest,
+            "initial_body": self.body_digest,
         }
         if project is not None:
             what["poc"] = True
-        if scenario.last:
+        if scenario.model == "last":
             what["model"] = "last"
         where = {
             "site_files": str(folder.absolute()),
@@ -196,7 +171,7 @@ class _Planner:
             "tests": {name: str(path.absolute()) for name, path in tests.items()},
             "test_sets": str((self.folder / TEST_SETS).absolute()),
             "initial_body": str(self.initial_body.absolute()),
-            "project": None if project is None else str(project),
+            "project": None if project is None else str(project.absolute()),
             "given": self.given,
         }
         return [Run(scenario.name, row, seed, what, where)]
@@ -206,7 +181,9 @@ class _Planner:
     ) -> tuple[dict[str, tuple[str, ...]], Path]:
         """Site -> classes, and the folder of the site files."""
         if isinstance(scenario.sites, tuple):
-            found = self._given(seed) if self.given else self.found
+            if self.given and seed not in self.given_by_seed:
+                self.given_by_seed[seed] = given_sites(self.data, seed)
+            found = self.given_by_seed[seed] if self.given else self.found
             labelled = {name: found[name].classes for name in scenario.sites}
             if scenario.classes == "shared":
                 shared = set.intersection(*map(set, labelled.values()))
@@ -218,14 +195,9 @@ class _Planner:
         classes = self.found[name].classes
         if row.method == "complete":
             return {name: classes}, self.files.wholes({name: classes}, seed=seed)
-        sets = class_sets_of(classes, scenario.sites, shared=scenario.shared, seed=seed)
+        sets = class_sets_of(classes, int(scenario.sites), shared=scenario.shared, seed=seed)
         folder = self.files.parts(name, sets, seed=seed, share=scenario.used)
         return {f"{name}-{number}": each for number, each in enumerate(sets, start=1)}, folder
-
-    def _given(self, seed: int) -> dict[str, DataSet]:
-        if seed not in self.sites:
-            self.sites[seed] = given_sites(self.data, seed)
-        return self.sites[seed]
 
     def _tested(
         self, name: str, scenario: Scenario, labelled: Mapping[str, Sequence[str]], seed: int

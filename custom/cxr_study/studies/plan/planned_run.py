@@ -23,13 +23,10 @@ class Run:
     """One training with its tests.
 
     Attributes:
-        scenario: Name of its scenario.
-        row: How it trains.
         seed: Of splits, cut, initial heads, order and augmentation.
         what: Everything that matters for what comes out, JSON-serialisable.
-        where: Where its files are: site_files, sites, tests, test_sets, initial_body, and of a run
-            in a POC FLARE's project file (else None); and whether the sites have splits of their
-            own (given).
+        where: Where its files are: site_files, sites, tests, test_sets, initial_body, of a run in a
+            POC FLARE's project file; and whether the sites have splits of their own (given).
     """
 
     scenario: str
@@ -51,13 +48,9 @@ class Run:
     @property
     def facts(self) -> dict[str, Any]:
         """What tells it from others of its study, as columns of data frames."""
-        row = self.row
-        return {
-            "scenario": self.scenario,
-            "method": row.method,
-            "strategy": row.strategy,
-            "seed": self.seed,
-        }
+        names = "scenario", "method", "strategy", "seed"
+        values = self.scenario, self.row.method, self.row.strategy, self.seed
+        return dict(zip(names, values, strict=True))
 
     @property
     def rounds(self) -> int:

@@ -10,20 +10,9 @@ from typing import Any
 
 from cxr_study.common.files import replace
 
-RUNS = "runs"
-"""In the folder of studies: the folders of runs."""
-
-TEST_SETS = "test_sets"
-"""In the folder of studies: see `test_split`."""
-
-DATA = "data"
-"""In the folder of studies: site files of whole data sets; see `data_sets`."""
-
-SITES = "sites"
-"""In the folder of studies: site files of the scenarios; see `scenario_files`."""
-
-FOLDERS = (RUNS, TEST_SETS, DATA, SITES)
-"""In the folder of studies: what is no study's report."""
+RUNS, TEST_SETS, DATA, SITES = FOLDERS = "runs", "test_sets", "data", "sites"
+"""In the folder of studies, beside the studies' reports: folders of runs; tables of test sets, see
+`test_split`; site files of whole data sets, see `data_sets`; and those of the scenarios."""
 
 SPEC_FILE = "run.json"
 LOG_FILE = "log.txt"
@@ -43,20 +32,16 @@ class Result:
     """A finished run.
 
     Attributes:
-        began: When the process that finished it began, seconds since 1970 (UTC).
-        seconds: Wall time of that process.
-        cores: Of the machine.
+        began: When the process that finished it began, seconds since 1970 (UTC); `seconds` is its
+            wall time.
         device: What it was computed on: "CPU", or the name of the GPU.
         code: Version of the package, with the commit where it runs from a git checkout.
-        rounds: How many were made.
         best_round: Of the model that is tested; the largest, where every site has its own.
-        losses: Mean over sites of the validation BCE of the model that each round started from, and
-            of the final one; None where it is not defined.
-        column_similarity: For each round, class -> how alike the columns were that its holders
-            sent; see `column_similarity`. Empty without a federation.
-        tests: Test set -> key of its table; see `test_split`.
+        losses: Mean validation BCE over sites of the model that each round started from, and of the
+            final one; None where it is not defined.
+        column_similarity: For each round, class -> how alike the columns were that sites sent; see
+            `column_similarity`. Empty without a federation.
         classes: Model ("global", or the site whose own it is) -> its classes.
-        digests: Model -> digest of its variables.
     """
 
     began: float

@@ -13,15 +13,13 @@ from cxr_study.jobs.job_folder import check_network
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import baseline_run, method_job
 from cxr_study.studies.plan.data_file import DataFileError, StudyData
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import StudyFileError
+from cxr_study.studies.plan.study_file import Scenario, StudyFileError
 
 OWN_SETTINGS = (
     "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
     "strategy", "tracking", "union",
 )  # fmt: skip
 """Settings that a study sets itself."""
-
 
 NETWORK = ("backbone", "image_size", "hidden")
 """Settings of the network, which all runs have in common."""
@@ -33,10 +31,6 @@ _SAME_RECIPE = {"complete": "centralised"}
 def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
     """Refuse settings that no training could use, before any data are read.
 
-    Args:
-        data: With the settings of all trainings.
-        scenarios: Some of which have settings of their own.
-
     Raises:
         DataFileError: A setting is the study's own, or no job could run with it; names the file.
         StudyFileError: The same of a scenario's; names the scenario.
@@ -47,23 +41,25 @@ def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
             f"{data.path}: key 'settings': a study sets {own[0]!r} itself; leave it out."
         )
     try:
-        # This job has all settings that a data file can set; others leave some out.
-        all_settings(Row("surgical", "fedbn+"), ("site",), (), data.preset, data.settings)
+        _try(data, {})
         used = network(data)
     except ValueError as error:
         raise DataFileError(f"{data.path}: key 'settings': {error}") from error
     check_network(data.initial_body, backbone=used["backbone"], hidden=used["hidden"])
     for scenario in scenarios:
-        given = dict(scenario.settings)
         place = f"scenario {scenario.name!r}, key 'settings'"
-        if own := [name for name in given if name in (*OWN_SETTINGS, *NETWORK)]:
+        if own := [name for name in scenario.settings if name in (*OWN_SETTINGS, *NETWORK)]:
             raise StudyFileError(f"{place}: {own[0]!r} is the same in all scenarios; leave it out.")
         try:
-            all_settings(
-                Row("surgical", "fedbn+"), ("site",), (), data.preset, {**data.settings, **given}
-            )
+            _try(data, scenario.settings)
         except ValueError as error:
             raise StudyFileError(f"{place}: {error}") from error
+
+
+def _try(data: StudyData, more: Settings) -> None:
+    # This job has all settings that a data file can set; others leave some out.
+    row, settings = Row("surgical", "fedbn+"), {**data.settings, **more}
+    all_settings(row, ("site",), (), data.preset, settings)
 
 
 def all_settings(
@@ -75,12 +71,7 @@ def all_settings(
 ) -> dict[str, Any]:
     """Every setting of a training, those that nobody has set included.
 
-    Args:
-        row: How to train.
-        sites: Names of the sites.
-        union: Classes of all of them.
-        preset: See `PRESETS`; None: none.
-        given: Setting -> value; they win.
+    `given` wins over the preset, see `PRESETS`; the union has the classes of all sites.
 
     Raises:
         ValueError: A setting is unknown, or its value unusable.
@@ -101,7 +92,7 @@ def baseline_method(row: Row) -> str:
 def _without_federation(
     row: Row, sites: Sequence[str], union: Sequence[str], preset: str | None, given: Settings
 ) -> dict[str, Any]:
-    """Settings without a federation; those that mean something in a federation alone are left out.
+    """Settings that mean something without a federation.
 
     What a preset says for one site counts where that site is the only one and trains alone.
     """

@@ -1,8 +1,4 @@
-"""The site files of a study.
-
-Data sets, whole or cut into sites, split anew for every seed; or the sites of the data file, with
-splits of their own.
-"""
+"""The site files of a study: data sets, whole or cut, or the data file's sites."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,28 +22,19 @@ from cxr_study.studies.plan.data_sets import DataSet, write_copy
 from cxr_study.studies.plan.planned_run import Run, key_of
 
 
+@dataclass(frozen=True)
 class ScenarioFiles:
-    """Writes site files into folders, each folder once.
+    """Writes site files into folders, each folder once."""
 
-    Args:
-        found: Name -> data set.
-        folder: Of the folders.
-    """
-
-    def __init__(self, found: Mapping[str, DataSet], folder: Path):
-        self.found = found
-        self.folder = folder
+    found: Mapping[str, DataSet]
+    folder: Path
 
     def parts(self, name: str, class_sets: ClassSets, *, seed: int, share: Fraction) -> Path:
         """Folder of the sites that a data set is cut into, `<name>-1.yaml` and so on.
 
         Their test patients together are those of `wholes` with the same seed.
 
-        Args:
-            name: Of the data set.
-            class_sets: Classes of each site.
-            seed: Of splits and cut.
-            share: Of each site's training patients, to be used.
+        `share` is of each site's training patients, to be used.
         """
         data = self.found[name]
         what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
@@ -57,12 +45,7 @@ class ScenarioFiles:
         return written(self.folder, what, write)
 
     def wholes(self, labelled: Mapping[str, Sequence[str]], *, seed: int) -> Path:
-        """Folder of whole data sets as sites, `<name>.yaml` each.
-
-        Args:
-            labelled: Name of a data set -> classes to label.
-            seed: Of the splits.
-        """
+        """Folder of whole data sets as sites, `<name>.yaml` each; labelled: name -> classes."""
         digests = {name: [self.found[name].digest, *classes] for name, classes in labelled.items()}
 
         def write(half: Path) -> None:
@@ -87,12 +70,7 @@ class ScenarioFiles:
         return written(self.folder, {"test only": data.digest}, write)
 
     def given(self, sites: Mapping[str, DataSet], labelled: Mapping[str, Sequence[str]]) -> Path:
-        """Folder of sites with splits and truth of their own, `<name>.yaml` each.
-
-        Args:
-            sites: Name -> site.
-            labelled: Name -> classes to label.
-        """
+        """Folder of sites with splits and truth of their own, `<name>.yaml` each."""
         digests = {
             name: [each.digest, _digest(each.site.split), _digest(each.site.truth), *labelled[name]]
             for name, each in sites.items()
@@ -109,11 +87,7 @@ class ScenarioFiles:
 def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size: int) -> None:
     """Find out what is wrong with images before anything starts, and decode them once.
 
-    Args:
-        found: Name -> data set.
-        runs: Those of sites with splits of their own are looked at, too.
-        folder: For site files.
-        size: Side of the images, pixels.
+    Runs of sites with splits of their own are looked at, too.
 
     Raises:
         ValueError: An image is unusable, or two sites have a patient in common.
@@ -129,14 +103,8 @@ def decode(found: Mapping[str, DataSet], runs: Iterable[Run], folder: Path, size
 def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], object]) -> Path:
     """A folder with something in it, which appears whole or not at all.
 
-    Args:
-        folder: Where it is.
-        what: What is in it, JSON-serialisable; names it.
-        write: Called with an empty folder beside it, where it is not there yet. Relative paths in
-            files that are written may lead out of it.
-
-    Returns:
-        The folder.
+    `what` is in it, JSON-serialisable, and names it. Where it is not there yet, `write` is called
+    with an empty folder beside it.
     """
     target = folder / key_of(what)
     if not target.is_dir():
@@ -144,18 +112,13 @@ def written(folder: Path, what: Mapping[str, Any], write: Callable[[Path], objec
         half = Path(tempfile.mkdtemp(dir=folder, prefix=".half-"))
         try:
             write(half)
-            _rename(half, target)
+            half.rename(target)
+        except OSError:
+            if not target.is_dir():  # otherwise another study has just written it
+                raise
         finally:
             shutil.rmtree(half, ignore_errors=True)
     return target
-
-
-def _rename(half: Path, target: Path) -> None:
-    try:
-        half.rename(target)
-    except OSError:
-        if not target.is_dir():  # otherwise another study has just written it
-            raise
 
 
 def _digest(file: Path | None) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from cxr_study.common.spelling import nearest
 from cxr_study.common.wording import counted
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import Study
+from cxr_study.studies.plan.study_file import Scenario, Study
 
 
 class StudyError(ValueError):
@@ -17,14 +16,7 @@ class StudyError(ValueError):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a study is wanted; None: all of it, as the study file says.
-
-    Attributes:
-        scenarios: Names.
-        methods: Names.
-        seeds: How many: 0, 1, ...
-        quick: Only scenarios of the study's quick form.
-    """
+    """Which part of a study is wanted: names, how many seeds; None: as the study file says."""
 
     scenarios: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -32,7 +24,6 @@ class Selection:
     quick: bool = False
 
     def __str__(self) -> str:
-        """For people."""
         told = ["the quick form"] if self.quick else []
         if self.scenarios is not None:
             told.append(f"scenarios {', '.join(self.scenarios)}")

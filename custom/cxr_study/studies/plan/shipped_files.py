@@ -15,11 +15,7 @@ def names(folder: str) -> tuple[str, ...]:
 def find(source: str | Path, folder: str, kind: str, error: type[ValueError]) -> Path:
     """Path of a file that is given by its path or by the name of a shipped one.
 
-    Args:
-        source: Path, which ends with ".yaml", or name.
-        folder: Of the shipped files, below `cxr_study/studies`.
-        kind: What it is, for messages.
-        error: What is raised.
+    A path ends with ".yaml"; the folder of the shipped files is below `cxr_study/studies`.
 
     Raises:
         ValueError: `error`: it is neither; the message offers the nearest names.

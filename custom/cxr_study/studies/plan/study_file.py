@@ -17,63 +17,212 @@ A YAML file; its name is the study's:
     seeds: 3
     tests: [nih, mimic]               # the test split, or all images where no site trains on it
 
-With `sites: all` the sites are those of the data file, the same in every scenario, and tested is on
-their own test splits: there is no key `tests`. Of the phantom they are nih and chexpert, with
-patients of their own for each seed. `settings` win over the data file's, `model: last` tests the
-last model and not the best, and `methods` are those that the scenario has.
+With `sites: all` the sites are those of the data file, the same in every scenario, and models are
+tested on their test splits: there is no key `tests`. The phantom's are nih and chexpert, with other
+patients for each seed. `settings` win over the data file's, `model: last` tests the last model and
+not the best, and `methods` are those that the scenario has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationInfo,
+    model_validator,
+)
 
 from cxr_study.common.spelling import nearest
-from cxr_study.common.yaml_files import Keys, read_keys
+from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
+from cxr_study.data.labels.class_sets import class_sets_of, published_sites
+from cxr_study.data.readers import DATASETS
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
-from cxr_study.studies.plan import shipped_files as shipped_files
+from cxr_study.studies.plan import shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.scenario import Scenario, read_scenario
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 
-_KEYS = ("title", "source", "factor", "scenarios", "quick", "methods", "seeds", "tests")
+ALL_SITES = "all"
+"""In place of sites: those of the data file."""
+
+_DataSets = Annotated[tuple[Annotated[Text, one_of(DATA_SETS)], ...], Field(min_length=1), EachOnce]
+_Methods = Annotated[tuple[Annotated[Text, one_of(TITLES)], ...], Field(min_length=1), EachOnce]
+_Strategies = Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
 
 
 class StudyFileError(ValueError):
     """A study file does not say what it should."""
 
 
-@dataclass(frozen=True)
-class Study:
+def _sites(value: object, info: ValidationInfo) -> int | str | tuple[str, ...]:
+    if info.data.get("cut") is not None:
+        if type(value) is not int or value < 2:
+            raise NeedError("a whole number of 2 or more")
+        return value
+    if value == ALL_SITES:
+        return ALL_SITES
+    if not isinstance(value, list) or len(value) < 2:
+        raise NeedError("two data sets or more, or a number beside 'cut', or 'all'")
+    names: tuple[str, ...] = TypeAdapter(_DataSets).validate_python(value)
+    return names
+
+
+def _share(value: object, info: ValidationInfo) -> Fraction:
+    sites = info.data.get("sites")
+    try:
+        share = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if isinstance(sites, int) and not 0 < share * sites <= 1:
+        raise NeedError(f"a share above 0, at most 1/{sites} at each of {sites} sites")
+    return share
+
+
+class Scenario(FileModel):
+    """The sites of some of a study's trainings.
+
+    Attributes:
+        cut: Data set that is cut into sites; None where data sets are sites.
+        sites: Number of sites it is cut into, or the data sets; `ALL_SITES` until `Study.on` has
+            put those of the data file in its place.
+        shared: Number of classes at every site; None: as published, or nothing is cut. See
+            `class_sets.class_sets_of`.
+        share: Of the data set's training patients at each site; None for all of them together.
+        classes: Which classes sites that are data sets have: all of their own, or those that every
+            one has.
+        settings: Setting -> value, of its trainings; they win over the data file's.
+        model: Which one of a training is tested: the best by validation loss, or that of the last
+            round.
+        methods: Those that are trained in it; none: all of the study.
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}
+
+    name: Text
+    cut: Annotated[str, one_of(DATA_SETS)] | None = None
+    sites: Annotated[int | str | tuple[str, ...], PlainValidator(_sites)]
+    shared: Annotated[int, Field(strict=True, ge=0)] | None = None
+    share: Annotated[Fraction, PlainValidator(_share)] | None = None
+    classes: Literal["all", "shared"] = "all"
+    settings: dict[str, Any] = Field(default_factory=dict)
+    model: Literal["best", "last"] = "best"
+    methods: _Methods = ()
+
+    @model_validator(mode="after")
+    def _check_cut(self) -> Scenario:
+        useless = {"classes"} if self.cut else {"shared", "share"}
+        for key in sorted(useless & self.model_fields_set):
+            cut = "a data set is cut; see 'shared'" if self.cut else "no data set is cut"
+            raise ValueError(f"key '{key}' has no use where {cut}.")
+        if self.cut is None:
+            return self
+        if self.shared is None and (self.cut != "nih" or self.sites not in published_sites()):
+            raise ValueError(
+                f"needs key 'shared': no class sets are published for {self.sites} sites of "
+                f"{self.cut}."
+            )
+        known = DATASETS[DATA_SETS[self.cut]].classes
+        if self.shared is not None and known is not None:  # None: the file of the labels decides
+            class_sets_of(known, int(str(self.sites)), shared=self.shared, seed=0)
+        return self
+
+    @property
+    def used(self) -> Fraction:
+        """Share of a site's own training patients that is used, for `partition.write_sites`."""
+        if self.share is None or not isinstance(self.sites, int):
+            return Fraction(1)
+        return self.share * self.sites
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """Names of those that its sites train on."""
+        return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
+
+
+def _check_strategies(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    if not methods:
+        raise NeedError("one line 'method: [strategies]' or more")
+    for method, strategies in methods.items():
+        known = tuple(STRATEGIES if method in job_templates.METHODS else SOLO_STRATEGIES)
+        known += tuple(HEAD_WEIGHTED) if method == "surgical" else ()
+        for name in strategies:
+            if name not in known:
+                raise ValueError(
+                    f"key '{method}' needs known strategies ({nearest(name, known)}); got {name!r}."
+                )
+    return methods
+
+
+class Study(FileModel):
     """What a study file says.
 
     Attributes:
-        name: Of the file.
-        title: For headings.
-        source: Where it was published.
         factor: What varies from scenario to scenario, for axes and tables.
-        scenarios: In the file's order.
         quick: Names of the scenarios of the quick form.
-        rows: Ways to train, in the file's order; see `rows_of`.
         seeds: How many: 0, 1, ...
-        tests: Data sets that the models are tested on.
+        tests: Data sets that the models are tested on; none where the sites are the data file's.
+        given: Whether the sites are those of the data file.
     """
 
-    name: str
-    title: str
-    source: str
-    factor: str
-    scenarios: tuple[Scenario, ...]
-    quick: tuple[str, ...]
-    rows: tuple[Row, ...]
-    seeds: int
-    tests: tuple[str, ...]
+    renamed: ClassVar[Mapping[str, str]] = {"settings": "scenarios"}
+
+    title: Text
+    source: Text
+    factor: Text
+    scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)]
+    quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
+    methods: Annotated[
+        dict[Annotated[str, one_of(TITLES)], _Strategies],
+        AfterValidator(_check_strategies),
+    ]
+    seeds: Annotated[int, Field(strict=True, ge=1)]
+    tests: _DataSets = ()
+    name: str = Field(default="", exclude=True)
+    given: bool = Field(default=False, exclude=True)
+
+    @model_validator(mode="after")
+    def _check_scenarios(self) -> Study:
+        names = [scenario.name for scenario in self.scenarios]
+        for number, scenario in enumerate(self.scenarios, start=1):
+            if scenario.name in names[: number - 1]:
+                raise ValueError(
+                    f"key 'scenarios' needs another name for each scenario; got {scenario.name!r}."
+                )
+            if lacking := [name for name in scenario.methods if name not in self.methods]:
+                raise ValueError(
+                    f"key 'scenarios', entry {number}, key 'methods' needs methods of the study; "
+                    f"{nearest(lacking[0], tuple(self.methods))}, got {lacking[0]!r}."
+                )
+        if lacking := [name for name in self.quick if name not in names]:
+            raise ValueError(
+                f"key 'quick' needs names of scenarios; {nearest(lacking[0], names)}, got "
+                f"{lacking[0]!r}."
+            )
+        given = {scenario.sites == ALL_SITES for scenario in self.scenarios}
+        if len(given) > 1:
+            raise ValueError("key 'scenarios' needs 'sites: all' in all scenarios or in none.")
+        if given == {True} and self.tests:
+            raise ValueError("key 'tests' has no use where the sites are the data file's.")
+        if given == {False} and not self.tests:
+            raise ValueError(f"needs key 'tests'; has {', '.join(sorted(self.model_fields_set))}.")
+        if "complete" in self.methods and not any(scenario.cut for scenario in self.scenarios):
+            raise ValueError(
+                "key 'methods', key 'complete' needs a scenario that cuts a data set; no scenario "
+                "has the key 'cut'."
+            )
+        return self
 
     @property
-    def given(self) -> bool:
-        """Whether the data file says which sites it has."""
-        return any(scenario.given for scenario in self.scenarios)
+    def rows(self) -> tuple[Row, ...]:
+        """Ways to train, in the file's order; see `rows_of`."""
+        return tuple(Row(method, each) for method, all_ in self.methods.items() for each in all_)
 
     def rows_of(self, scenario: Scenario) -> tuple[Row, ...]:
         """The ways to train that a scenario has: "complete" only where it cuts a data set."""
@@ -92,13 +241,14 @@ class Study:
         """
         if not self.given:
             return self
-        if len(data.sites) < 2:
+        sites = data.site_names
+        if len(sites) < 2:
             raise StudyFileError(
                 f"study {self.name} trains on all sites of the data file and needs two or more; "
-                f"{data.path} has {', '.join(data.sites)}. Add another one there."
+                f"{data.path} has {', '.join(sites)}. Add another one there."
             )
-        scenarios = tuple(replace(scenario, sites=data.sites) for scenario in self.scenarios)
-        return replace(self, scenarios=scenarios, tests=data.sites)
+        scenarios = tuple(each.model_copy(update={"sites": sites}) for each in self.scenarios)
+        return self.model_copy(update={"scenarios": scenarios, "tests": sites})
 
 
 def shipped() -> tuple[str, ...]:
@@ -107,10 +257,7 @@ def shipped() -> tuple[str, ...]:
 
 
 def path_of(source: str | Path) -> Path:
-    """Absolute path of a study file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
+    """Absolute path of a study file, given by its path or by the name of a shipped one.
 
     Raises:
         StudyFileError: It is neither.
@@ -119,84 +266,13 @@ def path_of(source: str | Path) -> Path:
 
 
 def read_study(source: str | Path) -> Study:
-    """Read and check a study file.
-
-    Args:
-        source: Path of the file, or the name of a shipped one.
+    """Read and check a study file; see `path_of`.
 
     Raises:
         StudyFileError: The file does not exist or is not YAML, or a key is missing, unknown or not
             what it should be; names the file and the key.
     """
-    keys = read_keys(path_of(source), "study file", StudyFileError)
-    keys.check(_KEYS, _KEYS[:-1])
-    scenarios = _scenarios(keys)
-    given = any(scenario.given for scenario in scenarios)
-    if given and not all(scenario.given for scenario in scenarios):
-        raise keys.need("scenarios", "'sites: all' in all scenarios or in none")
-    if given:
-        keys.refuse(("tests",), "where the sites are those of the data file: they are tested on")
-    else:
-        keys.check(_KEYS, _KEYS)
-    return Study(
-        name=keys.path.stem,
-        title=keys.text("title"),
-        source=keys.text("source"),
-        factor=keys.text("factor"),
-        scenarios=scenarios,
-        quick=_quick(keys, scenarios),
-        rows=_rows(keys, scenarios),
-        seeds=keys.number("seeds", 1),
-        tests=() if given else keys.texts("tests", tuple(DATA_SETS)),
-    )
-
-
-def _scenarios(keys: Keys) -> tuple[Scenario, ...]:
-    entries = keys.values["scenarios"]
-    if not isinstance(entries, list) or not entries:
-        raise keys.need("scenarios", "a list with one scenario or more")
-    scenarios = []
-    for number, entry in enumerate(entries, start=1):
-        if not isinstance(entry, dict):
-            raise keys.need(
-                "scenarios", f"keys such as name and sites for scenario {number}", entry
-            )
-        scenarios.append(read_scenario(Keys(keys.path, entry, keys.error, f"scenario {number}, ")))
-    names = [scenario.name for scenario in scenarios]
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise keys.need("scenarios", "another name for each scenario", twice[0])
-    return tuple(scenarios)
-
-
-def _quick(keys: Keys, scenarios: tuple[Scenario, ...]) -> tuple[str, ...]:
-    entries = keys.values["quick"]
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, str):
-            raise keys.need("quick", "names of scenarios (in quotes where they are numbers)", entry)
-    return keys.texts("quick", [scenario.name for scenario in scenarios])
-
-
-def _rows(keys: Keys, scenarios: tuple[Scenario, ...]) -> tuple[Row, ...]:
-    methods = keys.below("methods", "lines 'method: [strategies]'")
-    methods.check(tuple(TITLES), ())
-    if not methods.values:
-        raise keys.need("methods", "one method or more")
-    if methods.has("complete") and not any(scenario.cut for scenario in scenarios):
-        raise keys.error(
-            f"{keys.path}: {methods.place}key 'complete' needs a scenario that cuts a data set; no "
-            "scenario has the key 'cut'."
-        )
-    for number, scenario in enumerate(scenarios, start=1):
-        if lacking := [name for name in scenario.methods if not methods.has(name)]:
-            raise keys.error(
-                f"{keys.path}: scenario {number}, key 'methods' needs methods of the study; "
-                f"{nearest(lacking[0], tuple(methods.values))}, got {lacking[0]!r}."
-            )
-    strategies = dict.fromkeys(TITLES, tuple(SOLO_STRATEGIES))
-    strategies |= dict.fromkeys(job_templates.METHODS, STRATEGIES)
-    strategies["surgical"] = (*STRATEGIES, *HEAD_WEIGHTED)
-    return tuple(
-        Row(name, strategy)
-        for name in methods.values
-        for strategy in methods.texts(name, strategies[name])
-    )
+    path = path_of(source)
+    study = read_model(Study, path, "study file", StudyFileError)
+    given = study.scenarios[0].sites == ALL_SITES
+    return study.model_copy(update={"name": path.stem, "given": given})

@@ -20,10 +20,6 @@ def train(training: Training, tell: Tell) -> Trained:
     Of sites that train alone one after the other, the rounds are those of the site that made most,
     and losses are given for the rounds that all of them made.
 
-    Args:
-        training: What to train; no federated row.
-        tell: How far it is.
-
     Raises:
         ValueError: A setting, a site file or the initial body is unusable.
     """
@@ -33,20 +29,11 @@ def train(training: Training, tell: Tell) -> Trained:
     losses: list[list[float | None]] = []
     for group in [(site,) for site in sites] if alone else [sites]:
         out = training.folder / "-".join(group)
-        own = run_settings.all_settings(
-            row, group, training.union, training.preset, training.settings
-        )
-        baseline_run.train(
-            BaselineRun(
-                run_settings.baseline_method(row),
-                group,
-                own,
-                out,
-                training.site_files,
-                training.initial_body,
-            ),
-            lambda made, _: tell(made),
-        )
+        given = training.union, training.preset, training.settings
+        settings = run_settings.all_settings(row, group, *given)
+        method, files = run_settings.baseline_method(row), training.site_files
+        run = BaselineRun(method, group, settings, out, files, training.initial_body)
+        baseline_run.train(run, lambda made, _: tell(made))
         lines = (out / ROUNDS_FILE).read_text(encoding="utf-8").splitlines()
         losses.append([json.loads(line)["mean_validation_bce"] for line in lines])
         models |= dict.fromkeys(group, out / (LAST_FILE if training.last else BEST_FILE))

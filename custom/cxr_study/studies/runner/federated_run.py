@@ -26,18 +26,14 @@ _ATTEMPTS = 3
 def train(training: Training, tell: Tell) -> Trained:
     """Train to the end, from where an interruption has left it.
 
-    Args:
-        training: What to train; a federated row.
-        tell: How far it is.
-
     Raises:
         SimulationError: The job failed.
         ValueError: A setting, a site file or the initial body is unusable.
     """
-    shutil.rmtree(_job(training), ignore_errors=True)
+    shutil.rmtree(training.folder / "job", ignore_errors=True)
     method_job.configure(
         training.row,
-        _job(training),
+        training.folder / "job",
         sites=training.sites,
         union=training.union,
         settings=training.settings,
@@ -67,10 +63,6 @@ def train(training: Training, tell: Tell) -> Trained:
     )
 
 
-def _job(training: Training) -> Path:
-    return training.folder / "job"
-
-
 def _part(training: Training, number: int) -> Path:
     """FLARE's workspace up to an interruption, or from one on."""
     return training.folder / f"part-{number}"
@@ -93,7 +85,7 @@ def _rounds_made(workspace: Path) -> int:
 
 def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell) -> None:
     """Make the rounds that the parts have not made, in a part of its own."""
-    job, start, made = _job(training), training.initial_body, 0
+    job, start, made = training.folder / "job", training.initial_body, 0
     states: dict[str, Path] = {}
     if parts:
         before = parts[-1]
@@ -103,7 +95,7 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         job = training.folder / f"job-{number}"
         shutil.rmtree(job, ignore_errors=True)
         job_folder.copy(
-            _job(training),
+            training.folder / "job",
             job,
             sites=training.sites,
             settings={"num_rounds": missing_rounds(manifest)},

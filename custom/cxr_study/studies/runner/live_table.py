@@ -18,13 +18,7 @@ from cxr_study.studies.runner.machine_capacity import Machine
 
 
 class LiveTable:
-    """Shows the runs that are being made; for a `with` block.
-
-    Args:
-        runs: All runs, each key once.
-        machine: That they run on.
-        console: Where.
-    """
+    """Shows the runs that are being made, each key once; for a `with` block."""
 
     def __init__(self, runs: Sequence[Run], machine: Machine, console: Console):
         self.machine = machine
@@ -46,7 +40,7 @@ class LiveTable:
         self._live.stop()
 
     def told(self, run: Run, doing: str) -> None:
-        """Take in what a run does; see `side_by_side.Told`."""
+        """Take in what a run does; see `run_queue.Told`."""
         with self._lock:
             if doing == STARTS:
                 self._began[run.key] = time.monotonic()
@@ -65,20 +59,15 @@ class LiveTable:
         if how == DONE:
             self._done.append((run, seconds))
         if not self.console.is_terminal:
-            self.console.print(
-                f"{how} after {_duration(seconds)}: {run.name}. {self._summary()}",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+            told = f"{how} after {_duration(seconds)}: {run.name}. {self._summary()}"
+            self.console.print(told, highlight=False, markup=False, soft_wrap=True)
 
     def _summary(self) -> str:
         made = sum(self._counts.values())
         told = [f"{made} of {made + len(self._todo)} runs"]
-        if self._counts[KEPT]:
-            told.append(f"{self._counts[KEPT]} made before")
-        if self._counts[FAILS]:
-            told.append(f"{self._counts[FAILS]} failed")
+        for how, words in ((KEPT, "made before"), (FAILS, "failed")):
+            if self._counts[how]:
+                told.append(f"{self._counts[how]} {words}")
         left = self.machine.seconds_left(self._todo.values(), self._done)
         if self._todo and left is not None:
             told.append(f"about {_duration(left)} left")
@@ -88,9 +77,8 @@ class LiveTable:
         with self._lock:
             table = Table(box=None, padding=(0, 2, 0, 0))
             for heading in ("scenario", "method", "seed", "round", "", "time"):
-                table.add_column(
-                    heading, justify="right" if heading in ("seed", "time") else "left"
-                )
+                right = heading in ("seed", "time")
+                table.add_column(heading, justify="right" if right else "left")
             now = time.monotonic()
             for key, began in self._began.items():
                 run, made = self._todo[key], self._rounds.get(key, 0)

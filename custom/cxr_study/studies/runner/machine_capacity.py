@@ -15,8 +15,7 @@ from surgical_aggregation.site.training import tensorflow_setup
 _BUSY = 3.5
 """Processes for each core: a federation leaves cores idle while it starts, waits and stops."""
 
-_PROCESS_BYTES = 0.6e9
-_PIXEL_BYTES = 1100
+_PROCESS_BYTES, _PIXEL_BYTES = 0.6e9, 1100
 """Of a process that trains, and of each pixel of a batch: DenseNet121's, the larger network."""
 
 
@@ -25,8 +24,6 @@ class Machine:
     """What runs may take.
 
     Attributes:
-        cores: How many.
-        memory: Bytes.
         at_once: Runs at most; None: as cores and memory allow.
     """
 
@@ -52,11 +49,7 @@ class Machine:
         """How long runs will take, judged by finished ones with about as many processes.
 
         A run adds its own time divided by how many of its kind fit side by side. All together take
-        no less than the longest of them.
-
-        Args:
-            todo: Not finished; those that run count as if they had just started.
-            done: Finished runs, with their seconds.
+        no less than the longest of them. Those that run count as if they had just started.
 
         Returns:
             Seconds; None where no run is finished.

@@ -2,7 +2,7 @@
 
 Usage: python -m cxr_study.studies.runner.one_run <folder of the run>
 
-What to do is in the folder's run.json, see `run.Run`; what it says and when it ends, see
+The folder's run.json says what to do, see `planned_run.Run`; for what it prints see
 `training_process`.
 """
 
@@ -22,7 +22,6 @@ from filelock import FileLock
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Network, predict
-from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import training_process
 from cxr_study.runs.simulator_process import SimulationError
@@ -44,16 +43,12 @@ from cxr_study.studies.runner import (
     provenance,
 )
 from cxr_study.studies.runner.training import Trained, Training
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load, save
+from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
 
 
 def run(folder: Path, tell: Tell) -> None:
     """Do a run, unless it is finished, from where an interruption has left it.
-
-    Args:
-        folder: Its folder, with its run.json.
-        tell: How far it is.
 
     Raises:
         SimulationError: A job failed in the simulator.
@@ -81,18 +76,17 @@ def _train(training: Training, project: str | None, tell: Tell) -> Trained:
 
 
 def _training(spec: Mapping[str, Any], folder: Path) -> Training:
-    given: Settings = spec["what"]["given"]
-    where = spec["where"]
+    what, where = spec["what"], spec["where"]
     return Training(
-        row=Row(spec["what"]["row"]["method"], spec["what"]["row"]["strategy"]),
+        row=Row(what["row"]["method"], what["row"]["strategy"]),
         sites=tuple(where["sites"]),
-        union=tuple(spec["what"]["union"]),
+        union=tuple(what["union"]),
         site_files=Path(where["site_files"]),
         initial_body=Path(where["initial_body"]),
-        preset=spec["what"]["preset"],
-        settings=given,
+        preset=what["preset"],
+        settings=what["given"],
         folder=folder / WORK,
-        last=spec["what"].get("model") == "last",
+        last=what.get("model") == "last",
     )
 
 
@@ -106,7 +100,9 @@ def _test(
 ) -> Result:
     network = Network(**spec["what"]["network"])
     tensorflow_setup.configure(1, 0)
-    models = _models(trained)
+    models = {site: load(path) for site, path in trained.models.items()}
+    if len(set(trained.models.values())) == 1:  # they have it in common
+        models = {GLOBAL: next(iter(models.values()))}
     tests, predicted = {}, {}
     for name, site_file in spec["where"]["tests"].items():
         test = test_split.load(Path(site_file), training.union, network.image_size)
@@ -131,14 +127,6 @@ def _test(
         classes={model: list(map(str, predicted[model, first].probabilities)) for model in models},
         digests={model: digest(checkpoint.variables) for model, checkpoint in models.items()},
     )
-
-
-def _models(trained: Trained) -> dict[str, Checkpoint]:
-    """Each site's own, or the one that they have in common."""
-    paths = set(trained.models.values())
-    if len(paths) == 1:
-        return {GLOBAL: load(paths.pop())}
-    return {site: load(path) for site, path in trained.models.items()}
 
 
 if __name__ == "__main__":

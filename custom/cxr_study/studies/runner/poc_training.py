@@ -29,10 +29,7 @@ _POLL = 1.0
 def train(training: Training, project: Path, tell: Tell) -> Trained:
     """Train to the end; what an interruption has left is removed. One POC at a time.
 
-    Args:
-        training: What to train; a federated row.
-        project: FLARE's project file, which has the sites.
-        tell: How far it is.
+    The project file of FLARE has the sites.
 
     Raises:
         PocError: The POC cannot be prepared or started.
@@ -56,13 +53,12 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
             poc_run.run(poc, Console(file=sys.stderr), lambda: None)
     finished = finished_run.finished_run(folder)
     personal = method_job.is_personal(training.row)
-    own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
-    common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
-    models = (
-        {site: folder / own for site, folder in finished.states.items()}
-        if personal
-        else dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
-    )
+    if personal:
+        own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
+        models = {site: folder / own for site, folder in finished.states.items()}
+    else:
+        common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
+        models = dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
     rounds = job_results.rounds(*finished.servers, personal=personal)
     return Trained(
         models,
@@ -79,8 +75,10 @@ def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
 
     def watch() -> None:
         while not over.wait(_POLL):
-            records = _records(poc.folder)
-            tell(max((_rounds(record.parent) for record in records), default=0))
+            records = poc.folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl")
+            events = [read_events(record.parent) for record in records]
+            made = [sum(event["event"] == "round" for event in each) for each in events]
+            tell(max(made, default=0))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -89,11 +87,3 @@ def _watched(poc: PocRun, tell: Tell) -> Iterator[None]:
     finally:
         over.set()
         watcher.join()
-
-
-def _records(folder: Path) -> list[Path]:
-    return list(folder.glob("poc/system/*/prod_00/server/*/run_record.jsonl"))
-
-
-def _rounds(server: Path) -> int:
-    return sum(event["event"] == "round" for event in read_events(server))

@@ -29,9 +29,7 @@ def thinned(predicted: Predicted) -> Predicted:
 def write(predicted: Mapping[tuple[str, str], Predicted], folder: Path) -> None:
     """Write predictions and features into a run's folder.
 
-    Args:
-        predicted: (model, test set) -> what it predicts there, `thinned`.
-        folder: The run's.
+    `predicted` is (model, test set) -> what it predicts there, `thinned`.
     """
     keys = {pair: "/".join(pair) for pair in predicted}
     probabilities: dict[str, Any] = {

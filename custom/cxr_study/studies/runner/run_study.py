@@ -38,12 +38,7 @@ COMMAND = (sys.executable, "-m", "cxr_study.studies.runner.one_run")
 
 @dataclass(frozen=True)
 class Made:
-    """What was made.
-
-    Attributes:
-        runs: Study -> all its runs; two of them may be one, with the same key.
-        failures: Runs that failed.
-    """
+    """Study -> all its runs, of which two may be one, with the same key; and those that failed."""
 
     runs: dict[str, list[Run]]
     failures: list[Failure[Run]]
@@ -61,14 +56,7 @@ def make(
 ) -> Made:
     """Make the runs of some studies that are not made yet.
 
-    Args:
-        studies: Which.
-        data: On which data.
-        folder: For everything. Studies share the runs that they have in common.
-        selection: Which part of each study.
-        machine: What the runs may take.
-        console: Where to show how far they are.
-        project: See `plan.runs`.
+    Studies share the runs that they have in common; everything is in one folder.
 
     Raises:
         StudyError: They cannot be made.
@@ -83,7 +71,9 @@ def make(
     }
     unique = {run.key: run for runs in planned.values() for run in reversed(runs)}
     everything = [run for runs in planned.values() for run in runs if unique[run.key] is run]
-    _announce(everything, folder / RUNS, console)
+    made = sum(read_result(folder / RUNS / run.key) is not None for run in everything)
+    told = f"{counted(len(everything), 'run')}: {made} made before, {len(everything) - made} begin"
+    console.print(f"{told} now.", highlight=False, soft_wrap=True)
     decode(found, everything, folder / SITES, everything[0].what["network"]["image_size"])
     with LiveTable(everything, machine, console) as table:
         failures = run_all(everything, folder / RUNS, machine, table.told)
@@ -93,14 +83,7 @@ def make(
 def run_all(
     runs: Sequence[Run], folder: Path, machine: Machine, told: Told[Run]
 ) -> list[Failure[Run]]:
-    """Make the runs that are not made yet; see `run_queue.run_all`.
-
-    Args:
-        runs: In this order, where there is room; each key once.
-        folder: Each run has a folder in it, named by its key; see `run_folder`.
-        machine: What they may take.
-        told: What they do.
-    """
+    """Make the runs that are not made yet, each key once, in folders named by their keys."""
 
     def prepare(run: Run) -> Program:
         place = folder / run.key
@@ -141,12 +124,5 @@ def _check_names(names: Sequence[str]) -> None:
             )
         if name in FOLDERS:
             raise StudyError(
-                f"a study needs another name than {name!r}, which is a folder of the runner's own. "
-                "Rename its file."
+                f"a study needs another name than {name!r}, a runner's folder. Rename its file."
             )
-
-
-def _announce(runs: Sequence[Run], folder: Path, console: Console) -> None:
-    made = sum(read_result(folder / run.key) is not None for run in runs)
-    told = f"{counted(len(runs), 'run')}: {made} made before, {len(runs) - made} begin now."
-    console.print(told, highlight=False, soft_wrap=True)

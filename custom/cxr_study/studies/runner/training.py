@@ -16,13 +16,8 @@ class Training:
     """What to train.
 
     Attributes:
-        row: How.
-        sites: Names of the sites.
-        union: Classes of all of them.
         site_files: Folder of <site>.yaml.
-        initial_body: Checkpoint to start from.
         preset: See `PRESETS`; None: none.
-        settings: Setting -> value.
         folder: For jobs, workspaces and models; an interrupted training goes on by what is there.
         last: Whether the last model is wanted, not the best.
     """

@@ -42,5 +42,5 @@ def finished(tmp_path_factory):
                 runs.append(run)
     runs.append(study_runs.run("vanilla", seed=2, scenario="4", sites=CLIENTS["4"]))
     results = gather(read_study("clients"), runs, folder)
-    data = StudyData(Path("phantom.yaml"), 2000, {}, None, None, {})
+    data = StudyData.model_construct(path=Path("phantom.yaml"), images=2000)
     return SimpleNamespace(results=results, data=data)

@@ -14,7 +14,7 @@ from cxr_study.studies.papers.claim import Comparison
 from cxr_study.studies.plan.data_file import StudyData
 from study_scores import results
 
-REAL = StudyData(Path("mine.yaml"), None, {}, None, None, {})
+REAL = StudyData.model_construct(path=Path("mine.yaml"))
 SURGICAL, VANILLA = Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")
 FOUND = Interval(0.05, 0.02, 0.08, 3)
 RESULTS = results({study_runs.run(): {("global", "nih"): {"Edema": 0.8}}})
@@ -67,14 +67,14 @@ def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
     found = facts_of(finished)
     assert (found["Recipe"], found["Initial body"]) == ("the jobs' own settings", "embedded")
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
-    data = dataclasses.replace(REAL, preset="paper", settings=settings, initial_body=body)
+    data = REAL.model_copy(update={"preset": "paper", "settings": settings, "initial_body": body})
     found = dict(facts(finished.results, data))
     assert found["Recipe"] == "paper; image_size 224, patience 0"
     assert found["Initial body"] == "dense.npz"
 
 
 def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
-    data = dataclasses.replace(REAL, sources={"nih": Path("a"), "mimic": Path("b")})
+    data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}})
     assert module.described(data) == "real data (mine: NIH and MIMIC)"
 
 
@@ -95,7 +95,9 @@ class TestNotices:
 
     def test_only_what_is_less_is_named(self):
         def of(**changes):
-            study = dataclasses.replace(RESULTS.study, rows=(RESULTS.runs[0].row,), **changes)
+            study = RESULTS.study.model_copy(
+                update={"methods": {"surgical": ("fedbn+",)}, **changes}
+            )
             return list(notices(dataclasses.replace(RESULTS, study=study), REAL))
 
         assert of()[0] == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
@@ -108,7 +110,7 @@ class TestNotices:
         assert "One seed" not in " ".join(noticed(study_runs.run(), study_runs.run(seed=1)))
 
     def test_phantom_data_unfinished_runs_and_test_sets_that_are_not_there_are_noticed(self):
-        phantom = dataclasses.replace(REAL, images=2000)
+        phantom = REAL.model_copy(update={"images": 2000})
         found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
         assert found[0] == PHANTOM
         assert "1 of 2 runs are not finished; figures are of the others." in found

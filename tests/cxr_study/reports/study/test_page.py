@@ -67,7 +67,7 @@ def made(two_sites):
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(write, "bars", bars)
-        data = StudyData("phantom", 2000, {}, None, None, {})
+        data = StudyData.model_construct(images=2000)
         text = write.page(two_sites, data, (), ["tables.csv"])
     return SimpleNamespace(text=text, charts=charts)
 

@@ -1,7 +1,4 @@
-import io
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import study_runs
@@ -14,11 +11,12 @@ from cxr_study.studies.analysis.claim_checks import (
     Claim,
     Finding,
     Judged,
+    StudyEvidence,
     judge,
     table,
 )
-from cxr_study.studies.papers.claim import SAME, Comparison
-from study_scores import results
+from cxr_study.studies.papers.claim import EVERY_SITE, NEARER, SAME, Comparison
+from study_scores import LACKS, results
 
 OURS, THEIRS, OTHERS = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "partial_loss"))
 
@@ -107,20 +105,16 @@ class TestVerdicts:
 
 
 class TestJudge:
-    def test_claims_about_other_studies_are_not_judged(self):
-        which = Comparison(OURS, THEIRS, "nih")
-        own, other = claim(which), claim(which, study="shared-classes")
-        [found] = judge([other, own], study([0.8], [0.7]))
-        assert found.claim is own
-
-    def test_comparisons_that_were_not_to_be_run_are_not_judged(self):
+    def test_other_studies_claims_and_what_was_not_to_be_run_are_not_judged(self):
         run = Comparison(OURS, THEIRS, "nih")
         others = [
             Comparison(OURS, OTHERS, "nih"),
             Comparison(OURS, THEIRS, "mimic"),
             Comparison(OURS, THEIRS, "nih", scenarios=("4",)),
         ]
-        [found] = judge([claim(*others, run)], study([0.8], [0.7]))
+        own, other = claim(*others, run), claim(run, study="shared-classes")
+        [found] = judge([other, own], study([0.8], [0.7]))
+        assert found.claim is own
         assert [finding.comparison for finding in found.findings] == [run]
         assert judge([claim(*others)], study([0.8], [0.7])) == ()
 
@@ -162,13 +156,114 @@ class TestTable:
         assert (second["model"], second["group"], second["margin"]) == ("nowhere", "shared", 0.1)
         assert np.isnan(second["difference"]) and second["seeds"] == 0
 
-    def test_numbers_are_numbers_where_none_is_defined(self):
+    def test_numbers_are_numbers_where_none_is_defined_and_columns_stand_without_a_claim(self):
         lines = table(judge([claim(Comparison(OURS, THEIRS, "nih"))], study([0.8], [0.7])))
         assert lines["difference"].tolist() == [pytest.approx(0.1)]
         assert lines[["difference", "low", "high"]].dtypes.tolist() == [float] * 3
         assert np.isnan(lines["low"].iloc[0])
+        assert table(()).empty and list(table(())) == list(lines)
 
-    def test_without_a_claim_there_is_no_line(self):
-        found = pd.read_csv(io.StringIO(table(()).to_csv(index=False)))
-        wanted = table(judge([claim(Comparison(OURS, THEIRS, "nih"))], study([0.8], [0.7])))
-        assert found.empty and list(found) == list(wanted)
+
+LOCAL = Row("personalised", "fedbn")
+SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
+AHEAD = Comparison(OURS, THEIRS, "nih")
+
+
+def run(row, scenario="2", seed=0, sites=SITES):
+    return study_runs.run(row.method, row.strategy, seed, scenario, sites)
+
+
+def of(reached, planned=(), **other):
+    """Evidence of {(row, scenario, seed): AUROC of a global model on NIH}."""
+    finished = {run(*key): {("global", "nih"): {"Edema": value}} for key, value in reached.items()}
+    return StudyEvidence(results(finished, [run(*key) for key in planned], **other))
+
+
+def numbers(evidence, which=AHEAD):
+    return evidence.numbers(which, evidence.scenarios(which))
+
+
+def named(scenarios):
+    return [scenario.name for scenario in scenarios]
+
+
+class TestEvidence:
+    def test_scenarios_are_those_that_were_to_be_run_with_all_rows_in_the_studys_order(self):
+        evidence = of(
+            {(OURS, "10", 0): 0.7, (OURS, "2", 0): 0.8, (OURS, "4", 0): 0.7, (THEIRS, "2", 0): 0.7},
+            planned=[(THEIRS, "10", 0)],
+        )
+        assert named(evidence.scenarios(AHEAD)) == ["2", "10"]
+        assert evidence.scenarios(Comparison(OURS, THEIRS, "nih", NEARER)) == []
+        assert evidence.scenarios(Comparison(OURS, THEIRS, "mimic")) == []
+        some = Comparison(OURS, THEIRS, "nih", scenarios=("10", "8"))
+        assert named(evidence.scenarios(some)) == ["10"]
+
+    def test_every_seed_with_all_scenarios_has_a_number(self):
+        ours = {(OURS, name, seed): 0.8 for name in ("2", "4") for seed in (1, 0, 2, 3)}
+        theirs = {(THEIRS, name, seed): 0.7 - 0.1 * seed for name in ("2", "4") for seed in (0, 1)}
+        partly = {(THEIRS, "2", 2): 0.7, (THEIRS, "4", 2): np.nan, (THEIRS, "2", 3): 0.7}
+        found = numbers(of(ours | theirs | partly, planned=[(THEIRS, "4", 3)]))
+        assert found == {0: pytest.approx(0.1), 1: pytest.approx(0.2)}
+
+
+class TestModels:
+    @pytest.fixture
+    def evidence(self):
+        """Sites' own models: NIH's 0.9 on NIH and 0.7 elsewhere, CheXpert's 0.6 and 0.5 there."""
+        nih = {"Edema": 0.9, "Mass": 0.9, "Fracture": LACKS}
+        elsewhere = {"Edema": 0.7, "Mass": 0.7, "Fracture": LACKS}
+        chexpert = {"Edema": 0.6, "Mass": LACKS, "Fracture": 0.6}
+        mimic = {"Edema": 0.5, "Mass": LACKS, "Fracture": 0.5}
+        own = {
+            ("nih", "nih"): {name: nih[name] for name in ("Edema", "Mass")},
+            ("nih", "mimic"): elsewhere,
+            ("chexpert", "nih"): {name: chexpert[name] for name in ("Edema", "Mass")},
+            ("chexpert", "mimic"): mimic,
+        }
+        ours = {("global", "nih"): dict.fromkeys(("Edema", "Mass"), 1.0)}
+        ours["global", "mimic"] = dict.fromkeys(nih, 1.0)
+        reached = {run(OURS, "20"): ours, run(LOCAL, "20"): own}
+        return StudyEvidence(results(reached, study="nih-chexpert"))
+
+    @pytest.mark.parametrize(
+        ("test", "group", "model", "wanted"),
+        [
+            ("nih", "all", None, 0.9),  # the tested site's own
+            ("nih", "shared", None, 0.9),  # the other one does not count
+            ("mimic", "shared", None, (0.7 + 0.5) / 2),  # of both sites
+            ("mimic", "nih", None, 0.7),  # of the one that has the classes
+            ("mimic", "shared", "chexpert", 0.5),  # of the one that is meant
+            ("nih", "shared", "chexpert", 0.6),
+        ],
+    )
+    def test_which_of_a_rows_models_is_meant(self, evidence, test, group, model, wanted):
+        which = Comparison(OURS, LOCAL, test, group=group, model=model)
+        assert numbers(evidence, which) == {0: pytest.approx(1 - wanted)}
+
+    def test_of_every_site_it_is_the_mean_over_the_test_sets_that_have_such_classes(self, evidence):
+        for group, wanted in (("shared", (0.9 + (0.7 + 0.5) / 2) / 2), ("elsewhere", None)):
+            which = Comparison(OURS, LOCAL, EVERY_SITE, group=group)
+            assert numbers(evidence, which) == (
+                {} if wanted is None else {0: pytest.approx(1 - wanted)}
+            )
+
+    @pytest.mark.parametrize("model", [None, "nowhere"])
+    def test_what_no_model_defines_is_no_number(self, evidence, model):
+        which = Comparison(OURS, LOCAL, "mimic", model=model)
+        assert numbers(evidence, which) == {}
+
+
+class TestSame:
+    def test_models_are_the_same_where_every_seed_asked_for_has_the_same_digests(self):
+        def same(digests, seeds=(0, 1)):
+            evidence = of(
+                {(row, "2", seed): 0.7 for row, seed in digests},
+                digests=lambda run: {"global": digests[run.row, run.seed]},
+            )
+            return evidence.same(AHEAD, evidence.scenarios(AHEAD), seeds)
+
+        digests = {(OURS, 0): "a", (OURS, 1): "b", (THEIRS, 0): "a", (THEIRS, 1): "b"}
+        assert same(digests)
+        assert not same(digests | {(THEIRS, 1): "x"})
+        assert same(digests | {(THEIRS, 1): "x"}, seeds=[0])

@@ -6,10 +6,16 @@ import pytest
 
 import study_runs
 from cxr_study.evaluation.bootstrap import difference_interval, mean_interval, resample
-from cxr_study.studies.analysis import resampled_run
-from cxr_study.studies.analysis.means import RUN
-from cxr_study.studies.analysis.patient_intervals import patient_intervals
-from cxr_study.studies.analysis.study_results import gather
+from cxr_study.studies.analysis import patient_intervals as module
+from cxr_study.studies.analysis.patient_intervals import (
+    METRICS,
+    RESAMPLED_FILE,
+    make,
+    patient_intervals,
+    read,
+)
+from cxr_study.studies.analysis.study_results import RUN, gather
+from cxr_study.studies.plan.run_folder import RUNS, read_result
 from cxr_study.studies.plan.study_file import read_study
 
 RNG = np.random.default_rng(0)
@@ -75,53 +81,45 @@ def line(frame, run, model="global", group="all"):
 
 def figures(estimates):
     """Of the estimates of both metrics, as in a line."""
-    area, precision = estimates
-    return [
-        area.classes,
-        *(area.value, area.low, area.high),
-        *(precision.value, precision.low, precision.high),
-    ]
+    ends = [end for each in estimates for end in (each.value, each.low, each.high)]
+    return [estimates[0].classes, *ends]
+
+
+def means_of(probabilities, classes):
+    model = resampled(probabilities)
+    return figures([mean_interval(model, metric, classes) for metric in METRICS])
+
+
+def differences_of(first, second, classes):
+    pair = resampled(first), resampled(second)
+    return figures([difference_interval(*pair, metric, classes) for metric in METRICS])
 
 
 def test_every_model_has_the_bootstrap_interval_of_both_means_over_each_group(study):
     for name in ("surgical", "vanilla", "elsewhere"):
         run, models = study.runs[name]
-        model = resampled(models["global"])
         for group, classes in GROUPS.items():
-            wanted = [mean_interval(model, metric, classes) for metric in ("auroc", "auprc")]
-            assert line(study.found.means, run, group=group) == pytest.approx(figures(wanted))
-
-
-def test_a_model_without_a_class_of_the_group_has_none(study):
-    run, models = study.runs["fedbn"]
+            wanted = means_of(models["global"], classes)
+            assert line(study.found.means, run, group=group) == pytest.approx(wanted)
+    run, models = study.runs["fedbn"]  # which lacks a class of all, and none of NIH
     assert line(study.found.means, run, "nih") == pytest.approx([0, *[np.nan] * 6], nan_ok=True)
-    wanted = [
-        mean_interval(resampled(models["nih"]), metric, GROUPS["nih"])
-        for metric in ("auroc", "auprc")
-    ]
-    assert line(study.found.means, run, "nih", "nih") == pytest.approx(figures(wanted))
+    wanted = means_of(models["nih"], GROUPS["nih"])
+    assert line(study.found.means, run, "nih", "nih") == pytest.approx(wanted)
 
 
 def test_differences_are_surgical_minus_other_on_the_same_resamples(study):
-    first = resampled(study.runs["again"][1]["global"])
     run, models = study.runs["vanilla"]
     for group, classes in GROUPS.items():
-        wanted = [
-            difference_interval(first, resampled(models["global"]), metric, classes)
-            for metric in ("auroc", "auprc")
-        ]
-        assert line(study.found.differences, run, group=group) == pytest.approx(figures(wanted))
-
-
-def test_a_sites_own_model_is_held_against_the_global_one(study):
-    run, models = study.runs["fedbn"]
-    pair = (study.runs["surgical"][1]["global"], models["chexpert"])
-    wanted = [
-        difference_interval(*map(resampled, pair), metric, GROUPS["chexpert"])
-        for metric in ("auroc", "auprc")
-    ]
+        wanted = differences_of(study.runs["again"][1]["global"], models["global"], classes)
+        assert line(study.found.differences, run, group=group) == pytest.approx(wanted)
+    run, models = study.runs["fedbn"]  # a site's model is compared with the global one
+    pair = study.runs["surgical"][1]["global"], models["chexpert"]
+    wanted = differences_of(*pair, GROUPS["chexpert"])
     found = line(study.found.differences, run, "chexpert", "chexpert")
-    assert found == pytest.approx(figures(wanted))
+    assert found == pytest.approx(wanted)
+    told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
+    pairs = [("surgical", "fedbn", 0), ("vanilla", "fedbn+", 1)]  # of one scenario and seed
+    assert sorted(told.itertuples(index=False, name=None)) == pairs
 
 
 def test_classes_are_held_against_each_other_one_by_one(study):
@@ -156,14 +154,6 @@ def test_of_models_of_sites_only_the_tested_sites_counts_class_by_class(tmp_path
     assert np.isnan(ends["chexpert", "Mass"]) and not np.isnan(ends["chexpert", "Fracture"])
 
 
-def test_only_runs_of_the_same_scenario_and_seed_are_held_against_each_other(study):
-    told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
-    assert sorted(told.itertuples(index=False, name=None)) == [
-        ("surgical", "fedbn", 0),
-        ("vanilla", "fedbn+", 1),
-    ]
-
-
 def test_without_a_global_model_it_is_held_against_that_of_the_same_site(tmp_path):
     tests = {"mimic": study_runs.table(LABELS, patient=PATIENTS)}
     surgical, other = study_runs.run("surgical", "fedbn", sites=SITES), study_runs.run("vanilla")
@@ -179,7 +169,7 @@ def test_without_a_global_model_it_is_held_against_that_of_the_same_site(tmp_pat
 
 
 def test_runs_that_are_kept_are_not_resampled_again_and_each_is_reported(study, monkeypatch):
-    monkeypatch.setattr(resampled_run, "resample", None)
+    monkeypatch.setattr(module, "resample", None)
     reported = []
     again = patient_intervals(
         study.results, resamples=50, report=lambda done, total: reported.append((done, total))
@@ -196,3 +186,67 @@ def test_without_surgical_aggregation_there_are_no_differences(tmp_path):
     found = patient_intervals(gather(read_study("clients"), [run], tmp_path), resamples=5)
     assert not found.means.empty and found.differences.empty
     assert list(found.differences) == list(found.means)
+
+
+OTHERS = dict(reversed(predicted(9).items()))
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A finished run on two test sets; the second lacks a class, as site b's own model does."""
+    run = study_runs.run("personalised")
+    tables = {
+        "nih": study_runs.table(LABELS, patient=PATIENTS),
+        "mimic": study_runs.table({"Mass": LABELS["Mass"]}, patient=PATIENTS),
+    }
+    own = {name: OTHERS[name] for name in ("Mass", "Fracture")}
+    predicted = {("a", test): OTHERS for test in tables} | {("b", test): own for test in tables}
+    study_runs.finish(run, tmp_path, tables, predicted)
+    result = read_result(tmp_path / RUNS / run.key)
+    patients = dict.fromkeys(result.tests.values(), np.array(PATIENTS))
+    return SimpleNamespace(
+        make=lambda resamples=20: make(tmp_path, run.key, result, resamples),
+        read=lambda resamples=20: read(tmp_path, run.key, result, patients, resamples),
+        place=tmp_path / RUNS / run.key,
+    )
+
+
+def test_every_model_is_resampled_on_every_test_set_over_the_classes_that_both_have(kept):
+    kept.make()
+    found = kept.read()
+    assert {key: model.classes for key, model in found.items()} == {
+        ("a", "nih"): NAMES,
+        ("a", "mimic"): ("Mass",),
+        ("b", "nih"): ("Fracture", "Mass"),
+        ("b", "mimic"): ("Mass",),
+    }
+    for model in found.values():
+        labels = np.stack([LABELS[name] for name in model.classes], axis=1)
+        scores = np.stack([OTHERS[name] for name in model.classes], axis=1)
+        wanted = resample(labels, scores, model.classes, PATIENTS, seed=0, resamples=20)
+        for metric in METRICS:
+            np.testing.assert_array_equal(model.values[metric], wanted.values[metric])
+            np.testing.assert_array_equal(model.drawn[metric], wanted.drawn[metric])
+        assert (model.patients.tolist(), model.seed) == (PATIENTS, 0)
+
+
+def test_another_number_of_resamples_or_an_older_format_is_made_anew(kept, monkeypatch):
+    kept.make(20)
+    kept.make(30)
+    assert len(kept.read(30)["a", "nih"].drawn["auroc"]) == 30
+    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
+    made = (kept.place / RESAMPLED_FILE).read_bytes()
+    kept.make(30)
+    assert (kept.place / RESAMPLED_FILE).read_bytes() != made
+
+
+def test_the_file_appears_whole_or_not_at_all(kept, monkeypatch):
+    def full(file, **arrays):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    before = set(kept.place.iterdir())
+    monkeypatch.setattr(module.np, "savez", full)
+    with pytest.raises(OSError, match="no space"):
+        kept.make()
+    assert set(kept.place.iterdir()) == before

@@ -52,7 +52,8 @@ def lines(found, kind):
 
 class TestSubgroups:
     def test_means_are_over_the_classes_that_the_subgroup_defines(self, study):
-        study.add({"global": PREDICTED}, sex=HALVES)
+        patients = [str(n // 4) for n in range(IMAGES)]
+        study.add({"global": dict(reversed(PREDICTED.items()))}, sex=HALVES, patient=patients)
         found = lines(study.found(), "sex")
         women, men = np.arange(40), np.arange(40, 80)
         areas = [area(name, women) for name in LABELS]
@@ -63,27 +64,19 @@ class TestSubgroups:
         wanted = np.mean([area(name, men) for name in ("Edema", "Mass")])
         assert found.loc["M", "auroc"] == pytest.approx(wanted)
         assert found["classes"].tolist() == [3, 2] and found["of"].tolist() == [3, 3]
-
-    def test_a_class_with_few_positives_or_negatives_is_counted(self, study):
-        study.add({"global": PREDICTED}, sex=HALVES)
+        assert found["patients"].tolist() == [10, 10]
         # Women: 10 with a mass, 1 with a hernia; men: 9 with a mass.
-        assert lines(study.found(), "sex")["few"].to_dict() == {"F": 1, "M": 1}
-        assert FEWEST == 10
+        assert found["few"].to_dict() == {"F": 1, "M": 1} and FEWEST == 10
+        assert found["compared"].tolist() == [1, 1]
+        compared = [area("Edema", women), area("Edema", men)]
+        assert found["compared_auroc"].tolist() == pytest.approx(compared)
 
     def test_few_negatives_count_too(self, study):
         inverse = {name: 1 - values for name, values in LABELS.items()}
         study.add({"global": PREDICTED}, sex=HALVES, labels=inverse)
         assert lines(study.found(), "sex")["few"].to_dict() == {"F": 1, "M": 1}
 
-    def test_subgroups_are_compared_over_the_classes_that_all_of_them_have_enough_of(self, study):
-        study.add({"global": PREDICTED}, sex=HALVES)
-        found = lines(study.found(), "sex")
-        assert found["compared"].tolist() == [1, 1]
-        assert found["compared_auroc"].tolist() == pytest.approx(
-            [area("Edema", np.arange(40)), area("Edema", np.arange(40, 80))]
-        )
-
-    def test_without_such_a_class_nothing_compares_them(self, study):
+    def test_without_a_class_that_all_have_enough_of_nothing_compares_them(self, study):
         rare = {"Mass": LABELS["Mass"], "Hernia": LABELS["Hernia"]}
         study.add({"global": PREDICTED}, sex=HALVES, labels=rare)
         found = lines(study.found(), "sex")
@@ -102,11 +95,6 @@ class TestSubgroups:
         found = study.found().set_index(["kind", "subgroup"])
         assert found["images"].to_dict() == {("sex", "F"): 60, ("age", "40-59"): 50}
         assert found["unknown"].to_dict() == {("sex", "F"): 20, ("age", "40-59"): 30}
-
-    def test_patients_are_counted_once(self, study):
-        patients = [str(n // 4) for n in range(IMAGES)]
-        study.add({"global": PREDICTED}, sex=HALVES, patient=patients)
-        assert lines(study.found(), "sex")["patients"].tolist() == [10, 10]
 
     def test_where_a_test_set_says_nothing_there_is_no_line(self, study):
         study.add({"global": PREDICTED})
@@ -128,11 +116,6 @@ class TestSubgroups:
         found = lines(study.found(), "sex")
         assert found[["auroc", "auroc_sd", "compared_auroc"]].isna().all(axis=None)
         assert found["classes"].tolist() == [0, 0] and found["images"].tolist() == [40, 40]
-
-    def test_classes_are_told_by_name_not_by_place(self, study):
-        study.add({"global": dict(reversed(PREDICTED.items()))}, sex=HALVES)
-        areas = [area(name, np.arange(40)) for name in LABELS]
-        assert lines(study.found(), "sex").loc["F", "auroc"] == pytest.approx(np.mean(areas))
 
     def test_sites_own_models_are_measured_on_their_own_test_split_alone(self, study):
         other = {name: 1 - values for name, values in PREDICTED.items()}

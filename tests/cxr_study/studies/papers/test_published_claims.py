@@ -3,7 +3,7 @@ import re
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.means import GROUPS
+from cxr_study.studies.analysis.study_results import GROUPS
 from cxr_study.studies.papers import published_claims
 from cxr_study.studies.papers.claim import (
     AHEAD,

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.means import GROUPS
+from cxr_study.studies.analysis.study_results import GROUPS
 from cxr_study.studies.papers.published_results import (
     AVERAGE,
     SOURCES,
@@ -108,28 +108,20 @@ class TestOfStudy:
         found = of_study(read_study("clients"))
         assert set(found) == set(lines(study="clients"))
         assert any(line.place.scenario == AVERAGE for line in found)
-
-    def test_one_source_alone(self):
-        assert set(of_study(read_study("nih-chexpert"), ML4H)) == {
-            line for line in lines(study="nih-chexpert") if line.source == ML4H
-        }
+        ours = of_study(read_study("nih-chexpert"), ML4H)
+        assert set(ours) == set(lines(study="nih-chexpert", source=ML4H))
+        assert of_study(read_study("clients").model_copy(update={"name": "mine"})) == ()
 
     def test_a_changed_scenario_has_nothing_and_then_the_average_neither(self):
         study = read_study("clients")
         first, *others = study.scenarios
-        changed = replace(study, scenarios=(replace(first, shared=3), *others))
-        assert {line.place.scenario for line in of_study(changed)} == {
-            scenario.name for scenario in others
-        }
-        assert as_shipped(changed) == {scenario.name for scenario in others}
-
-    def test_with_a_scenario_less_there_is_no_average(self):
-        study = read_study("clients")
-        fewer = replace(study, scenarios=study.scenarios[1:])
-        assert AVERAGE not in {line.place.scenario for line in of_study(fewer)}
-
-    def test_a_study_of_ones_own_has_nothing(self):
-        assert of_study(replace(read_study("clients"), name="mine")) == ()
+        names = {scenario.name for scenario in others}
+        fewer = study.model_copy(update={"scenarios": tuple(others)})
+        changed = (first.model_copy(update={"shared": 3}), *others)
+        changed = study.model_copy(update={"scenarios": changed})
+        assert as_shipped(changed) == names
+        for each in (changed, fewer):
+            assert {line.place.scenario for line in of_study(each)} == names
 
 
 class TestFind:

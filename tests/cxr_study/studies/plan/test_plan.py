@@ -11,7 +11,7 @@ from cxr_study.data.labels import class_sets
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.studies.plan import plan
-from cxr_study.studies.plan.data_file import DataFileError
+from cxr_study.studies.plan.data_file import DataFileError, StudyData
 from cxr_study.studies.plan.data_sets import data_sets
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
@@ -36,7 +36,7 @@ def runs(small_data, folder, found):
     """The runs of a shipped study on the small data, some of the data file changed."""
 
     def runs(study, data=None, project=None, **selection):
-        data = dataclasses.replace(small_data.data, **(data or {}))
+        data = small_data.data.model_copy(update=data or {})
         return plan.runs(read_study(study), data, found, folder, Selection(**selection), project)
 
     return runs
@@ -59,10 +59,6 @@ class TestRun:
         assert run.where["project"] == project
         assert run.what.get("poc", False) == (project is not None)
 
-    def test_no_federation_is_tracked(self, runs):
-        [run] = runs("clients", scenarios=("2",), methods=("surgical",), seeds=1)
-        assert run.what["settings"]["tracking"] == "none"
-
     def test_the_published_class_sets_are_the_sites(self, runs):
         [run] = runs("clients", scenarios=("3",), methods=("surgical",), seeds=1)
         assert [tuple(labelled) for labelled in run.what["sites"].values()] == list(
@@ -84,17 +80,15 @@ class TestRun:
         assert set(all_.what["sites"]["nih"]) == set(NIH_CLASSES)
         assert len(all_.what["union"]) == 20
 
-    def test_settings_are_those_of_the_whole_job(self, runs):
-        federated, alone = runs(
-            "clients", scenarios=("2",), methods=("surgical", "complete"), seeds=1
-        )
+    def test_settings_are_those_of_the_whole_job_and_all_can_be_written(self, runs):
+        wanted = ("surgical", "complete")
+        federated, alone = runs("clients", scenarios=("2",), methods=wanted, seeds=1)
+        assert federated.what["settings"]["tracking"] == "none"
         assert federated.what["settings"]["min_clients"] == 2
         assert federated.rounds == alone.rounds == 2
         assert (federated.processes, alone.processes) == (2, 1)
-
-    def test_what_it_is_can_be_written(self, runs):
-        [run] = runs("clients", scenarios=("2",), methods=("surgical",), seeds=1)
-        assert json.loads(json.dumps([run.what, run.where])) == [run.what, run.where]
+        for run in (federated, alone):
+            assert json.loads(json.dumps([run.what, run.where])) == [run.what, run.where]
 
 
 class TestKey:
@@ -119,23 +113,20 @@ class TestKey:
         clients = runs("clients", scenarios=("2",), **wanted)
         assert keys(clients) == keys(runs("shared-classes", scenarios=("0",), **wanted))
 
-    @pytest.mark.parametrize("settings", [{"learning_rate": 0.5}, {"num_rounds": 3}])
-    def test_a_setting_changes_it(self, runs, small_data, settings):
-        wanted = {"scenarios": ("2",), "seeds": 1}
-        changed = runs("clients", {"settings": {**small_data.data.settings, **settings}}, **wanted)
-        assert not set(keys(changed)) & set(keys(runs("clients", **wanted)))
-
-    def test_another_version_of_a_package_changes_it(self, runs, monkeypatch):
-        wanted = {"scenarios": ("2",), "seeds": 1}
-        before = keys(runs("clients", **wanted))
-        monkeypatch.setattr(plan, "version", lambda name: "9")
-        assert not set(before) & set(keys(runs("clients", **wanted)))
-
-    def test_another_initial_body_changes_it(self, runs, tmp_path):
+    def test_a_setting_a_body_and_a_version_of_a_package_change_it(
+        self, runs, small_data, tmp_path, monkeypatch
+    ):
         save(study_data.stand_in(1.0), tmp_path / "other.npz")
         wanted = {"scenarios": ("2",), "seeds": 1}
-        changed = keys(runs("clients", {"initial_body": tmp_path / "other.npz"}, **wanted))
-        assert not set(changed) & set(keys(runs("clients", **wanted)))
+        found = [keys(runs("clients", **wanted))]
+        for settings in ({"learning_rate": 0.5}, {"num_rounds": 3}):
+            own = {"settings": {**small_data.data.settings, **settings}}
+            found.append(keys(runs("clients", own, **wanted)))
+        body = {"initial_body": tmp_path / "other.npz"}
+        found.append(keys(runs("clients", body, **wanted)))
+        monkeypatch.setattr(plan, "version", lambda name: "9")
+        found.append(keys(runs("clients", **wanted)))
+        assert len({key for each in found for key in each}) == 5 * len(found[0])
 
 
 class TestGivenSites:
@@ -150,8 +141,8 @@ class TestGivenSites:
             if not sites.is_dir():
                 shutil.copytree(small_data.home / "phantom", tmp_path / "phantom")
             change(sites)
-            sources = {name: sites / f"{name}.yaml" for name in ("nih", "chexpert")}
-            data = dataclasses.replace(small_data.data, sources=sources, given=True)
+            files = tuple(sites / f"{name}.yaml" for name in ("nih", "chexpert"))
+            data = StudyData.model_construct(sites=files, settings=small_data.data.settings)
             study = read_study(study).on(data)
             wanted = Selection(methods=("surgical",), **selection)
             return plan.runs(study, data, {}, tmp_path / "out", wanted)
@@ -227,7 +218,7 @@ def checked(small_data):
     """Check a shipped study on the small data, some of the data file changed."""
 
     def checked(study, data=None, **selection):
-        data = dataclasses.replace(small_data.data, **(data or {}))
+        data = small_data.data.model_copy(update=data or {})
         return plan.check(read_study(study), data, Selection(**selection))
 
     return checked
@@ -245,16 +236,12 @@ def test_what_cannot_be_selected_or_run_is_refused(checked, small_data):
         checked("clients", {"settings": {**small_data.data.settings, "learning_rat": 1}})
 
 
-def test_a_data_set_to_train_on_must_be_there(checked, small_data):
+def test_one_to_test_on_may_be_missing_but_not_every_one_nor_one_to_train_on(checked, small_data):
     sources = {"nih": small_data.data.sources["nih"]}
     with pytest.raises(StudyError, match=r"trains on chexpert; data file .*small\.yaml has nih"):
-        checked("nih-chexpert", {"sources": sources})
-
-
-def test_one_to_test_on_may_be_missing_but_not_every_one(checked, small_data):
-    sources = {"nih": small_data.data.sources["nih"]}
-    assert checked("clients", {"sources": sources}) == ("nih",)
-    mimic = dataclasses.replace(read_study("clients"), tests=("mimic",))
-    data = dataclasses.replace(small_data.data, sources=sources)
+        checked("nih-chexpert", {"data": sources})
+    assert checked("clients", {"data": sources}) == ("nih",)
+    mimic = read_study("clients").model_copy(update={"tests": ("mimic",)})
+    data = small_data.data.model_copy(update={"data": sources})
     with pytest.raises(StudyError, match=r"clients is tested on mimic; data file .* has nih"):
         plan.check(mimic, data, Selection())

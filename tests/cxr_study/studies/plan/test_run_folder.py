@@ -15,14 +15,10 @@ RESULT = dataclasses.replace(
 )
 
 
-def test_a_result_is_read_as_it_was_written(tmp_path):
+def test_a_result_is_read_as_it_was_written_and_without_one_a_run_is_not_finished(tmp_path):
+    assert read_result(tmp_path) is None and read_result(tmp_path / "nowhere") is None
     write_result(RESULT, tmp_path)
     assert read_result(tmp_path) == RESULT
-
-
-def test_without_a_result_a_run_is_not_finished(tmp_path):
-    assert read_result(tmp_path) is None
-    assert read_result(tmp_path / "nowhere") is None
 
 
 def test_a_result_that_cannot_be_written_leaves_the_one_that_is_there(tmp_path):

@@ -1,5 +1,3 @@
-import dataclasses
-
 import pytest
 
 from cxr_study.jobs.job_folder import InitialBodyError
@@ -8,8 +6,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
 from cxr_study.studies.plan.data_file import DataFileError
-from cxr_study.studies.plan.scenario import Scenario
-from cxr_study.studies.plan.study_file import StudyFileError
+from cxr_study.studies.plan.study_file import Scenario, StudyFileError
 
 
 @pytest.fixture
@@ -17,10 +14,8 @@ def check(small_data):
     """Check the small data with some more settings."""
 
     def check(settings):
-        data = dataclasses.replace(
-            small_data.data, settings={**small_data.data.settings, **settings}
-        )
-        run_settings.check(data)
+        own = {**small_data.data.settings, **settings}
+        run_settings.check(small_data.data.model_copy(update={"settings": own}))
 
     return check
 
@@ -29,25 +24,19 @@ def test_settings_that_some_job_has_are_all_right(check):
     check({"server_momentum": 0.5, "learning_rate": 1})
 
 
-def test_a_setting_that_no_job_has_is_refused_by_the_file(check):
-    with pytest.raises(DataFileError, match=r"small\.yaml: key 'settings': .*'learning_rat'"):
-        check({"learning_rat": 1})
-
-
-def test_so_is_a_value_that_no_run_could_use(check):
-    with pytest.raises(
-        DataFileError, match=r"small\.yaml: key 'settings': .*'batch_size' needs a whole number, 1"
-    ):
-        check({"batch_size": 0})
-
-
 @pytest.mark.parametrize(
-    ("own", "value"), [("strategy", "fedavg"), ("seed", 3), ("tracking", "tensorboard")]
+    ("settings", "message"),
+    [
+        ({"learning_rat": 1}, ".*'learning_rat'"),
+        ({"batch_size": 0}, ".*'batch_size' needs a whole number, 1"),
+        ({"strategy": "fedavg"}, "a study sets 'strategy' itself; leave it out"),
+        ({"seed": 3}, "a study sets 'seed' itself"),
+        ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
+    ],
 )
-def test_a_setting_that_is_the_studys_own_is_refused(check, own, value):
-    told = rf"small\.yaml: key 'settings': a study sets '{own}' itself; leave it out"
-    with pytest.raises(DataFileError, match=told):
-        check({own: value})
+def test_a_setting_that_no_run_could_use_or_is_the_studys_own_is_refused(check, settings, message):
+    with pytest.raises(DataFileError, match=rf"small\.yaml: key 'settings': {message}"):
+        check(settings)
 
 
 def test_an_initial_body_of_another_network_is_refused(check):
@@ -65,7 +54,7 @@ def test_every_row_has_its_own_settings_with_those_of_the_data_file():
 
 
 def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
-    data = dataclasses.replace(small_data.data, preset="paper", settings={"image_size": 96})
+    data = small_data.data.model_copy(update={"preset": "paper", "settings": {"image_size": 96}})
     assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
 
 
@@ -73,15 +62,12 @@ def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_d
     ("settings", "told"),
     [
         ({"num_round": 2}, "scenario 'a', key 'settings': .*'num_round'"),
-        (
-            {"seed": 2},
-            "scenario 'a', key 'settings': 'seed' is the same in all scenarios",
-        ),
+        ({"seed": 2}, "scenario 'a', key 'settings': 'seed' is the same in all scenarios"),
         ({"image_size": 64}, "'image_size' is the same in all scenarios"),
     ],
 )
 def test_so_is_a_scenario_with_settings_that_no_run_could_use(small_data, settings, told):
-    scenario = Scenario("a", None, ("nih", "chexpert"), settings=tuple(settings.items()))
+    scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
     with pytest.raises(StudyFileError, match=told):
         run_settings.check(small_data.data, [scenario])
 
@@ -104,12 +90,10 @@ class TestWithoutFederation:
 
     @pytest.mark.parametrize("method", RECIPES)
     def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):
-        federated = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
-        found = alone(method, {"epochs": 3, "seed": 7, "threads": 2, **federated})
+        other = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
+        other["strategy"] = "fedbn+"  # which is the row's
+        found = alone(method, {"epochs": 3, "seed": 7, "threads": 2, **other})
         assert found == alone(method) | {"epochs": 3, "seed": 7, "threads": 2}
-
-    def test_the_strategy_is_the_rows_whatever_is_set(self):
-        assert alone("centralised", {"strategy": "fedbn+"})["strategy"] == "fedavg"
 
     def test_a_preset_counts_where_nothing_is_set(self):
         found = alone("complete", {"batch_size": 8}, preset="paper")
@@ -128,15 +112,11 @@ class TestWithoutFederation:
             )
         }
         assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
-
-    def test_what_is_set_wins_also_over_what_a_preset_says_for_one_site(self):
         found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
         assert found["learning_rate"] == 0.5
 
-    def test_a_value_of_another_kind_is_refused(self):
+    def test_a_value_of_another_kind_and_an_unknown_preset_are_refused(self):
         with pytest.raises(JobError, match="'epochs' needs a whole number"):
             alone("individual", {"epochs": "many"})
-
-    def test_an_unknown_preset_is_refused(self):
         with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
             alone("individual", preset="papr")

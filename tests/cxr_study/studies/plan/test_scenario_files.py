@@ -39,7 +39,7 @@ def test_the_parts_test_the_patients_of_the_whole_however_many_parts_there_are(f
             assert set.union(*(patients(part, split) for part in parts)) == patients(whole, split)
 
 
-def test_parts_hold_their_own_classes_and_a_share_of_their_training_patients(files):
+def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(files):
     folders = [files.parts("nih", SETS, seed=0, share=Fraction(s)) for s in ("1", "1/2")]
     whole, half = (table(folder, "nih-1") for folder in folders)
     assert [name for name in half if name in ("Edema", "Mass", "Hernia")] == ["Edema", "Mass"]
@@ -47,20 +47,15 @@ def test_parts_hold_their_own_classes_and_a_share_of_their_training_patients(fil
     assert patients(half) == patients(whole)
 
 
-def test_wholes_have_the_classes_that_are_asked_for(files):
+def test_wholes_have_the_classes_that_are_asked_for_and_other_test_patients_with_another_seed(
+    files,
+):
     folder = files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
     assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
     assert {"Edema", "Fracture"} <= set(table(folder, "chexpert"))
-
-
-def test_another_seed_tests_other_patients(files):
-    first, second = (table(files.wholes({"nih": ["Mass"]}, seed=s), "nih") for s in (0, 1))
-    assert patients(first) != patients(second)
-
-
-def test_what_no_site_trains_on_is_tested_whole(files):
-    labels = table(files.test_only("mimic"), "mimic")
-    assert set(labels["split"]) == {"test"}
+    other = table(files.wholes({"nih": ["Mass"]}, seed=1), "nih")
+    assert patients(table(folder, "nih")) != patients(other)
+    assert set(table(files.test_only("mimic"), "mimic")["split"]) == {"test"}
 
 
 def test_what_is_there_is_not_written_again(files, monkeypatch):
@@ -69,28 +64,17 @@ def test_what_is_there_is_not_written_again(files, monkeypatch):
     assert files.wholes({"nih": ["Mass"]}, seed=0) == folder
 
 
-def test_the_images_of_every_data_set_are_decoded_in_the_size_of_the_network(
+def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each_once(
     small_data, tmp_path, monkeypatch
 ):
     decoded = []
-    monkeypatch.setattr(
-        scenario_files, "prepare", lambda folder, sites, size: decoded.append((*sites, size))
-    )
-    found = data_sets(small_data.data, ["nih", "mimic"], tmp_path / "data")
-    scenario_files.decode(found, [], tmp_path / "sites", 32)
-    assert decoded == [("nih", 32), ("mimic", 32)]
-
-
-def test_so_are_those_of_sites_with_splits_of_their_own_each_once(tmp_path, monkeypatch):
-    decoded = []
     monkeypatch.setattr(scenario_files, "prepare", lambda *given: decoded.append(given))
-    runs = [study_runs.run(seed=seed) for seed in range(2)]
-    runs = [
-        dataclasses.replace(run, where={**run.where, "site_files": "here", "given": True})
-        for run in runs
-    ]
-    scenario_files.decode({}, [*runs, study_runs.run()], tmp_path, 32)
-    assert decoded == [(Path("here"), ("a", "b"), 32)]
+    run = study_runs.run()
+    given = dataclasses.replace(run, where={**run.where, "site_files": "here", "given": True})
+    found = data_sets(small_data.data, ["nih", "mimic"], tmp_path / "data")
+    scenario_files.decode(found, [given, given, study_runs.run()], tmp_path / "sites", 32)
+    assert [list(sites) for _, sites, _ in decoded] == [["nih"], ["mimic"], ["a", "b"]]
+    assert decoded[2][0] == Path("here") and {size for *_, size in decoded} == {32}
 
 
 def test_an_image_that_is_none_is_refused_before_anything_runs(small_data, tmp_path, monkeypatch):
@@ -121,20 +105,14 @@ def put(text):
 
 
 class TestWritten:
-    def test_it_is_named_by_what_is_in_it(self, tmp_path):
-        write, _ = put("a")
+    def test_it_is_named_by_what_is_in_it_and_written_once(self, tmp_path):
+        write, calls = put("a")
         folder = written(tmp_path / "sites", WHAT, write)
         assert folder == tmp_path / "sites" / key_of(WHAT)
         assert (folder / "text").read_text() == "a"
-
-    def test_it_is_written_once(self, tmp_path):
-        write, calls = put("a")
-        assert written(tmp_path, WHAT, write) == written(tmp_path, WHAT, write)
-        assert len(calls) == 1
-
-    def test_another_content_has_a_folder_of_its_own(self, tmp_path):
-        texts = {n: written(tmp_path, {"n": n}, put(str(n))[0]) for n in (1, 2)}
-        assert [(texts[n] / "text").read_text() for n in (1, 2)] == ["1", "2"]
+        assert written(tmp_path / "sites", WHAT, write) == folder and len(calls) == 1
+        other = written(tmp_path / "sites", {"n": 2}, put("2")[0])
+        assert (other / "text").read_text() == "2" and (folder / "text").read_text() == "a"
 
     def test_relative_paths_lead_out_of_it_as_before(self, tmp_path):
         def write(half):

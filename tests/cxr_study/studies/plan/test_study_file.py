@@ -1,4 +1,3 @@
-import dataclasses
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -10,8 +9,7 @@ from cxr_study.data.labels.class_sets import class_sets_of, published
 from cxr_study.data.labels.vocabulary import NIH_CLASSES
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
-from cxr_study.studies.plan.scenario import CLASSES, Scenario
-from cxr_study.studies.plan.study_file import StudyFileError, read_study, shipped
+from cxr_study.studies.plan.study_file import Scenario, StudyFileError, read_study, shipped
 
 CUT = {"name": "cut", "cut": "nih", "sites": 2}
 WHOLE = {"name": "whole", "sites": ["nih", "chexpert"]}
@@ -47,8 +45,8 @@ class TestReadStudy:
         assert (study.name, study.title, study.source) == ("own", "A study", "nobody")
         assert (study.factor, study.quick, study.seeds) == ("data", ("cut",), 2)
         assert study.scenarios == (
-            Scenario("cut", "nih", 2),
-            Scenario("whole", None, ("nih", "chexpert")),
+            Scenario(**CUT),
+            Scenario(**WHOLE),
         )
         assert study.rows == (
             Row("surgical", "fedbn+"),
@@ -56,6 +54,10 @@ class TestReadStudy:
             Row("complete", "fedavg"),
         )
         assert study.tests == ("mimic", "nih")
+        cut, whole = study.scenarios  # complete labels are there only where a data set is cut
+        assert study.rows_of(cut) == study.rows
+        assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
+        assert (cut.data_sets, whole.data_sets) == (("nih",), ("nih", "chexpert"))
 
     def test_what_a_scenario_may_say_besides_is_read(self, write):
         scenarios = [
@@ -63,83 +65,75 @@ class TestReadStudy:
             {**CUT, "name": "b", "share": 0.1},
             {**CUT, "name": "c", "cut": "chexpert", "sites": 7, "shared": 3},
             {**WHOLE, "classes": "shared"},
+            {**CUT, "name": "d", "cut": "mimic", "sites": 20, "shared": 0},  # more than its labels
         ]
-        a, b, c, whole = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
+        a, b, c, whole, d = read_study(write(scenarios=scenarios, quick=["a"])).scenarios
         assert (a.shared, a.share, a.used) == (0, Fraction(1, 8), Fraction(1, 4))
         assert (b.shared, b.share, b.used) == (None, Fraction(1, 10), Fraction(1, 5))
         assert (c.cut, c.sites, c.shared, c.share, c.used) == ("chexpert", 7, 3, None, 1)
-        assert (whole.classes, whole.used) == ("shared", 1)
-
-    def test_complete_labels_are_there_only_where_a_data_set_is_cut(self, write):
-        study = read_study(write())
-        cut, whole = study.scenarios
-        assert study.rows_of(cut) == study.rows
-        assert [row.method for row in study.rows_of(whole)] == ["surgical", "surgical"]
+        assert (whole.classes, whole.used, d.sites) == ("shared", 1, 20)
 
     def test_the_sites_may_be_those_of_the_data_file(self, write):
         how = {"settings": {"patience": 4}, "model": "last", "methods": ["surgical"]}
         scenarios = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
         methods = {"surgical": ["fedbn+-samples"], "vanilla": ["fedavg"]}
         study = read_study(write(scenarios=scenarios, quick=["b"], methods=methods, tests=...))
-        data = StudyData(Path("d.yaml"), None, {"x": Path(), "y": Path()}, None, None, {}, True)
+        data = StudyData.model_construct(path=Path("d.yaml"), sites=(Path("x"), Path("y")))
         a, b = study.on(data).scenarios
         assert study.on(data).tests == a.sites == b.sites == ("x", "y")
-        assert (b.classes, b.last, b.settings, a.last) == (
-            "shared",
-            True,
-            (("patience", 4),),
-            False,
-        )
+        assert (b.classes, b.model, b.settings) == ("shared", "last", {"patience": 4})
+        assert a.model == "best"
         assert study.rows_of(a) == (Row("surgical", "fedbn+-samples"), Row("vanilla", "fedavg"))
         assert [row.method for row in study.rows_of(b)] == ["surgical"]
         assert study.rows[0].job_strategy == "fedbn+" and study.rows[0].head_weighting == "samples"
         with pytest.raises(StudyFileError, match=r"needs two or more; .*d\.yaml has x"):
-            study.on(dataclasses.replace(data, sources={"x": Path()}))
+            study.on(data.model_copy(update={"sites": (Path("x"),)}))
 
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
             ({"titel": "x"}, "key 'titel' is not known; nearest known: title"),
+            ({"settings": [CUT]}, "key 'settings' is called 'scenarios' now"),
             ({"source": ...}, "needs key 'source'; has title, factor"),
             ({"title": 3}, "key 'title' needs a text .*; got 3"),
-            ({"factor": ""}, "key 'factor' needs a text"),
-            ({"seeds": 0}, "key 'seeds' needs a whole number of 1 or more; got 0"),
-            ({"quick": ["cot"]}, r"key 'quick' needs .*nearest known: cut.*; got 'cot'"),
-            ({"quick": [2]}, r"key 'quick' needs names of scenarios \(in quotes .*\); got 2"),
+            ({"factor": " "}, "key 'factor' needs a text that is not blank; got ' '"),
+            ({"seeds": 0}, "key 'seeds' needs a number of 1 or more; got 0"),
+            ({"seeds": True}, "key 'seeds' needs a whole number; got True"),
+            ({"quick": ["cot"]}, "key 'quick' needs names .*nearest known: cut, got 'cot'"),
+            ({"quick": [2]}, r"key 'quick', entry 1 needs a text \(in quotes .*\); got 2"),
             ({"quick": "cut"}, "key 'quick' needs a list with one entry or more; got 'cut'"),
-            ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once"),
-            ({"tests": ["mimik"]}, r"key 'tests' needs .*nearest known: mimic.*; got 'mimik'"),
+            ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once; got 'cut'"),
+            ({"tests": ["mimik"]}, r"key 'tests', entry 1 needs .*: mimic\); got 'mimik'"),
             ({"tests": []}, "key 'tests' needs a list with one entry or more"),
-            ({"scenarios": CUT}, "key 'scenarios' needs a list with one scenario or more"),
-            ({"scenarios": [CUT, "nih"]}, "key 'scenarios' needs keys .* scenario 2; got 'nih'"),
+            ({"tests": ...}, "needs key 'tests'; has factor"),
+            ({"scenarios": CUT}, "key 'scenarios' needs a list with one entry or more"),
+            ({"scenarios": [CUT, "nih"]}, "key 'scenarios', entry 2 needs lines .*; got 'nih'"),
             ({"scenarios": [CUT, CUT]}, "key 'scenarios' needs another name .*; got 'cut'"),
-            ({"methods": ["surgical"]}, r"key 'methods' needs lines 'method: \[strategies\]'"),
-            ({"methods": {}}, "key 'methods' needs one method or more"),
-            (
-                {"scenarios": [CUT, ALL]},
-                "key 'scenarios' needs 'sites: all' in all scenarios or in",
-            ),
+            ({"scenarios": [CUT, ALL]}, "key 'scenarios' needs 'sites: all' in all .* or in none"),
             ({"scenarios": [ALL], "quick": ["all"]}, "key 'tests' has no use where the sites are"),
-            ({"tests": ...}, "needs key 'tests'; has title"),
             (
                 {"scenarios": [CUT, {**WHOLE, "methods": ["vanilla"]}]},
-                "scenario 2, key 'methods' needs methods of the study; .*, got 'vanilla'",
-            ),
-            (
-                {"methods": {"surgica": ["fedbn"]}},
-                "key 'methods', key 'surgica' is not known; nearest known: surgical",
-            ),
-            (
-                {"methods": {"surgical": ["fedbm+"]}},
-                r"key 'methods', key 'surgical' needs .*\(nearest known: fedbn\+.*; got 'fedbm\+'",
-            ),
-            (
-                {"methods": {"individual": ["fedbn"]}},
-                "key 'methods', key 'individual' needs .*; got 'fedbn'",
+                "key 'scenarios', entry 2, key 'methods' needs methods of the study; .*'vanilla'",
             ),
             (
                 {"scenarios": [WHOLE], "quick": ["whole"]},
                 "key 'methods', key 'complete' needs a scenario that cuts a data set",
+            ),
+            ({"methods": ["surgical"]}, "key 'methods' needs lines 'key: value'"),
+            ({"methods": {}}, "key 'methods' needs one line .* or more"),
+            ({"methods": {"surgica": ["fedbn"]}}, "key 'methods'.* 'surgica'.*known: surgical"),
+            ({"methods": {"surgical": []}}, "key 'methods', key 'surgical' needs a list with one"),
+            (
+                {"methods": {"surgical": ["fedbm+"]}},
+                r"key 'methods': key 'surgical' .*: fedbn\+.*; got 'fedbm\+'",
+            ),
+            (
+                {"methods": {"individual": ["fedbn"]}},
+                "key 'methods': key 'individual' needs .*; got 'fedbn'",
+            ),
+            (
+                {"methods": {"vanilla": ["fedbn+-samples"]}},
+                "key 'methods': key 'vanilla' needs .*-samples'",
             ),
         ],
     )
@@ -147,10 +141,48 @@ class TestReadStudy:
         with pytest.raises(StudyFileError, match=rf"own\.yaml: {message}"):
             read_study(write(**keys))
 
-    def test_a_mistake_in_a_scenario_is_refused_by_its_number(self, write):
-        path = write(scenarios=[CUT, {**WHOLE, "classes": "7"}])
-        with pytest.raises(StudyFileError, match=r"own\.yaml: scenario 2, key 'classes' needs"):
-            read_study(path)
+    @pytest.mark.parametrize(
+        ("scenario", "message"),
+        [
+            ({"sites": ["nih", "mimic"]}, " needs key 'name'; has sites"),
+            ({**CUT, "name": 2}, ", key 'name' needs a text .*; got 2"),
+            ({**CUT, "site": 2}, ": key 'site' is not known; nearest known: sites"),
+            ({**CUT, "knobs": {}}, ": key 'knobs' is called 'settings' now"),
+            ({**CUT, "cut": "nhi"}, r", key 'cut' needs .*nearest known: nih\); got 'nhi'"),
+            ({**CUT, "sites": 1}, ", key 'sites' needs a whole number of 2 or more; got 1"),
+            ({**CUT, "sites": ["nih"]}, ", key 'sites' needs a whole number"),
+            ({**CUT, "sites": 7}, ": needs key 'shared': no class sets .* for 7 sites of nih"),
+            ({**CUT, "cut": "mimic"}, ": needs key 'shared': no class sets .* 2 sites of mimic"),
+            ({**CUT, "sites": 16, "shared": 0}, ": 16 sites need a class each .*; got 14 classes"),
+            ({**CUT, "shared": 15}, ": 2 sites need .* at most 14 shared ones; got .* 15 of them"),
+            ({**CUT, "cut": "chexpert", "shared": 14}, ": 2 sites .* at most 13 shared ones"),
+            ({**CUT, "shared": -1}, ", key 'shared' needs a number of 0 or more"),
+            (
+                {**CUT, "share": "2/3"},
+                ", key 'share' needs a share above 0, at most 1/2 at each of",
+            ),
+            ({**CUT, "share": 0}, ", key 'share' needs a share above 0"),
+            ({**CUT, "share": "1/0"}, ", key 'share' needs a share above 0.*; got '1/0'"),
+            ({**CUT, "share": "half"}, ", key 'share' needs a share above 0.*; got 'half'"),
+            ({**CUT, "classes": "all"}, ": key 'classes' has no use where a data set is cut"),
+            ({**WHOLE, "shared": 7}, ": key 'shared' has no use where no data set is cut"),
+            ({**WHOLE, "share": 0.5}, ": key 'share' has no use where no data set is cut"),
+            ({**WHOLE, "sites": 2}, ", key 'sites' needs two data sets or more.*; got 2"),
+            ({**WHOLE, "sites": ["nih"]}, ", key 'sites' needs two data sets or more"),
+            ({**WHOLE, "sites": ["nih", "nhi"]}, r", key 'sites', entry 2 needs .*known: nih"),
+            ({**WHOLE, "sites": ["nih", "nih"]}, ", key 'sites' needs each entry once"),
+            ({**WHOLE, "sites": "al"}, ", key 'sites' needs two data sets or more.*; got 'al'"),
+            ({**WHOLE, "classes": "7"}, ", key 'classes' needs all or shared; got '7'"),
+            ({**WHOLE, "model": "first"}, ", key 'model' needs best or last; got 'first'"),
+            ({**WHOLE, "settings": 3}, ", key 'settings' needs lines 'key: value'"),
+            ({**WHOLE, "methods": ["vanila"]}, ", key 'methods', entry 1 .*nearest known: vanilla"),
+        ],
+    )
+    def test_a_mistake_in_a_scenario_is_refused_by_its_place_and_key(
+        self, write, scenario, message
+    ):
+        with pytest.raises(StudyFileError, match=rf"own\.yaml: key 'scenarios', entry 2{message}"):
+            read_study(write(scenarios=[{**CUT, "name": "first"}, scenario]))
 
     def test_a_name_that_is_no_studys_is_refused(self):
         with pytest.raises(StudyFileError, match=r"study 'cliens': .*nearest known: clients"):
@@ -168,10 +200,11 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
     [example] = re.findall(r"```yaml\n(title: .*?)```", readme, re.DOTALL)
     (tmp_path / "own.yaml").write_text(example, encoding="utf-8")
     study = read_study(tmp_path / "own.yaml")
-    assert {scenario.classes for scenario in study.scenarios} == set(CLASSES)
+    assert {scenario.classes for scenario in study.scenarios} == {"all", "shared"}
     assert any(scenario.shared and scenario.share for scenario in study.scenarios)
     assert any(
-        scenario.last and scenario.methods and scenario.settings for scenario in study.scenarios
+        scenario.model == "last" and scenario.methods and scenario.settings
+        for scenario in study.scenarios
     )
 
 
@@ -199,8 +232,8 @@ class TestShipped:
         study = read_study(name)
         assert [getattr(scenario, varied) for scenario in study.scenarios] == values
         assert [scenario.name for scenario in study.scenarios] == list(map(str, values))
-        same = {dataclasses.replace(s, name="", **{varied: None}) for s in study.scenarios}
-        assert len(same) == 1 and same.pop().cut == "nih"
+        first, *others = [s.model_dump(exclude={"name", varied}) for s in study.scenarios]
+        assert first["cut"] == "nih" and all(other == first for other in others)
 
     def test_fedfbn_has_its_four_experiments(self):
         study = read_study("fedfbn")

@@ -57,6 +57,7 @@ def drawn(clock):
                 table.told(run, doing)
             clock.now += seconds
         lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
+        assert not any("after" in line for line in lines)  # one that ends is no line of its own
         return lines[max(n for n, line in enumerate(lines) if " of 4 runs" in line) :]
 
     return draw
@@ -68,13 +69,12 @@ class TestWithoutATerminal:
             "done after 10 s: two sites, complete-fedavg, seed 0. "
             "1 of 4 runs, about 30 s left"
         ]  # fmt: skip
-
-    def test_the_last_line_has_nothing_left(self, shown):
         [line] = shown((0, RUNS[0], STARTS), (10, RUNS[0], DONE), runs=RUNS[:1])
         assert line.endswith("seed 0. 1 of 1 runs")
 
-    def test_runs_that_were_there_are_counted_and_not_told(self, shown):
+    def test_runs_that_were_there_starts_and_rounds_are_no_lines(self, shown):
         assert shown((0, RUNS[0], KEPT)) == []
+        assert shown((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (1, RUNS[0], "round 2")) == []
         [line] = shown((0, RUNS[0], KEPT), (0, RUNS[1], STARTS), (5, RUNS[1], DONE))
         assert line.endswith("2 of 4 runs, 1 made before, about 10 s left")
 
@@ -88,9 +88,6 @@ class TestWithoutATerminal:
         assert failed.startswith("failed after 3 s: ")
         assert failed.endswith("1 of 4 runs, 1 failed")
         assert done.endswith("2 of 4 runs, 1 failed, about 20 s left")
-
-    def test_starts_and_rounds_are_no_lines(self, shown):
-        assert shown((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (1, RUNS[0], "round 2")) == []
 
     def test_names_are_shown_as_they_are(self, shown):
         run = study_runs.run(scenario="[bold]7[/bold]")
@@ -131,13 +128,6 @@ class TestInATerminal:
         )  # fmt: skip
         assert summary == "2 of 4 runs, 1 made before, about 0 s left"
         assert row.endswith("trained 2 0/10 0 s")
-
-    def test_one_that_ends_is_no_line_of_its_own(self, clock):
-        console = Console(file=io.StringIO(), record=True, force_terminal=True, width=120)
-        with LiveTable(RUNS, ONE_CORE, console) as table:
-            table.told(RUNS[0], STARTS)
-            table.told(RUNS[0], DONE)
-        assert "after" not in console.export_text()
 
     def test_a_run_moves_on_while_it_is_shown(self, clock):
         shown = io.StringIO()

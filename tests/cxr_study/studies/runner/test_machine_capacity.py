@@ -70,10 +70,8 @@ def test_this_machine_has_its_cores_and_most_of_the_memory_that_is_free(monkeypa
 
 
 class TestSecondsLeft:
-    def test_nobody_knows_before_a_run_is_finished(self):
+    def test_it_is_unknown_before_a_run_is_finished_and_0_where_nothing_is_left(self):
         assert Machine(4, PLENTY).seconds_left([alone()], []) is None
-
-    def test_where_nothing_is_left_no_time_is(self):
         assert Machine(4, PLENTY).seconds_left([], [(alone(), 10.0)]) == 0
 
     def test_so_many_at_a_time_as_fit_each_as_long_as_the_finished_ones_on_average(self):
@@ -82,8 +80,6 @@ class TestSecondsLeft:
         assert Machine(2, PLENTY).seconds_left(todo, done) == pytest.approx(12 / 7 * 15)
         assert Machine(2, 2 * 1.3e9).seconds_left(todo, done) == 12 / 2 * 15
         assert Machine(2, 1.0).seconds_left(todo, done) == 12 * 15
-
-    def test_federations_take_the_cores_and_follow_each_other(self):
         done = [(federation(4), 10.0)]
         left = Machine(4, PLENTY).seconds_left([federation(4) for _ in range(6)], done)
         assert left == 6 / 3 * 10

@@ -58,9 +58,6 @@ class TestFeaturedRows:
         gaps = np.diff(rows)
         assert len(gaps) == 0 or 1 <= gaps.min() <= gaps.max() <= gaps.min() + 1
 
-    def test_of_few_images_they_are_all(self):
-        assert featured_rows(3).tolist() == [0, 1, 2]
-
     def test_features_of_the_other_images_are_left_out(self, monkeypatch):
         monkeypatch.setattr(predictions, "FEATURES_OF", 2)
         features = np.arange(3, dtype=np.float32)[:, None]

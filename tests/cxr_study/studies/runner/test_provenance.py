@@ -43,61 +43,40 @@ class TestCode:
         checkout.module.write_text("changed")
         assert provenance.code() == f"{__version__} ({commit}+)"
 
-    def test_without_one_it_is_the_version(self, checkout):
+    def test_without_a_repository_of_its_own_or_git_it_is_the_version(self, checkout, monkeypatch):
         assert provenance.code() == __version__
-
-    def test_a_repository_that_only_surrounds_it_is_not_its_own(self, checkout):
         checkout.git("init")
         checkout.git("commit", "--allow-empty", "-m", "another project")
         assert provenance.code() == __version__
-
-    def test_without_git_it_is_the_version(self, checkout, monkeypatch):
-        checkout.git("init")
         checkout.git("add", ".")
         checkout.git("commit", "-m", "a")
         monkeypatch.setenv("PATH", "")
         assert provenance.code() == __version__
 
 
-class TestDevice:
-    @pytest.fixture
-    def device(self, monkeypatch):
-        """The device where TensorFlow finds GPUs with such details."""
-
-        def device(*gpus):
-            details = SimpleNamespace(get_device_details=lambda gpu: gpu)
-            config = SimpleNamespace(list_physical_devices=lambda kind: gpus, experimental=details)
-            monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
-            return provenance.device()
-
-        return device
-
-    def test_without_a_gpu_it_is_the_cpu(self, device):
-        assert device() == "CPU"
-
-    def test_gpus_are_named_each_kind_once(self, device):
-        assert device({"device_name": "H100"}, {"device_name": "H100"}) == "H100"
-        assert device({"device_name": "H100"}, {}) == "H100, GPU"
+@pytest.mark.parametrize(
+    ("gpus", "wanted"),
+    [
+        ([], "CPU"),
+        ([{"device_name": "H100"}, {"device_name": "H100"}], "H100"),
+        ([{"device_name": "H100"}, {}], "H100, GPU"),
+    ],
+)
+def test_gpus_are_named_each_kind_once_or_else_the_cpu(monkeypatch, gpus, wanted):
+    details = SimpleNamespace(get_device_details=lambda gpu: gpu)
+    config = SimpleNamespace(list_physical_devices=lambda kind: gpus, experimental=details)
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(config=config))
+    assert provenance.device() == wanted
 
 
-DATA = StudyData(Path("/b/data.yaml"), 9, {}, None, None, {})
+def test_a_report_of_another_origin_is_told(tmp_path):
+    def told(study="/a/mine.yaml", selection=None):
+        data = StudyData.model_construct(path=Path("/b/data.yaml"))
+        return provenance.origin(Path(study), data, selection or Selection())
 
-
-def told(study="/a/mine.yaml", selection=None):
-    return provenance.origin(Path(study), DATA, selection or Selection())
-
-
-def test_an_origin_is_study_file_data_file_and_selection():
     assert told() == "study /a/mine.yaml, data /b/data.yaml, all of it"
-
-
-def test_a_report_of_the_same_is_not_of_another_and_neither_is_none(tmp_path):
     assert provenance.another(told(), tmp_path) is None
     provenance.write_origin(told(), tmp_path)
     assert provenance.another(told(), tmp_path) is None
-
-
-def test_a_report_of_another_study_file_or_selection_is_told(tmp_path):
-    provenance.write_origin(told(), tmp_path)
     assert provenance.another(told("/c/mine.yaml"), tmp_path) == told()
     assert provenance.another(told(selection=Selection(quick=True)), tmp_path) == told()

@@ -10,7 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from cxr_study.jobs.methods import Row
-from cxr_study.studies.analysis.means import GROUPS
+from cxr_study.studies.analysis.study_results import GROUPS
 from cxr_study.studies.papers.published_results import AVERAGE, Place, Published
 from cxr_study.studies.plan.study_file import Study
 

@@ -11,8 +11,7 @@ from cxr_study.jobs.methods import Row
 from cxr_study.reports.study.tables import layouts
 from cxr_study.reports.study.tables.cells import Cell, measure
 from cxr_study.reports.study.tables.layouts import TESTS, Column, Layout
-from cxr_study.studies.analysis.means import GROUPS, by_run
-from cxr_study.studies.analysis.study_results import StudyResults
+from cxr_study.studies.analysis.study_results import GROUPS, StudyResults, by_run
 from cxr_study.studies.papers import published_results
 from cxr_study.studies.papers.published_results import AVERAGE, LOCAL, Place, Published
 from cxr_study.studies.plan.run_folder import GLOBAL

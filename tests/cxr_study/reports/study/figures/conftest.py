@@ -61,10 +61,15 @@ class MadeUp:
     def results(self, factor="sites"):
         """Of all runs; scenarios are in the order of their names, rows in that of the runs."""
         scenarios = sorted({run.scenario for run in self.runs})
-        study = Study(
-            name="small", title="Small", source="", factor=factor, quick=(), seeds=1,
-            scenarios=tuple(Scenario(name, "nih", 2) for name in scenarios),
-            rows=tuple(dict.fromkeys(run.row for run in self.runs)),
+        study = Study.model_construct(
+            name="small",
+            title="Small",
+            source="",
+            factor=factor,
+            scenarios=tuple(Scenario(name=name, cut="nih", sites=2) for name in scenarios),
+            quick=(),
+            methods=study_runs.methods(run.row for run in self.runs),
+            seeds=1,
             tests=("nih", "chexpert", "mimic"),
         )  # fmt: skip
         return gather(study, self.runs, self.folder)

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 import study_runs
@@ -105,10 +103,15 @@ class TestNihChexpert:
 
     def test_with_other_scenarios_it_is_a_study_like_any_other(self, tmp_path):
         study = read_study("nih-chexpert")
-        scenarios = (replace(study.scenarios[0], sites=("nih", "mimic")), study.scenarios[1])
+        scenarios = (
+            study.scenarios[0].model_copy(update={"sites": ("nih", "mimic")}),
+            study.scenarios[1],
+        )
         sites, tests = {"nih": ["Edema"], "mimic": ["Edema"]}, {"nih": ["Edema"]}
         run = finish(tmp_path, SURGICAL, "7", sites, tests, {"global": {"Edema": 1.0}})
-        first, *_ = tables(gather(replace(study, scenarios=scenarios), [run], tmp_path), "mine")
+        first, *_ = tables(
+            gather(study.model_copy(update={"scenarios": scenarios}), [run], tmp_path), "mine"
+        )
         assert (first.name, first.cells[0].published) == ("nih-all", None)
 
 
@@ -177,13 +180,18 @@ class TestAblation:
         assert (nih.cells[-1].theirs, nih.cells[-1].published.sd) == (0.80, 0.01)
 
     def test_a_study_of_ones_own_has_a_table_for_each_test_set(self, found):
-        made = found(replace(read_study("clients"), name="mine", title="Mine"), [("2", 1.0)])
+        made = found(
+            read_study("clients").model_copy(update={"name": "mine", "title": "Mine"}), [("2", 1.0)]
+        )
         every = [(table.name, table.title, len(table.columns)) for table in made]
         assert every == [("nih-all", "Mine: NIH", 1), ("mimic-all", "Mine: MIMIC", 1)]
         assert not any(cell.published for table in made for cell in table.cells)
 
     def test_over_scenarios_that_are_not_alike_there_is_no_average(self, found):
         study = read_study("clients")
-        scenarios = (replace(study.scenarios[0], cut="chexpert"), *study.scenarios[1:])
-        nih, *_ = found(replace(study, scenarios=scenarios))
+        scenarios = (
+            study.scenarios[0].model_copy(update={"cut": "chexpert"}),
+            *study.scenarios[1:],
+        )
+        nih, *_ = found(study.model_copy(update={"scenarios": scenarios}))
         assert [column.heading for column in nih.columns] == ["2", "4"]
