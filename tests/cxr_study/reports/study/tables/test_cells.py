@@ -64,7 +64,7 @@ class TestMeasure:
             ([mean(None)], PLACE, 1, 0, None, None, 0),
             # A seed that does not define it is left out.
             ([mean(0.7), mean(None, seed=1)], PLACE, 2, 1, 0.7, 0.1, 14),
-            # On its own test set a site is measured with its own model, whatever that lacks ...
+            # A local model is measured on its site's test set, whatever class it does not have ...
             ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
             ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
             # ... and elsewhere it is the mean over the models that have the classes.
