@@ -95,7 +95,7 @@ DEGENERATE = {
         {"rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))}
     ),
     "a round without a measured site": _only({"rounds": (Round(0, None, {}),)}),
-    "no own model": _only({"test": tuple(r for r in SUMMARY.test if r.model == "global")}),
+    "no local model": _only({"test": tuple(r for r in SUMMARY.test if r.model == "global")}),
     "no AUROC defined": _only(
         {
             "test": tuple(
@@ -108,13 +108,13 @@ DEGENERATE = {
         {"test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)}
     ),
     "nothing tested": _only({"test": (), "means": ()}),
-    "no class taught": _only({"trained_by": {}}),
-    "a teacher of an earlier run": _only({"trained_by": {"Edema": ("gone", "nih")}}),
+    "no trained class": _only({"trained_by": {}}),
+    "a site of an earlier run": _only({"trained_by": {"Edema": ("gone", "nih")}}),
     "no wall time": _only({"wall_seconds": 0.0}),
 }
 
 
 @pytest.fixture(params=DEGENERATE.values(), ids=DEGENERATE.keys())
 def degenerate(request):
-    """A run that lacks something a report usually shows."""
+    """A run without something that a report usually shows."""
     return request.param

@@ -81,7 +81,7 @@ def notices(results: StudyResults, data: StudyData) -> Iterator[str]:
 
 
 def without_subgroups(found: pd.DataFrame) -> Iterator[str]:
-    """Say where `subgroups.over_seeds` lacks subgroups of a kind, or any that can be compared."""
+    """Say where `subgroups.over_seeds` has no subgroup of a kind, or none to compare."""
     if found.empty:
         return
     for test, here in found.groupby(found["test"].map(TESTS), sort=False):

@@ -36,9 +36,8 @@ def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary)
     assert EVIL in page.text and page.needs_nothing_else()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_it_says(page):
+    for words in (
         "mean AUROC 0.81 (0.71\u20130.91) for 2 of 3 classes at nih",
         "Phantom data. The pictures are generated",
         "Research only, not for diagnosis",
@@ -50,23 +49,16 @@ def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary)
         "Fracture does not label it global 0.750",
         "None: the server accepted every result",
         "training 50.0 s (41 %) validation 6.0 s (5 %) rest 1 min 07 s (54 %)",
-    ],
-)
-def test_it_says(page, words):
-    assert words in page.text
+    ):
+        assert words in page.text
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"refusals": (Refusal(1, "nih", "holds NaN"),)}, "1 nih holds NaN"),
-        ({"refusals": (Refusal(None, "nih", "late", "test"),)}, "test nih late"),
-        ({"stopped_early": True}, "2 (stopped early; best: 1)"),
-    ],
-)
-def test_of_another_run_it_says(summary, page, changes, words):
-    assert words in Page(render(dataclasses.replace(summary, **changes), [])).text
-    assert words not in page.text
+def test_it_says_what_was_refused_and_that_the_run_stopped_early(summary, page):
+    refusals = (Refusal(1, "nih", "holds NaN"), Refusal(None, "nih", "late", "test"))
+    other = dataclasses.replace(summary, refusals=refusals, stopped_early=True)
+    text = Page(render(other, [])).text
+    for words in ("1 nih holds NaN", "test nih late", "2 (stopped early; best: 1)"):
+        assert words in text and words not in page.text
 
 
 def test_who_trained_what(summary, page):

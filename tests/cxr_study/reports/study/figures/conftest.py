@@ -34,14 +34,9 @@ class MadeUp:
         return run
 
     def finish(self, aurocs, *, tests=None, sites=CUT, result=None, **run):
-        """A finished run.
+        """A finished run; aurocs: (model, test set) -> class -> AUROC, or probabilities.
 
-        Args:
-            aurocs: (model, test set) -> class -> AUROC, or probabilities.
-            tests: Test set -> label table; those of `aurocs` with `LABELS` for all classes.
-            sites: Site -> classes.
-            result: What is special of it.
-            run: See `plan`.
+        Tests (name -> label table) have `LABELS` for all classes by default; `result` is special.
         """
         planned = self.plan(sites=sites, **run)
         labels = dict.fromkeys(sorted(set().union(*sites.values())), LABELS)

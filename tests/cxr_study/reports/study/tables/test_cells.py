@@ -17,7 +17,6 @@ def own(auroc, model, **more):
 
 
 def place(test="nih", model="local", scenario="2"):
-    """Where that is looked for."""
     return Place(scenario, PERSONALISED, model, test, "all")
 
 
@@ -43,8 +42,7 @@ class TestMeasure:
         every = [(0.7, "2", 0), (0.9, "4", 0), (0.6, "2", 1), (0.8, "4", 1)]
         lines = [mean(auroc, scenario=scenario, seed=seed) for auroc, scenario, seed in every]
         low, high = stats.t.interval(0.95, 1, loc=0.75, scale=stats.sem([0.8, 0.7]))
-        ours = reached(lines, AVERAGED)
-        assert vars(ours) == near(2, 2, 0.75, 0.02**0.5, low, high, 14)
+        assert vars(reached(lines, AVERAGED)) == near(2, 2, 0.75, 0.02**0.5, low, high, 14)
 
     @pytest.mark.parametrize(
         "other",
@@ -66,7 +64,7 @@ class TestMeasure:
             ([mean(None)], PLACE, 1, 0, None, None, 0),
             # A seed that does not define it is left out.
             ([mean(0.7), mean(None, seed=1)], PLACE, 2, 1, 0.7, 0.1, 14),
-            # On its own test set a site is measured with its own model, whatever that lacks ...
+            # A local model is measured on its site's test set, whatever class it does not have ...
             ([own(0.8, "nih"), own(0.3, "chexpert")], place(), 1, 1, 0.8, 0.1, 14),
             ([own(None, "nih"), own(0.3, "chexpert")], place(), 1, 0, None, None, 0),
             # ... and elsewhere it is the mean over the models that have the classes.
@@ -78,10 +76,7 @@ class TestMeasure:
                 place("mimic"), 1, 1, 0.7, 0.2, 14,
             ),
             # A named model is measured on every test set.
-            (
-                [own(0.8, "nih"), own(0.3, "chexpert")], place(model="chexpert"),
-                1, 1, 0.3, 0.1, 14,
-            ),
+            ([own(0.8, "nih"), own(0.3, "third")], place(model="third"), 1, 1, 0.3, 0.1, 14),
             # Each scenario of an average has its own sites.
             (
                 [
@@ -99,8 +94,7 @@ class TestMeasure:
         ],
     )  # fmt: skip
     def test_what_counts(self, lines, of, runs, seeds, value, sd, classes):
-        ours = reached(lines, of)
-        assert vars(ours) == near(runs, seeds, value, sd, None, None, classes)
+        assert vars(reached(lines, of)) == near(runs, seeds, value, sd, None, None, classes)
 
     def test_bce_has_no_sd(self):
         ours = reached([mean(0.7, bce=0.2), mean(0.7, bce=0.3, seed=1)], metric="bce")

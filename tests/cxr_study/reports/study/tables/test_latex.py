@@ -23,9 +23,8 @@ def both(*lines, **more):
     return table(*lines, mean(0.7, method="vanilla"), rows=(SURGICAL, VANILLA), **more)
 
 
-@pytest.mark.parametrize(
-    ("said", "made"),
-    [
+def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources():
+    for said, made in (
         (
             "Sites. Mean AUROC ± SD over classes. Ours: phantom, 2000 images, 2 seeds.",
             table(mean(0.8), mean(0.7, seed=1), data="phantom, 2000 images"),
@@ -40,10 +39,8 @@ def both(*lines, **more):
             ),
         ),
         ("over classes, and mean BCE.", table(mean(0.8), columns=BCE)),
-    ],
-)  # fmt: skip
-def test_a_caption_says_what_it_is_on_which_data_with_how_many_seeds_and_sources(said, made):
-    assert said in caption(made)
+    ):  # fmt: skip
+        assert said in caption(made)
 
 
 class TestNotes:

@@ -18,13 +18,10 @@ def told(found):
 
 def test_tests_have_a_line_for_each_other_row_and_test_set(tests):
     found = plain_tables.tested(tests, SCENARIOS)
+    others = {"Vanilla FL": "fedbn+", "Centralised, fully labelled": "batch norm frozen"}
     assert [(*words, pairs) for words, pairs in found["pairs"].items()] == [
-        ("all", title, variant, "global", test, "2")
-        for title, variant in (
-            ("Vanilla FL", "fedbn+"), ("Centralised, fully labelled", "batch norm frozen"),
-        )
-        for test in ("NIH", "MIMIC")
-    ]  # fmt: skip
+        ("all", *row, "global", test, "2") for row in others.items() for test in ("NIH", "MIMIC")
+    ]
     line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[0]
     assert found["difference"].iloc[0].startswith(f"{line['difference']:+.3f} (")
 

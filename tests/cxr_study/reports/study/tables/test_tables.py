@@ -69,24 +69,18 @@ def test_data_sets_that_trained_alone_have_a_line_each_and_parts_of_one_share_on
     assert [line.cells[0].p for line in made.lines] == [0.03, 0.04]
 
 
-@pytest.mark.parametrize(
-    ("values", "best"),
-    [
+def test_the_best_of_several_as_shown_is_marked_of_bce_the_smallest():
+    methods = ("surgical", "vanilla", "complete")
+    for values, best in (
         ((0.8, 0.7), [True, False]),
         ((0.8001, 0.8004), [True, True]),
         ((0.8, None), [False, False]),
         ((None, None), [False, False]),
         ((0.8, 0.7, 0.9), [True, False, False]),  # "complete" has all labels
-    ],
-)
-def test_the_best_of_several_as_shown_is_marked(values, best):
-    methods = ("surgical", "vanilla", "complete")
-    lines = [mean(value, method=method) for method, value in zip(methods, values, strict=False)]
-    made = table(*lines, rows=[Row(method, "fedbn+") for method in methods])
-    assert [line.cells[0].best for line in made.lines] == best
-
-
-def test_of_bce_the_smallest_is_the_best():
+    ):
+        lines = [mean(value, method=method) for method, value in zip(methods, values, strict=False)]
+        made = table(*lines, rows=[Row(method, "fedbn+") for method in methods])
+        assert [line.cells[0].best for line in made.lines] == best
     lines = [mean(0.8, bce=0.3), mean(0.8, bce=0.2, method="vanilla")]
     made = table(*lines, columns=(BCE,), rows=(SURGICAL, VANILLA))
     assert [line.cells[0].best for line in made.lines] == [False, True]
