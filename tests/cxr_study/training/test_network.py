@@ -34,8 +34,7 @@ def test_the_body_has_its_size_and_the_same_unique_paths_in_every_build(backbone
 def test_outputs_are_probabilities_of_square_images_of_three_channels():
     model = build("small_densenet", 4, image_size=32)
     assert model.input_shape == (None, 32, 32, 3)
-    images = 50 * np.random.default_rng(0).normal(size=(3, 32, 32, 3))
-    outputs = model.predict(images, verbose=0)
+    outputs = model.predict(50 * np.random.default_rng(0).normal(size=(3, 32, 32, 3)), verbose=0)
     assert outputs.shape == (3, 4)
     assert np.all((outputs >= 0) & (outputs <= 1))
 

@@ -69,13 +69,8 @@ def test_the_test_set_has_paths_and_labels_only(read):
     assert table["Edema"].tolist() == [POSITIVE, BLANK]
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        ([name for name in HEADER if name != "Sex"], "line 1: needs a column 'Sex'"),
-        (["Study", *HEADER[5:]], r"has 'Study'\. Labels of studies do not say which images"),
-    ],
-)
-def test_a_file_with_other_columns_is_refused(read, header, message):
-    with pytest.raises(TableError, match=message):
-        read({}, header=header)
+def test_a_file_with_other_columns_is_refused(read):
+    with pytest.raises(TableError, match="line 1: needs a column 'Sex'"):
+        read({}, header=[name for name in HEADER if name != "Sex"])
+    with pytest.raises(TableError, match=r"has 'Study'\. Labels of studies do not say which image"):
+        read({}, header=["Study", *HEADER[5:]])

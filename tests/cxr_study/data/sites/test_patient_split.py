@@ -79,8 +79,10 @@ class TestSplitSites:
         assert training[::2].nunique() == 2
 
     def test_fewer_patients_than_sites_are_refused_with_the_split(self):
+        rows = table([1, 0] * 10)
+        assert split_sites(rows, ["a", "b"], seed=0)["site"].nunique() == 2
         with pytest.raises(SplitError, match="'validation' has 2 of the 20 patients for 3 s"):
-            split_sites(table([1, 0] * 10), ["a", "b", "c"], seed=0)
+            split_sites(rows, ["a", "b", "c"], seed=0)
 
 
 def parts(rows, test):
