@@ -70,15 +70,12 @@ class TestScenarios:
         assert_compared(line, [0.85, 0.75, 0.6], [0.7, 0.61, 0.605])
         assert_compared(runs, [0.8, 0.7, 0.65, 0.9, 0.8, 0.55], [0.75, 0.62, 0.61, 0.65, 0.6, 0.6])
 
-    def test_a_seed_that_one_side_does_not_define_counts_on_neither(self):
-        ours = OURS | {("2", 1): 0.1}
-        theirs = THEIRS | {("2", 1): NAN}
+    def test_what_one_side_does_not_define_is_left_out_and_counted(self):
+        ours, theirs = OURS | {("2", 1): 0.1}, THEIRS | {("2", 1): NAN}  # a seed of a scenario
         found = significance(results(reached(ours) | reached(theirs, method="vanilla")))
         [line], [runs] = chosen(found, SCENARIOS), chosen(found, RUNS)
         assert_compared(line, [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
         assert (runs["pairs"], runs["left_out"]) == (3, 1)
-
-    def test_a_scenario_that_one_side_does_not_define_is_left_out_and_counted(self):
         theirs = THEIRS | {("4", 0): LACKS}
         found = significance(results(reached(OURS) | reached(theirs, method="vanilla")))
         [line] = chosen(found, SCENARIOS)

@@ -66,10 +66,8 @@ class TestRun:
         )
         assert run.where["sites"] == ["nih-1", "nih-2", "nih-3"]
         assert run.what["union"] == sorted(NIH_CLASSES)
-
-    def test_the_fully_labelled_baseline_has_all_classes_in_one_place(self, runs):
         [run] = runs("clients", scenarios=("3",), methods=("complete",), seeds=1)
-        assert run.where["sites"] == ["nih"]
+        assert run.where["sites"] == ["nih"]  # the fully labelled baseline has all in one place
         assert set(run.what["sites"]["nih"]) == set(NIH_CLASSES)
 
     def test_data_sets_that_are_sites_have_all_classes_or_those_of_both(self, runs):
@@ -224,12 +222,9 @@ def checked(small_data):
     return checked
 
 
-def test_what_is_needed_are_the_data_sets_of_the_selection_and_its_tests(checked):
+def test_what_is_needed_are_the_data_sets_of_the_selection_and_its_tests(checked, small_data):
     assert checked("fedfbn", scenarios=("iid partial",)) == ("nih", "chexpert", "mimic")
     assert checked("clients") == ("nih", "mimic")
-
-
-def test_what_cannot_be_selected_or_run_is_refused(checked, small_data):
     with pytest.raises(StudyError, match="no scenario '9'"):
         checked("clients", scenarios=("9",))
     with pytest.raises(DataFileError, match="learning_rat"):
