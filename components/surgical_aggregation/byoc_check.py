@@ -16,7 +16,7 @@ class ByocError(ValueError):
     """What runs here is not the code that the job brings."""
 
 
-class CarriedCode(Filter):
+class ByocCheck(Filter):
     """Refuse to run where an installed package hides the one that the job brings.
 
     FLARE puts a job's custom/ last on the path, so an installed package of any version silently

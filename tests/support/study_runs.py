@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import Predicted
+from cxr_study.evaluation.predictions import SplitPredictions
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
@@ -89,7 +89,9 @@ def finish(planned, folder, tests, predicted, **changes):
     place.mkdir(parents=True)
     frames = {key: pd.DataFrame(values, dtype=np.float32) for key, values in predicted.items()}
     features = np.zeros((1, 2), np.float32)
-    predictions.write({key: Predicted(frame, features) for key, frame in frames.items()}, place)
+    predictions.write(
+        {key: SplitPredictions(frame, features) for key, frame in frames.items()}, place
+    )
     facts = {
         "tests": {name: test_split.keep(kept, folder / TEST_SETS) for name, kept in tests.items()},
         "classes": {model: list(frame) for (model, _), frame in frames.items()},

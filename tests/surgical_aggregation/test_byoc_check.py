@@ -6,7 +6,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
-from surgical_aggregation.byoc_check import ByocError, CarriedCode, check, code_files
+from surgical_aggregation.byoc_check import ByocCheck, ByocError, check, code_files
 
 
 def package(folder, **modules):
@@ -35,7 +35,7 @@ def started(job, **arguments):
     """The guard after START_RUN of a job whose custom/ is the folder; and the context."""
     engine = Engine()
     engine.get_workspace = lambda: SimpleNamespace(get_app_custom_dir=lambda job_id: str(job))
-    guard = CarriedCode(["byoc_example"], **arguments)
+    guard = ByocCheck(["byoc_example"], **arguments)
     fl_ctx = context(engine=engine)
     guard.handle_event(EventType.START_RUN, fl_ctx)
     return guard, fl_ctx
@@ -70,7 +70,7 @@ class TestCheck:
         assert list(code_files(shipped)) == ["__init__.py", "head.py", "wire.py"]
 
 
-class TestCarriedCode:
+class TestByocCheck:
     def test_a_site_with_other_code_refuses_every_task_and_lets_the_run_go_on(self, installed, job):
         package(job, wire="VERSION = 2\n", head="")
         guard, fl_ctx = started(job)

@@ -1,6 +1,15 @@
-"""Files that are written whole or not at all."""
+"""The cache folder, and files that are written whole or not at all."""
 
+import os
 from pathlib import Path
+
+import platformdirs
+
+
+def cache_dir() -> Path:
+    """Folder of data that can be made again: `$SURGAGG_CACHE`, else one of the user's."""
+    folder = os.environ.get("SURGAGG_CACHE")
+    return Path(folder) if folder else Path(platformdirs.user_cache_dir("surgical-aggregation"))
 
 
 def replace(path: Path, text: str) -> None:

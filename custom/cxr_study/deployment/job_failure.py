@@ -26,7 +26,7 @@ Workspaces = Mapping[str, Path]
 
 
 @dataclass(frozen=True)
-class Failure:
+class JobFailure:
     """What is known of a failed job.
 
     Attributes:
@@ -38,7 +38,7 @@ class Failure:
     final: bool
 
 
-def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> Failure:
+def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) -> JobFailure:
     """Find out why a job did not end well.
 
     Args:
@@ -51,21 +51,21 @@ def explain(job_id: str, end: End, server: Path | None, workspaces: Workspaces) 
     away = _sites_that_cannot(job_id, workspaces)
     told_away = "".join(f"\n{reason}" for reason in away.values())
     if away and len(_sites(meta)) - len(away) < int(meta["min_clients"]):
-        return Failure(told_away.lstrip(), final=True)
+        return JobFailure(told_away.lstrip(), final=True)
     if end.lost:
-        return Failure(
+        return JobFailure(
             "the server was restarted under it, and takes it to be running for ever.", final=False
         )
     if meta["status"] == ABORTED:
-        return Failure("it was aborted by an admin.", final=True)
+        return JobFailure("it was aborted by an admin.", final=True)
     if meta["status"] in NEVER_RAN:
         details = meta.get("job_deploy_detail") or meta.get("schedule_history") or []
         wrong = [detail for detail in details if not detail.endswith(": OK")] or [meta["status"]]
-        return Failure(f"it could not be started: {'; '.join(wrong)}", final=True)
+        return JobFailure(f"it could not be started: {'; '.join(wrong)}", final=True)
     told = _by_logs(job_id, end, server, workspaces, away)
     if not workspaces:
         told += _where_sites_say(job_id, server)
-    return Failure(told + told_away, final=False)
+    return JobFailure(told + told_away, final=False)
 
 
 def _sites(meta: Mapping[str, Any]) -> set[str]:

@@ -19,7 +19,7 @@ _DECIMALS = 12  # what differs by less is equal, and ties in ranks are ties
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedTest:
     """Two methods compared on the same classes or runs.
 
     Attributes:
@@ -46,7 +46,7 @@ class Comparison:
     left_out: int
 
 
-def compare_pairs(first: Sequence[float | None], second: Sequence[float | None]) -> Comparison:
+def compare_pairs(first: Sequence[float | None], second: Sequence[float | None]) -> PairedTest:
     """Test whether two methods differ, value by value.
 
     As in the papers a paired t-test, where Shapiro-Wilk leaves the differences for normal (p >=
@@ -85,7 +85,7 @@ def compare_pairs(first: Sequence[float | None], second: Sequence[float | None])
             test = WILCOXON
             statistic, p = map(float, stats.wilcoxon(differences[differences != 0]))
     pairs, mean = len(differences), interval(differences.tolist())
-    return Comparison(test, statistic, p, normality, t, t_p, mean, pairs, len(first) - pairs)
+    return PairedTest(test, statistic, p, normality, t, t_p, mean, pairs, len(first) - pairs)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -26,7 +26,7 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class Predicted:
+class SplitPredictions:
     """A model on a test split.
 
     Attributes:
@@ -38,7 +38,7 @@ class Predicted:
     features: np.ndarray
 
 
-def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> Predicted:
+def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> SplitPredictions:
     """Let a model predict a test split.
 
     The checkpoint is a global model, or a site's own.
@@ -65,4 +65,6 @@ def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> Predi
         raise PredictionError(
             "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
         )
-    return Predicted(pd.DataFrame(said.probabilities, columns=list(local.classes)), said.features)
+    return SplitPredictions(
+        pd.DataFrame(said.probabilities, columns=list(local.classes)), said.features
+    )

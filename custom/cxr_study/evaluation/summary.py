@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
 Model = Literal["global", "local"]
@@ -87,7 +87,7 @@ class Best(_Strict):
 
 
 @dataclass(frozen=True)
-class Refusal(_Strict):
+class RefusedResult(_Strict):
     """A result that the server refused whole, or that never came.
 
     Attributes:
@@ -177,12 +177,12 @@ class Summary(_Strict):
     sites: dict[str, SiteData]
     trained_by: dict[str, tuple[str, ...]]
     rounds: tuple[Round, ...]
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedResult, ...] = ()
     test: tuple[ClassAuroc, ...] = ()
     means: tuple[MeanAuroc, ...] = ()
     stopped_early: bool = False
     personal: bool = False
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
 
     def to_json(self) -> str:
         """Write the summary as JSON text, checked as `from_json` checks it.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from cxr_study.common import cache, progress
+from cxr_study.common import files, progress
 
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
@@ -42,7 +42,7 @@ def demo_data_sets(images: int) -> Path:
 
 
 def _phantom(name: str, images: int, sites: tuple[str, ...], seed: int) -> Path:
-    root = cache.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{name}"
+    root = files.cache_dir() / f"phantom-{_PHANTOM_VERSION}-{name}"
     root.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{root}.lock"):
         if not root.exists():

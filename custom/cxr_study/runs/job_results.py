@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from cxr_study.evaluation.summary import Refusal, Round, SiteRound
+from cxr_study.evaluation.summary import RefusedResult, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
 from surgical_aggregation.site.site_state import BEST_FILE
 
@@ -96,10 +96,10 @@ def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> R
     )
 
 
-def refusals(*servers: Path) -> tuple[Refusal, ...]:
+def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
     """Results that the server refused or that never came; of a dropped round those of all sites."""
     return tuple(
-        Refusal(e["round"], e.get("site", "all"), e["reason"], e.get("task", "train"))
+        RefusedResult(e["round"], e.get("site", "all"), e["reason"], e.get("task", "train"))
         for e in _events(servers, "refused", "silent", "dropped")
     )
 

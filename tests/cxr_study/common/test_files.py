@@ -1,6 +1,15 @@
+from pathlib import Path
+
 import pytest
 
-from cxr_study.common.files import replace
+from cxr_study.common.files import cache_dir, replace
+
+
+def test_the_environment_decides_or_else_it_is_the_users_cache(monkeypatch):
+    monkeypatch.setenv("SURGAGG_CACHE", "/somewhere")
+    assert cache_dir() == Path("/somewhere")
+    monkeypatch.delenv("SURGAGG_CACHE")
+    assert cache_dir().name == "surgical-aggregation"
 
 
 def test_leaves_the_new_text_and_nothing_else_or_the_old_one(tmp_path):

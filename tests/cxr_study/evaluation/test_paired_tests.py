@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from cxr_study.evaluation.paired_tests import (
     PAIRED_T,
     WILCOXON,
-    Comparison,
+    PairedTest,
     compare_pairs,
     holm,
     mark,
@@ -108,8 +108,8 @@ class TestComparePairs:
 
     def test_two_pairs_have_a_mean_difference_and_no_test(self):
         found = compare_pairs([0.5, 0.75], [0.25, 0.25])
-        assert found == Comparison(None, None, None, None, None, None, interval([0.25, 0.5]), 2, 0)
-        assert compare_pairs([], []) == Comparison(*[None] * 7, 0, 0)
+        assert found == PairedTest(None, None, None, None, None, None, interval([0.25, 0.5]), 2, 0)
+        assert compare_pairs([], []) == PairedTest(*[None] * 7, 0, 0)
 
     def test_methods_that_agree_everywhere_do_not_differ(self):
         found = compare_pairs([0.1 + 0.2, 0.5, 0.6], [0.3, 0.5, 0.6])

@@ -35,7 +35,7 @@ class TestRefuses:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda v: v.update(format=2), "summary.format: Input should be 1; got 2"),
+            (lambda v: v.update(format=1), "summary.format: Input should be 2; got 1"),
             (lambda v: v.pop("best"), "summary.best: Field required"),
             (lambda v: v.update(colour="red"), "summary.colour: Unexpected keyword"),
             (lambda v: v.update(data="x-ray"), "summary.data: Input should be 'phantom' or 'real'"),

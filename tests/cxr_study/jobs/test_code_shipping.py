@@ -13,7 +13,7 @@ from cxr_study.jobs.command_line_settings import JobError
 
 ROOT = Path(__file__).parents[3]
 SOURCES = {"surgical_aggregation": ROOT / "components", "cxr_study": ROOT / "custom"}
-GUARD = "surgical_aggregation.byoc_check.CarriedCode"
+GUARD = "surgical_aggregation.byoc_check.ByocCheck"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cxr_study.evaluation.summary import Refusal
+from cxr_study.evaluation.summary import RefusedResult
 from cxr_study.runs import job_results
 from cxr_study.runs.job_results import ResultsError
 
@@ -87,8 +87,8 @@ class TestRounds:
 
 def test_the_record_tells_refusals_rounds_and_the_end(server, tmp_path):
     assert job_results.refusals(server) == (
-        Refusal(round=1, site="b", reason="NaN"),
-        Refusal(round=2, site="all", reason="not finite"),
+        RefusedResult(round=1, site="b", reason="NaN"),
+        RefusedResult(round=2, site="all", reason="not finite"),
     )
     assert job_results.rounds_run(server, server) == 4
     assert job_results.wall_seconds(server) == 12.5

@@ -11,21 +11,12 @@ import tensorflow as tf
 Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def labelled_bce(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
-    """Binary cross-entropy of each image, averaged over its labelled classes.
-
-    Labels are 1, 0, a number between (smoothed) or NaN (not labelled: neither loss nor gradient),
-    probabilities sigmoid outputs, both of shape (batch, classes). An image without a label has loss
-    0. Without missing labels this is Keras's binary cross-entropy.
-
-    Source:
-        Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Eq. 4 (partial loss).
-    """
-    return training_loss(None, 0.0)(labels, probabilities)
-
-
 def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
-    """`labelled_bce` with class weights and focal loss, for rare positives.
+    """Make the loss of a batch: each image's cross-entropy, averaged over its labelled classes.
+
+    The loss takes labels (1, 0, a smoothed number between; NaN, not labelled, has neither loss nor
+    gradient) and sigmoid outputs, both of shape (batch, classes). It gives a number per image: 0
+    without labels, Keras's binary cross-entropy where none is missing.
 
     Args:
         weights: Weights of a negative and of a positive label of each class, shape (2, classes);
@@ -33,7 +24,8 @@ def training_loss(weights: np.ndarray | None, focal_gamma: float) -> Loss:
         focal_gamma: Each entry counts |label - probability|^gamma times; 0: once.
 
     Source:
-        Focal loss without its alpha: Lin et al., ICCV 2017, Eq. 4.
+        Partial loss: Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Eq. 4. Focal
+        loss without its alpha: Lin et al., ICCV 2017, Eq. 4.
     """
 
     def loss(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock
 
-from cxr_study.common import cache
+from cxr_study.common import files as common_files
 from cxr_study.data.images.image_files import ImageError, Source, allowed, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
@@ -71,14 +71,14 @@ def prepare(
         images: Names of the images.
         files: Path of each image's file, "" where there is none.
         size: Side of the square images become, pixels.
-        cache_dir: Default `cxr_study.common.cache.cache_dir()`.
+        cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
     Raises:
         ImageError: The store cannot be written or read, or a decoding process was killed.
     """
     folder = Path(folder).absolute()
-    store = _store(folder, size, cache.cache_dir() if cache_dir is None else Path(cache_dir))
+    store = _store(folder, size, common_files.cache_dir() if cache_dir is None else Path(cache_dir))
     journal = ImageJournal(store, size)
     sources, failures = look_at(folder, images, files)
     decoded = 0

@@ -1,22 +1,7 @@
 """The site file: which data a site has, which classes it labels and what it decided about them.
 
-A YAML file that stays at the site; its name is the site's, and paths are relative to it:
-
-    dataset: chexpert                # nih, chexpert, mimic, cxr-lt, vindr, padchest or table
-    labels: ../chexpert/train.csv    # or a list of csv files
-    images: ../chexpert
-    split: chexpert_split.csv        # see split_file
-    metadata: ../mimic/mimic-cxr-2.0.0-metadata.csv.gz   # mimic only
-
-    # All of these may be left out:
-    classes: [Atelectasis, Edema]    # default: all of the data set's
-    views: frontal                   # frontal (default) or all
-    merges: {Fracture: [Clavicle fracture, Rib fracture]}   # see merges
-    distinct: [Effusion]             # names that resemble another class and are none
-    uncertain: {default: zeros, Edema: ones}     # or one word; see label_policy
-    blank: negative                  # or: not labelled; required where dataset is table
-    bad_images: 1%                   # unusable images to tolerate: a number or a share
-    truth: ../truth/chexpert.csv     # more labels of the same images, for evaluation only
+A YAML file that stays at the site and is named as it, with paths relative to it; custom/SITES.md
+has one with all keys.
 """
 
 import os

@@ -1,21 +1,6 @@
 """The study file: which scenarios, methods, strategies and seeds a study consists of.
 
-A YAML file; its name is the study's:
-
-    title: Number of sites
-    source: ML4H 2024, Figures 6 (a) and 7
-    factor: sites                     # what varies; names axes and tables
-    scenarios:
-      - {name: "2", cut: nih, sites: 2}                # one data set, cut into sites
-      - {name: "4", cut: nih, sites: 4, shared: 8}     # with so many classes at every site
-      - {name: "1/8", cut: nih, sites: 2, share: 1/8}  # with so much of the data set at each
-      - {name: "20", sites: [nih, chexpert]}           # each data set a site
-      - {name: "7", sites: [nih, chexpert], classes: shared}   # with the classes of both alone
-      - {name: "all", sites: all, settings: {patience: 4}, model: last, methods: [surgical]}
-    quick: ["2", "4"]                 # scenarios of the quick form
-    methods: {surgical: [fedbn+], vanilla: [fedavg, fedbn+]}   # method: strategies
-    seeds: 3
-    tests: [nih, mimic]               # the test split, or all images where no site trains on it
+A YAML file, named as the study; custom/STUDIES.md has one with all keys.
 
 With `sites: all` the sites are those of the data file, the same in every scenario, and models are
 tested on their test splits: there is no key `tests`. The phantom's are nih and chexpert, with other

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cxr_study.evaluation.predictions import Predicted
+from cxr_study.evaluation.predictions import SplitPredictions
 from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE
 
 FEATURES_OF = 500
@@ -20,13 +20,13 @@ def featured_rows(images: int) -> np.ndarray:
     return np.linspace(0, images - 1, min(images, FEATURES_OF), dtype=np.int64)
 
 
-def thinned(predicted: Predicted) -> Predicted:
+def thinned(predicted: SplitPredictions) -> SplitPredictions:
     """Predictions with the features of `featured_rows` alone: those of all images are large."""
     rows = featured_rows(len(predicted.features))
-    return Predicted(predicted.probabilities, predicted.features[rows])
+    return SplitPredictions(predicted.probabilities, predicted.features[rows])
 
 
-def write(predicted: Mapping[tuple[str, str], Predicted], folder: Path) -> None:
+def write(predicted: Mapping[tuple[str, str], SplitPredictions], folder: Path) -> None:
     """Write predictions and features into a run's folder.
 
     `predicted` is (model, test set) -> what it predicts there, `thinned`.

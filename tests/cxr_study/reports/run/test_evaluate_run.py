@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cxr_study.evaluation.summary import Refusal, Summary
+from cxr_study.evaluation.summary import RefusedResult, Summary
 from cxr_study.reports.run.evaluate_run import render, write_report
 from cxr_study.reports.run.example_pictures import Example
 from html_page import Page
@@ -29,7 +29,7 @@ def page(summary):
 def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary):
     text = summary.to_json().replace("Hernia", json.dumps(EVIL)[1:-1]).replace("nih", "<b>nih")
     changed = dataclasses.replace(
-        Summary.from_json(text), refusals=(Refusal(1, "<b>nih", EVIL),), title=EVIL
+        Summary.from_json(text), refusals=(RefusedResult(1, "<b>nih", EVIL),), title=EVIL
     )
     page = Page(render(changed, [example(truth=[EVIL], **{EVIL: 0.5})]))
     assert not {"script", "b"} & set(page.tags) and "img" in page.tags
@@ -54,7 +54,7 @@ def test_it_says(page):
 
 
 def test_it_says_what_was_refused_and_that_the_run_stopped_early(summary, page):
-    refusals = (Refusal(1, "nih", "holds NaN"), Refusal(None, "nih", "late", "test"))
+    refusals = (RefusedResult(1, "nih", "holds NaN"), RefusedResult(None, "nih", "late", "test"))
     other = dataclasses.replace(summary, refusals=refusals, stopped_early=True)
     text = Page(render(other, [])).text
     for words in ("1 nih holds NaN", "test nih late", "2 (stopped early; best: 1)"):

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from cxr_study.evaluation.summary import Refusal, Round
+from cxr_study.evaluation.summary import RefusedResult, Round
 from cxr_study.reports.run import view
 
 
@@ -67,7 +67,7 @@ class TestNotices:
 
     def test_refusals_missing_sites_and_runs_that_may_improve_are_told(self, summary):
         alone = Round(1, 0.25, {"nih": summary.rounds[1].sites["nih"]})
-        refusals = (Refusal(1, "nih", "NaN"),)
+        refusals = (RefusedResult(1, "nih", "NaN"),)
         found = notices(summary, refusals=refusals, rounds=(summary.rounds[0], alone))
         assert "went on without 1 result;" in found["Results left out."]
         assert found["Missing site."].startswith("chexpert is not in round 1;")

@@ -3,7 +3,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_study.evaluation.predictions import Predicted
+from cxr_study.evaluation.predictions import SplitPredictions
 from cxr_study.studies.runner import predictions
 from cxr_study.studies.runner.predictions import (
     FEATURES_OF,
@@ -20,7 +20,7 @@ CLASSES = ("Edema", "Hernia", "Mass")
 def predicted(seed, classes=CLASSES, images=7):
     rng = np.random.default_rng(seed)
     probabilities = rng.random((images, len(classes)), np.float32)
-    return Predicted(
+    return SplitPredictions(
         pd.DataFrame(probabilities, columns=list(classes)), rng.random((5, 4), np.float32)
     )
 
@@ -43,7 +43,7 @@ class TestKept:
 
     def test_they_are_compressed(self, tmp_path):
         alike = pd.DataFrame(np.full((10_000, 3), 0.25, np.float32), columns=list(CLASSES))
-        write({("global", "nih"): Predicted(alike, alike.to_numpy())}, tmp_path)
+        write({("global", "nih"): SplitPredictions(alike, alike.to_numpy())}, tmp_path)
         for file in (predictions.PREDICTIONS_FILE, predictions.FEATURES_FILE):
             assert (tmp_path / file).stat().st_size < 10_000
 
@@ -61,5 +61,5 @@ class TestFeaturedRows:
     def test_features_of_the_other_images_are_left_out(self, monkeypatch):
         monkeypatch.setattr(predictions, "FEATURES_OF", 2)
         features = np.arange(3, dtype=np.float32)[:, None]
-        found = thinned(Predicted(predicted(0, images=3).probabilities, features))
+        found = thinned(SplitPredictions(predicted(0, images=3).probabilities, features))
         assert found.features.tolist() == [[0], [2]] and len(found.probabilities) == 3

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from surgical_aggregation.site.training.loss import balanced_weights, labelled_bce, training_loss
+from surgical_aggregation.site.training.loss import balanced_weights, training_loss
 
 
 class TestLabelledBce:
@@ -11,7 +11,7 @@ class TestLabelledBce:
 
     def test_without_gaps_it_is_kerass_binary_cross_entropy(self):
         np.testing.assert_allclose(
-            labelled_bce(self.labels, self.probabilities),
+            training_loss(None, 0.0)(self.labels, self.probabilities),
             keras.losses.binary_crossentropy(self.labels, self.probabilities),
             rtol=1e-6,
         )
@@ -21,14 +21,14 @@ class TestLabelledBce:
         probabilities = tf.constant([[0.9, 0.2, 0.6]])
         with tf.GradientTape() as tape:
             tape.watch(probabilities)
-            loss = labelled_bce(labels, probabilities)
+            loss = training_loss(None, 0.0)(labels, probabilities)
         np.testing.assert_allclose(loss, [-np.log([0.9, 0.6]).mean()], rtol=1e-6)
         gradient = tape.gradient(loss, probabilities).numpy()[0]
         assert gradient[1] == 0
         assert np.isfinite(gradient).all()
 
     def test_an_image_without_a_label_has_no_loss(self):
-        assert labelled_bce(np.float32([[np.nan]]), np.float32([[0.5]])).numpy() == [0]
+        assert training_loss(None, 0.0)(np.float32([[np.nan]]), np.float32([[0.5]])).numpy() == [0]
 
 
 class TestWeights:
