@@ -77,7 +77,7 @@ def test_flare_takes_it(arguments, monkeypatch):
 
 
 def test_the_console_has_the_commands():
-    row = re.search(r"^\| console, (.*)$", RUNBOOK, re.M)[1]
+    row = re.search(r"^- In the console, ((?:.+\n  )*.+)$", RUNBOOK, re.M)[1]
     known = set(vars(AdminCommandNames).values())
     said = {command.split()[0] for command in re.findall(r"`([^`]+)`", row)} - {"bash"}
     assert len(said) > 4 and said <= known

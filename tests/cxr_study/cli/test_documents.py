@@ -39,3 +39,11 @@ def test_it_is_a_command_with_options_that_it_takes(words, monkeypatch):
     assert not command.hidden
     with command.make_context("surgagg", rest):
         pass
+
+
+@pytest.mark.parametrize(
+    "document", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("[cjpt]*/**/*.md"))
+)
+def test_its_lines_fit_120_columns(document):
+    lines = document.read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if len(line) > 120]
