@@ -94,8 +94,13 @@ class Copy:
     def __init__(self, root, folder, limit, codes):
         self.root, self.log = folder / "project", folder / "log"
         self.limit, self.codes = limit, codes
-        ignored = shutil.ignore_patterns(".?*", "__pycache__", "runs", "build", "dist")
-        shutil.copytree(root, self.root, ignore=ignored)
+        left = shutil.ignore_patterns(".?*", "__pycache__")
+        made = shutil.ignore_patterns(".?*", "__pycache__", "runs", "build", "dist")
+        shutil.copytree(
+            root,
+            self.root,  # the product has a room called runs
+            ignore=lambda at, names: (made if Path(at) == root else left)(at, names),
+        )
         (folder / "tmp").mkdir(parents=True)
         self.environment = {
             "HYPOTHESIS_PROFILE": "dev",

@@ -67,7 +67,7 @@ def far(a, b):
     return a - b > 7
 """
 TEST = """
-from made_up.distance import near
+from made_up.runs.distance import near
 
 
 def test_near():
@@ -107,11 +107,15 @@ def test_what_an_expression_becomes(before, after):
 
 @pytest.fixture
 def project(tmp_path):
-    """A project of one module that has two functions, and tests of the first."""
+    """A project of one module that has two functions, and tests of the first.
+
+    Its room is called runs, as one of the product and the folder of runs, which is not copied.
+    """
     for path, text in {
         "components/made_up/__init__.py": "",
-        "components/made_up/distance.py": CODE,
-        "tests/made_up/test_distance.py": TEST,
+        "components/made_up/runs/__init__.py": "",
+        "components/made_up/runs/distance.py": CODE,
+        "tests/made_up/runs/test_distance.py": TEST,
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -127,7 +131,7 @@ def test_a_function_keeps_its_mutations_when_another_changes(project):
     drawn = mutants(project, "--list", "--number", "99")
     assert drawn == mutants(project, "--list", "--number", "99")
     assert drawn != mutants(project, "--list", "--number", "99", "--seed", "1")
-    module = project / "components/made_up/distance.py"
+    module = project / "components/made_up/runs/distance.py"
     module.write_text(CODE.replace("a - b > 7", "abs(a - b) > 7 + 0"))
     again = mutants(project, "--list", "--number", "99")
     assert [line for line in again if ":3 " in line] == [line for line in drawn if ":3 " in line]
@@ -142,4 +146,4 @@ def test_a_mutation_is_caught_where_a_test_looks_and_survives_elsewhere(project)
     assert said[3] == "survivors:"
     assert said[4].endswith(survived)
     assert len(said) == 5
-    assert (project / "components/made_up/distance.py").read_text() == CODE
+    assert (project / "components/made_up/runs/distance.py").read_text() == CODE
