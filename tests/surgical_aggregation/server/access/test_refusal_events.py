@@ -11,6 +11,8 @@ def test_a_refusal_is_logged_and_told(logged):
     assert engine.events == [CONTRIBUTION_REFUSED]
     told = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
     assert fl_ctx.get_prop(REFUSAL) == told
+    # A public property would travel to the sites, and a refusal may name another site's class.
+    assert fl_ctx.get_prop_detail(REFUSAL) == {"value": told, "private": True, "sticky": False}
     assert logged["warning"] == ["refused the result of a, task 'train' of round 3: it has NaN."]
 
 
