@@ -32,7 +32,9 @@ def logged(monkeypatch):
     texts = {level: [] for level in ("info", "warning", "error")}
     for level, said in texts.items():
         monkeypatch.setattr(
-            FLComponent, f"log_{level}", lambda self, fl_ctx, text, said=said: said.append(text)
+            FLComponent,
+            f"log_{level}",
+            lambda self, fl_ctx, text, fire_event=True, said=said: said.append(text),
         )
     return texts
 
