@@ -1,4 +1,4 @@
-"""Means over classes as `means.by_run` gives them, and tables, made up."""
+"""Means over classes as `study_results.by_run` gives them, and tables, made up."""
 
 import pandas as pd
 

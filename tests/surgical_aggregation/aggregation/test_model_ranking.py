@@ -63,6 +63,14 @@ class TestDropouts:
             assert all(eligible)
             assert abs(best - losses.mean(1).argmin()) <= 3, seed
 
+    @pytest.mark.parametrize("noise", [0.001, 0.02, 0.05])
+    def test_where_noise_hides_the_minimum_the_loss_is_near_that_of_full_information(self, noise):
+        for seed in range(10):
+            losses, present = federation(50, 0.1, "rises from round 80 on", noise, seed)
+            means = losses.mean(1)
+            best, _ = simulated(losses, present)
+            assert means[best] - means.min() < 3 * noise / np.sqrt(50), seed
+
 
 names = st.sampled_from("abcdefg")
 halves = st.integers(0, 40).map(lambda number: number / 8)  # sums of them are exact

@@ -96,7 +96,7 @@ class StudyData(FileModel):
         sites: Site files of hospitals.
         images: Of each data set of the phantom; None where the data are real.
         initial_body: Checkpoint to start from; None: the demo study's.
-        preset: See `presets`; None: none.
+        preset: See `PRESETS`; None: none.
         settings: Setting -> value; win over the preset's. `run_settings.check` looks at them.
     """
 

@@ -126,7 +126,7 @@ def measure(means: pd.DataFrame, place: Place, metric: Metric, scenarios: Sequen
 
     A site's local model is measured on the site's own test set; on a test set that is no site's in
     a scenario, the mean is over the sites whose models have all of its classes. `means`: see
-    `means.by_run`; may have further groups of classes.
+    `study_results.by_run`; may have further groups of classes.
     """
     wanted = {**asdict(place.row), "test": place.test, "group": place.group}
     chosen = means[(means[list(wanted)] == pd.Series(wanted)).all(axis=1)]

@@ -96,8 +96,8 @@ def build(
     """Fill a table; None where no run is finished.
 
     A row is a line, or one for each site's local model where data sets are the sites; those without
-    a finished run are left out. `means`: see `means.by_run`; may have further groups of classes. Of
-    several published figures of a cell the first stands beside ours.
+    a finished run are left out. `means`: see `study_results.by_run`; may have further groups of
+    classes. Of several published figures of a cell the first stands beside ours.
     """
 
     def cell(column: Column, place: Place) -> Cell:
