@@ -17,7 +17,7 @@ from scipy.stats import sem, t
 from sklearn.metrics import roc_auc_score
 
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from surgical_aggregation.site.training.tensorflow_setup import configure
 
 PATIENTS = {

@@ -23,7 +23,7 @@ from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.job_folder import check_network
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from deployed import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 

@@ -24,7 +24,7 @@ from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.run_folder import FEATURES_FILE, PREDICTIONS_FILE, RUNS, read_result
 from cxr_study.studies.plan.selection import Selection, StudyError
 from cxr_study.studies.plan.study_file import read_study
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 from cxr_study.studies.runner.machine_capacity import Machine
 from cxr_study.studies.runner.run_study import make
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -162,7 +162,7 @@ def test_every_prediction_can_be_read_from_what_is_kept_alone(cut, killed, study
             for model, trained in result.classes.items():
                 for name, kept in result.tests.items():
                     table = test_split.read(kept, folder / "test_sets")
-                    predicted = predictions.read(folder / RUNS / key, model, name)
+                    predicted = prediction_files.read(folder / RUNS / key, model, name)
                     assert predicted.shape == (len(table), len(trained))
                     assert set(classes(table)) >= set(trained) or model == "chexpert"
                     assert ((predicted > 0) & (predicted < 1)).all()

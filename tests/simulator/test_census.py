@@ -11,7 +11,7 @@ from cxr_study.data.census.take_census import take
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from secrecy import names
 from simulated import plain
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import study_data
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, UNION_CLASSES
-from cxr_study.reports.study.write import write
+from cxr_study.reports.study.study_report import write
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.data_file import read_data
 from cxr_study.studies.plan.selection import Selection

@@ -12,8 +12,8 @@ from cxr_study.data.census.census import take
 from cxr_study.data.census.pixels import BINS, SIDE, Moments
 from cxr_study.data.census.shareable_census import share
 from cxr_study.data.census.suppression import CellCount
-from cxr_study.data.labels import label_policy
-from cxr_study.data.labels.label_policy import LabelPolicy
+from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.uncertain_labels import LabelPolicy
 from cxr_study.data.sites.site_data import SiteLabels
 
 nan = np.nan
@@ -43,7 +43,7 @@ def site_labels():
         path=Path("/sites/here.yaml"), site="here", dataset="nih", views="frontal", policy=policy
     )
     read = rows[NAMES[:7]]
-    table = label_policy.apply(read, policy).assign(split=rows["split"], file="")
+    table = uncertain_labels.apply(read, policy).assign(split=rows["split"], file="")
     table = table[rows["split"].notna()].reset_index(drop=True)
     in_split = table[table["split"] != "unused"].reset_index(drop=True)
     index = (

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from cxr_study.evaluation.summary import (
+from cxr_study.evaluation.summary_json import (
     Best,
     ClassAuroc,
     MeanAuroc,

@@ -10,7 +10,7 @@ from cxr_study.evaluation.predictions import SplitPredictions
 from cxr_study.jobs.methods import Row
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result, write_result
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 
@@ -89,7 +89,7 @@ def finish(planned, folder, tests, predicted, **changes):
     place.mkdir(parents=True)
     frames = {key: pd.DataFrame(values, dtype=np.float32) for key, values in predicted.items()}
     features = np.zeros((1, 2), np.float32)
-    predictions.write(
+    prediction_files.write(
         {key: SplitPredictions(frame, features) for key, frame in frames.items()}, place
     )
     facts = {

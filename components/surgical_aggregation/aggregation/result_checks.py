@@ -12,7 +12,7 @@ import numpy as np
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
-from surgical_aggregation.aggregation.result_limits import Limits
+from surgical_aggregation.aggregation.size_limits import Limits
 from surgical_aggregation.aggregation.strategy import kept_at_site
 from surgical_aggregation.aggregation.variable_kinds import MOVING_VARIANCE, VariableKinds
 

@@ -11,7 +11,7 @@ from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
-from surgical_aggregation.site.site_state import (
+from surgical_aggregation.site.state_files import (
     LAST_FILE,
     SiteState,
     load_state,

@@ -18,7 +18,7 @@ from surgical_aggregation.aggregation.metrics import summary
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
 from surgical_aggregation.site.site_memory import SiteMemory
-from surgical_aggregation.site.site_state import BEST_FILE, LAST_FILE
+from surgical_aggregation.site.state_files import BEST_FILE, LAST_FILE
 from surgical_aggregation.site.training.stopping import Stop, Stopped
 from surgical_aggregation.wire import variables as wire
 

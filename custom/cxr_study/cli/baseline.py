@@ -28,7 +28,7 @@ from cxr_study.runs.baseline_run import BaselineRun
 from cxr_study.training import BEST_FILE, ROUNDS_FILE
 
 if TYPE_CHECKING:
-    from cxr_study.evaluation.summary import Group, MeanAuroc
+    from cxr_study.evaluation.summary_json import Group, MeanAuroc
 
 EPILOG = "Example:  surgagg baseline individual --phantom --out runs/individual"
 
@@ -117,7 +117,7 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from cxr_study.reports.run import view
+    from cxr_study.reports.run import run_view
 
     rows = [row for run in runs for row in _measured(run, site_files)]
     groups = [group for group in GROUPS if any(group in means for _, _, means in rows)]
@@ -128,7 +128,7 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
     for site, best_round, means in rows:
         found = [means.get(group) for group in groups]
         over = [f"\nover {mean.defined} of {mean.of}" if mean else "" for mean in found]
-        cells = [view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
+        cells = [run_view.interval(m, 3) + of for m, of in zip(found, over, strict=True)]
         table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
     console.print(table)
     console.print(Text("Research only, not for diagnosis.", style="dim"))

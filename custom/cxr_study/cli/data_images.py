@@ -73,7 +73,7 @@ def audit(
     from cxr_study.common import progress
     from cxr_study.data.census.flare_counts import from_flare_job
     from cxr_study.data.census.shareable_census import read_shared
-    from cxr_study.reports.audit.write import write_audit, write_cross_site
+    from cxr_study.reports.audit.audit_report import write_audit, write_cross_site
 
     if site_files:
         with progress.bar("looking at images") as report:
@@ -100,7 +100,7 @@ def phantom(
 ) -> None:
     """Draw chest radiographs in the layouts of NIH ChestX-ray14, CheXpert and MIMIC with CXR-LT."""
     from cxr_study.common import progress
-    from cxr_study.phantom.writers.write import write_phantom
+    from cxr_study.phantom.writers.write_phantom import write_phantom
 
     with progress.bar("drawing") as report:
         write_phantom(

@@ -21,7 +21,7 @@ from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
 from cxr_study.runs.run_request import check_site_files
 from surgical_aggregation.aggregation.strategy import STRATEGIES
 from surgical_aggregation.site.contract.site_policy import SitePolicy
-from surgical_aggregation.wire.policy_scope import is_class_names
+from surgical_aggregation.wire.privacy_json import is_class_names
 
 app = typer.Typer(
     no_args_is_help=True,

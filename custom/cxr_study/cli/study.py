@@ -81,8 +81,8 @@ def run(
     read = [read_study(study).on(found) for study in studies]
     for study in read:
         trainings(study, selection)  # a misspelt scenario is told at once: the rest takes a while
-    from cxr_study.reports.study.write import write as report
-    from cxr_study.studies.analysis import summary
+    from cxr_study.reports.study.study_report import write as report
+    from cxr_study.studies.analysis import study_summary
     from cxr_study.studies.analysis.study_results import gather
     from cxr_study.studies.runner import provenance
     from cxr_study.studies.runner.machine_capacity import Machine
@@ -104,8 +104,8 @@ def run(
     for study, told in zip(read, origins, strict=True):
         results = gather(study, made.runs[study.name], out)
         if results is not None:
-            summary.show(study.title, study.factor, results.seeds, console)
-            summary.show_claims(results, console)
+            study_summary.show(study.title, study.factor, results.seeds, console)
+            study_summary.show_claims(results, console)
             say(f"report  {report(results, found, out / study.name)}")
             provenance.write_origin(told, out / study.name)
     for failure in made.failures:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.bootstrap import class_ends, mean_interval, resample
-from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model
+from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model
 from cxr_study.evaluation.test_split import TestSplit
 
 

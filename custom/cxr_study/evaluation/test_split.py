@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common import progress
-from cxr_study.data.labels import label_policy
+from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.sites.site_data import SiteLabels, load_images, load_labels
@@ -62,7 +62,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
     chosen = np.flatnonzero(images.table["split"] == "test")
     test = images.table.iloc[chosen].reset_index(drop=True)
     labelled = frozenset(class_columns(test))
-    own = label_policy.certain(test[[name for name in union if name in labelled]])
+    own = uncertain_labels.certain(test[[name for name in union if name in labelled]])
     known = [own]
     if truth is not None:
         others = [name for name in union if name not in labelled and name in truth]

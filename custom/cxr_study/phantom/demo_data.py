@@ -48,7 +48,7 @@ def _phantom(name: str, images: int, sites: tuple[str, ...], seed: int) -> Path:
         if not root.exists():
             from rich.console import Console
 
-            from cxr_study.phantom.writers.write import write_phantom  # which imports much
+            from cxr_study.phantom.writers.write_phantom import write_phantom  # which imports much
 
             notice = f"writing the phantom study to {root}"
             Console(stderr=True).print(notice, highlight=False, soft_wrap=True)

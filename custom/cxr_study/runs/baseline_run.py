@@ -88,8 +88,10 @@ def train(
         ValueError: A site, its data, the initial checkpoint or a setting is unusable.
     """
     from cxr_study.phantom.demo_data import PRETRAINED_BODY
-    from cxr_study.training.baseline import train_alone  # those who only check need no FLARE
     from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
+    from cxr_study.training.without_federation import (
+        train_alone,  # those who only check need no FLARE
+    )
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 

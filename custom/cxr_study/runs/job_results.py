@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from cxr_study.evaluation.summary import RefusedResult, Round, SiteRound
+from cxr_study.evaluation.summary_json import RefusedResult, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
-from surgical_aggregation.site.site_state import BEST_FILE
+from surgical_aggregation.site.state_files import BEST_FILE
 
 _METRICS = "metrics/round_metrics.jsonl"
 

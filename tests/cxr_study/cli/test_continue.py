@@ -13,7 +13,7 @@ from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.site.site_state import STATE_FILE
+from surgical_aggregation.site.state_files import STATE_FILE
 
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from cxr_study.cli.main import app
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 
 
 @pytest.fixture(autouse=True)

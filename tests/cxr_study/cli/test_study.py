@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from cxr_study.cli import main as cli
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study import write
-from cxr_study.studies.analysis import study_results, summary
+from cxr_study.reports.study import study_report
+from cxr_study.studies.analysis import study_results, study_summary
 from cxr_study.studies.plan.plan import check
 from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import path_of, read_study, shipped
@@ -35,13 +35,13 @@ def study(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "make", make)
         monkeypatch.setattr(study_results, "gather", lambda *_: SimpleNamespace(seeds=None))
         for shown in ("show", "show_claims"):
-            monkeypatch.setattr(summary, shown, lambda *_: None)
+            monkeypatch.setattr(study_summary, shown, lambda *_: None)
 
         def report(results, data, folder):
             folder.mkdir(parents=True, exist_ok=True)
             return folder / "report.html"
 
-        monkeypatch.setattr(write, "write", report)
+        monkeypatch.setattr(study_report, "write", report)
         result = CliRunner().invoke(cli.app, ["study", "run", *map(str, options), *data])
         return SimpleNamespace(**called), result
 

@@ -5,10 +5,10 @@ import pytest
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.runs import baseline_run
 from cxr_study.runs.baseline_run import METHODS, BaselineRun, all_settings, train
-from cxr_study.training import baseline
+from cxr_study.training import without_federation
 from cxr_study.training.chest_xray_site import PooledSite
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.training import tensorflow_setup
@@ -64,7 +64,7 @@ def called(monkeypatch, tmp_path, phantom):
         def train_alone(site, options, initial, **rest):
             told.update(site=site, options=options, initial=initial, **rest)
 
-        monkeypatch.setattr(baseline, "train_alone", train_alone)
+        monkeypatch.setattr(without_federation, "train_alone", train_alone)
         monkeypatch.setattr(
             tensorflow_setup, "configure", lambda *values: told.update(runtime=values)
         )

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from cxr_study.evaluation.summary import RefusedResult
+from cxr_study.evaluation.summary_json import RefusedResult
 from cxr_study.runs import job_results
 from cxr_study.runs.job_results import ResultsError
 

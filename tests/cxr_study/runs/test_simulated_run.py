@@ -18,7 +18,7 @@ from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from cxr_study.runs.run_request import StudyRun
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
-from surgical_aggregation.site.site_state import STATE_FILE
+from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"

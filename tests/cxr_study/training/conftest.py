@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 
 
 @pytest.fixture(scope="session")

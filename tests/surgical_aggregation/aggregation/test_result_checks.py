@@ -14,7 +14,7 @@ from surgical_aggregation.aggregation.result_checks import (
     fault,
     oversize,
 )
-from surgical_aggregation.aggregation.result_limits import Limits
+from surgical_aggregation.aggregation.size_limits import Limits
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from nvflare.apis.fl_constant import ReturnCode
 
-from surgical_aggregation.site.site_state import PREVIOUS_FILE, STATE_FILE, load_state
+from surgical_aggregation.site.state_files import PREVIOUS_FILE, STATE_FILE, load_state
 from surgical_aggregation.wire import variables as wire
 from tiny_site import FEATURES
 from tiny_tasks import column, weights

@@ -22,7 +22,7 @@ from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND
-from surgical_aggregation.wire.policy_scope import PolicyError
+from surgical_aggregation.wire.privacy_json import PolicyError
 
 
 class PermittedFilter(Filter):

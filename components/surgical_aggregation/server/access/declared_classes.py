@@ -18,7 +18,7 @@ from nvflare.apis.fl_context import FLContext
 from surgical_aggregation.aggregation.class_names import unfit
 from surgical_aggregation.server.access.site_identity import claimed_site, site_of
 from surgical_aggregation.wire.headers import CLASSES, PROCESS
-from surgical_aggregation.wire.policy_scope import PolicyError, is_class_names, scope_properties
+from surgical_aggregation.wire.privacy_json import PolicyError, is_class_names, scope_properties
 
 Table = Mapping[str, Sequence[str]]
 """Site -> classes that it may train; a site that is not in it may train none."""

@@ -20,7 +20,7 @@ from surgical_aggregation.aggregation import weighting as weightings
 from surgical_aggregation.aggregation.averaging import Array, column_similarity, mean_by_name
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import Contribution, Expected
-from surgical_aggregation.aggregation.result_limits import limits as limits_by_name
+from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from surgical_aggregation.wire.policy_scope import (
+from surgical_aggregation.wire.privacy_json import (
     PolicyError,
     is_class_names,
     scope_properties,

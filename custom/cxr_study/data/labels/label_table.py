@@ -17,7 +17,7 @@ A reader interprets nothing; in the table *as read* a label is one of
     BLANK      -2   not mentioned by the report, or an empty cell of a hospital's own table
     NaN             not labelled: nobody looked
 
-After `label_policy.apply` it is in [0, 1], or NaN for not labelled.
+After `uncertain_labels.apply` it is in [0, 1], or NaN for not labelled.
 """
 
 from __future__ import annotations

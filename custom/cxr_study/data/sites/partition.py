@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cxr_study.data.images.image_files import ImageError, locate
-from cxr_study.data.labels import label_policy
+from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.class_sets import ClassSets, check_known
 from cxr_study.data.labels.csv_columns import open_csv
 from cxr_study.data.labels.label_table import classes as class_columns
@@ -51,8 +51,8 @@ def write_sites(
     folder.mkdir(parents=True, exist_ok=True)
     split, truth = folder / "split.csv", folder / "truth.csv"
     write_split(assignment, table, split, scheme=scheme, seed=seed)
-    labels = label_policy.apply(table, pool.policy).set_index("image")[class_columns(table)]
-    label_policy.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
+    labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
+    uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
     written = []
     for name, labelled in zip(names, class_sets, strict=True):
         written.append(folder / f"{name}.yaml")

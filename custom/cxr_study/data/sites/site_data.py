@@ -11,7 +11,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.data import readers
 from cxr_study.data.images import image_store
 from cxr_study.data.images.image_files import locate
-from cxr_study.data.labels import label_policy, merges
+from cxr_study.data.labels import merges, uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS, FRONTAL, classes
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
@@ -104,9 +104,9 @@ def load_labels(site: SiteFile) -> SiteLabels:
     labelled = labelled_classes(site, classes(read))
     table = rows[[*DESCRIPTORS, *labelled, "split"]].copy()
     try:
-        table = label_policy.apply(table, site.policy)
-    except label_policy.LabelPolicyError as error:
-        raise label_policy.LabelPolicyError(
+        table = uncertain_labels.apply(table, site.policy)
+    except uncertain_labels.LabelPolicyError as error:
+        raise uncertain_labels.LabelPolicyError(
             f"{site.path}: {', '.join(map(str, site.labels))}: {error}"
         ) from None
     files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)

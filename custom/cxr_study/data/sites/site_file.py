@@ -21,7 +21,7 @@ from cxr_study.common.yaml_files import (
     read_model,
 )
 from cxr_study.data.images.image_files import allowed
-from cxr_study.data.labels.label_policy import Blank, LabelPolicy, Uncertain
+from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
 

@@ -4,9 +4,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cxr_study.evaluation.summary import Group, Model, Summary
+from cxr_study.evaluation.summary_json import Group, Model, Summary
 from cxr_study.reports.page.numbers import duration
-from cxr_study.reports.run import view
+from cxr_study.reports.run import run_view
 
 COLUMNS: tuple[tuple[str, Model, Group], ...] = (
     ("all classes", "global", "all"),
@@ -21,13 +21,13 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     console = console or Console()
     console.print()
     console.print(Text(summary.title, style="bold"))
-    console.print(Text(f"{view.headline(summary)}\n{view.unlabelled_headline(summary)}"))
+    console.print(Text(f"{run_view.headline(summary)}\n{run_view.unlabelled_headline(summary)}"))
     console.print(_means(summary))
     best, stopped = summary.best, "stopped early, " if summary.stopped_early else ""
     loss = f"mean validation BCE {best.mean_validation_bce:.3f}"
     took = duration(summary.wall_seconds)
     console.print(Text(f"{summary.job}, {stopped}best round {best.round}, {loss}, {took}."))
-    for notice in view.notices(summary):
+    for notice in run_view.notices(summary):
         console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
     console.print(Text("Research only, not for diagnosis.", style="dim"))
 
@@ -49,7 +49,7 @@ def _means(summary: Summary) -> Table:
 
 
 def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
-    row = view.mean(summary, model, site, classes)
+    row = run_view.mean(summary, model, site, classes)
     if row is None or row.auroc is None:
         return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")
-    return Text(f"{view.interval(row, 3)}\nover {row.defined} of {row.of}")
+    return Text(f"{run_view.interval(row, 3)}\nover {row.defined} of {row.of}")

@@ -14,7 +14,7 @@ from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Network, predict
 from cxr_study.evaluation.scores import score
-from cxr_study.evaluation.summary import (
+from cxr_study.evaluation.summary_json import (
     Best,
     ClassAuroc,
     MeanAuroc,
@@ -26,7 +26,7 @@ from cxr_study.evaluation.summary import (
 from cxr_study.jobs import job_folder
 from cxr_study.phantom.demo_data import demo_study
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import view
+from cxr_study.reports.run import run_view
 from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
@@ -124,11 +124,11 @@ def write_report(summary: Summary, examples: Sequence[Example], folder: Path) ->
 
 def render(summary: Summary, examples: Sequence[Example]) -> str:
     """Make the HTML page of a report."""
-    from cxr_study.reports.run import figures  # here, for not every report needs matplotlib
+    from cxr_study.reports.run import run_figures  # here, for not every report needs matplotlib
 
     shown = [(example, picture(example.image, example.site)) for example in examples]
-    return template(__package__, auroc=view.interval, percent=view.percent).render(
-        summary=summary, view=view, examples=shown, figures=figures
+    return template(__package__, auroc=run_view.interval, percent=run_view.percent).render(
+        summary=summary, view=run_view, examples=shown, figures=run_figures
     )
 
 

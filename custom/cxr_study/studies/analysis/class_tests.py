@@ -36,7 +36,7 @@ from cxr_study.evaluation.delong import delong_test
 from cxr_study.studies.analysis.significance import ADJUSTED, adjusted
 from cxr_study.studies.analysis.study_results import StudyResults, counts_on
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 
 WARNING = (
     "DeLong's test takes images for independent. Where patients have several, they are not: its p "
@@ -108,5 +108,5 @@ def _scores(folder: Path, run: Kept, test: str) -> Mapping[str, np.ndarray]:
     model = counts_on(result.classes, test)
     if model is None:
         return {}
-    predicted = predictions.read(folder / RUNS / key, model, test)
+    predicted = prediction_files.read(folder / RUNS / key, model, test)
     return dict(zip(result.classes[model], predicted.T, strict=True))

@@ -51,7 +51,7 @@ from cxr_study.studies.analysis.study_results import (
     with_ends,
 )
 from cxr_study.studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 
 RESAMPLED_FILE = "resampled.npz"
 """In a run's folder: what its models reach on resamples; made anew where it is missing."""
@@ -155,7 +155,9 @@ def make(folder: Path, key: str, result: Result, resamples: int) -> None:
         table = test_split.read(table_key, folder / TEST_SETS)
         for model, classes in result.classes.items():
             labelled = [name for name in class_columns(table) if name in classes]
-            scores = pd.DataFrame(predictions.read(path.parent, model, test), columns=list(classes))
+            scores = pd.DataFrame(
+                prediction_files.read(path.parent, model, test), columns=list(classes)
+            )
             labels, patients = table[labelled].to_numpy(float), table["patient"]
             found = resample(
                 labels, scores[labelled], labelled, patients, seed=_SEED, resamples=resamples

@@ -35,7 +35,7 @@ from cxr_study.studies.plan.data_file import DATA_SETS
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import GLOBAL, RUNS, TEST_SETS, Result, read_result
 from cxr_study.studies.plan.study_file import Study
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 from surgical_aggregation.aggregation.metrics import auroc, bce
 
 METRICS = ("auroc", "auprc", "bce", "ece")
@@ -209,7 +209,7 @@ def scores(runs: Iterable[Run], results: Mapping[str, Result], folder: Path) -> 
         sites = labelled.get((run.scenario, run.seed), run.what["sites"].values())
         for test, key in result.tests.items() if result else ():
             for model, classes in result.classes.items() if result else ():
-                predicted = predictions.read(folder / RUNS / run.key, model, test)
+                predicted = prediction_files.read(folder / RUNS / run.key, model, test)
                 probabilities = dict(zip(classes, predicted.T.astype(float), strict=True))
                 facts = {**run.facts, "model": model, "test": test}
                 own = run.what["sites"].get(test)

@@ -37,7 +37,7 @@ from cxr_study.evaluation import test_split
 from cxr_study.studies.analysis import study_results
 from cxr_study.studies.analysis.study_results import RUN, StudyResults, counts_on
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 from surgical_aggregation.aggregation.metrics import auroc
 
 FEWEST = 10
@@ -101,7 +101,7 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
             continue
         table = test_split.read(table_key, folder / TEST_SETS)
         labelled, own = class_columns(table), list(result.classes[model])
-        scores = pd.DataFrame(predictions.read(folder / RUNS / key, model, test), columns=own)
+        scores = pd.DataFrame(prediction_files.read(folder / RUNS / key, model, test), columns=own)
         whole = scores.reindex(columns=labelled).to_numpy(float)
         for kind, subgroup_of in KINDS.items():
             lines += [

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.data.images.image_files import locate
-from cxr_study.data.labels import label_policy
+from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.readers import DATASETS, official_files
@@ -114,7 +114,7 @@ def _read(path: Path) -> DataSet:
 
 
 def _digest(site: SiteFile, table: pd.DataFrame) -> str:
-    decided = label_policy.apply(table, site.policy)
+    decided = uncertain_labels.apply(table, site.policy)
     files = locate(site.images, table["image"], DATASETS[site.dataset].identifying)
     sizes = np.array([-1 if file is None else file.stat().st_size for file in files], np.int64)
     sha = hashlib.sha256(",".join(decided.columns).encode("utf-8"))

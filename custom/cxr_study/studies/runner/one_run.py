@@ -36,11 +36,11 @@ from cxr_study.studies.plan.run_folder import (
     write_result,
 )
 from cxr_study.studies.runner import (
-    baseline_runs,
-    federated_run,
+    baseline_training,
     poc_training,
-    predictions,
+    prediction_files,
     provenance,
+    simulator_training,
 )
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
@@ -69,9 +69,9 @@ def run(folder: Path, tell: Tell) -> None:
 
 def _train(training: Training, project: str | None, tell: Tell) -> Trained:
     if not training.row.federated:
-        return baseline_runs.train(training, tell)
+        return baseline_training.train(training, tell)
     if project is None:
-        return federated_run.train(training, tell)
+        return simulator_training.train(training, tell)
     return poc_training.train(training, Path(project), tell)
 
 
@@ -108,8 +108,8 @@ def _test(
         test = test_split.load(Path(site_file), training.union, network.image_size)
         tests[name] = test_split.keep(test.table, Path(spec["where"]["test_sets"]))
         for model, checkpoint in models.items():
-            predicted[model, name] = predictions.thinned(predict(checkpoint, network, test))
-    predictions.write(predicted, folder)
+            predicted[model, name] = prediction_files.thinned(predict(checkpoint, network, test))
+    prediction_files.write(predicted, folder)
     for model, checkpoint in models.items():
         save(checkpoint, folder / MODELS / f"{model}.npz")
     first = next(iter(tests))

@@ -17,10 +17,10 @@ from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results, method_job
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.training_process import Tell
-from cxr_study.studies.runner.federated_run import similarities
+from cxr_study.studies.runner.simulator_training import similarities
 from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.server.models import persistor
-from surgical_aggregation.site import site_state
+from surgical_aggregation.site import state_files
 
 _POLL = 1.0
 """Seconds between two looks at a run's record."""
@@ -54,7 +54,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
     finished = finished_run.finished_run(folder)
     personal = method_job.is_personal(training.row)
     if personal:
-        own = site_state.LAST_FILE if training.last else site_state.BEST_FILE
+        own = state_files.LAST_FILE if training.last else state_files.BEST_FILE
         models = {site: folder / own for site, folder in finished.states.items()}
     else:
         common = persistor.LAST_FILE if training.last else persistor.BEST_FILE

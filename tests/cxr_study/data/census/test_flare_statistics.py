@@ -8,7 +8,7 @@ from cxr_study.data.census import flare_statistics
 from cxr_study.data.census.flare_counts import from_counts
 from cxr_study.data.census.flare_statistics import CensusStatistics
 from cxr_study.jobs import job_folder
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from flare import Engine, context
 
 JOB = Path(__file__).parents[4] / "jobs/census"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cxr_study.data.labels import label_policy, merges
 from cxr_study.data.labels import label_table as state
+from cxr_study.data.labels import merges, uncertain_labels
 from cxr_study.data.labels.label_table import DESCRIPTORS, classes
 from cxr_study.data.labels.merges import MergeError
 from cxr_study.data.labels.vocabulary import catalogue, class_name
@@ -50,13 +50,17 @@ class TestLabels:
                 merged[name], [NAN, state.NEGATIVE, NAN, state.BLANK, NAN]
             )
 
-    @pytest.mark.parametrize("blank", get_args(label_policy.Blank))
+    @pytest.mark.parametrize("blank", get_args(uncertain_labels.Blank))
     @given(st.lists(st.sampled_from([*STATES[:2], *STATES[3:]]), min_size=2, max_size=2))
     def test_blanks_may_be_decided_before_or_after_a_merge(self, blank, labels):
         read = table({"Rib": labels[:1], "X": labels[1:]})
-        policy = label_policy.LabelPolicy(blank=blank)
-        first = merges.apply(label_policy.apply(read, policy), {"Fracture": ["Rib", "X"]}, "table")
-        then = label_policy.apply(merges.apply(read, {"Fracture": ["Rib", "X"]}, "table"), policy)
+        policy = uncertain_labels.LabelPolicy(blank=blank)
+        first = merges.apply(
+            uncertain_labels.apply(read, policy), {"Fracture": ["Rib", "X"]}, "table"
+        )
+        then = uncertain_labels.apply(
+            merges.apply(read, {"Fracture": ["Rib", "X"]}, "table"), policy
+        )
         pd.testing.assert_frame_equal(first, then)
 
     def test_a_merge_of_one_column_is_a_new_name_for_it(self):

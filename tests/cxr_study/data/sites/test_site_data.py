@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cxr_study.data.images.image_store import ImageError
-from cxr_study.data.labels.label_policy import LabelPolicyError
+from cxr_study.data.labels.uncertain_labels import LabelPolicyError
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import check_disjoint, load_images, load_labels
 from cxr_study.data.sites.site_file import SiteFileError, read_site_file

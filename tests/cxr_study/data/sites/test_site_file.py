@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from cxr_study.data.labels.label_policy import LabelPolicy
+from cxr_study.data.labels.uncertain_labels import LabelPolicy
 from cxr_study.data.sites.site_file import SiteFileError, read_site_file, write_site_file
 from site_files import write_data, write_site
 

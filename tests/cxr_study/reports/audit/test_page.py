@@ -9,7 +9,7 @@ from cxr_study.data.census.across_sites import compare
 from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
 from cxr_study.data.census.shareable_census import share
 from cxr_study.data.census.take_census import Sample, SiteCensus
-from cxr_study.reports.audit import write
+from cxr_study.reports.audit import audit_report
 from html_page import Page
 
 
@@ -33,7 +33,7 @@ def sites(census, shared):
 @pytest.fixture
 def page(sites):
     across = compare([site.shared for site in sites], {"one": sites[0].thumbnails})
-    return Page(write.page(across, sites, [Notice("First.", "Told.")]))
+    return Page(audit_report.page(across, sites, [Notice("First.", "Told.")]))
 
 
 def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
@@ -61,12 +61,12 @@ def test_labels_stand_side_by_side_with_the_policy_between(page):
 def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):
     small = share(large_census(4), 10, None, None)
     assert small.sex["unknown"] is None
-    text = Page(write.page(compare([small], {}), [], [])).text
+    text = Page(audit_report.page(compare([small], {}), [], [])).text
     assert "Comparison of sites" in text and "Nothing of this is known of here:" in text
     assert re.search(r"Sex F withheld M withheld unknown withheld", text)
     assert "stays at the site" not in text
 
 
 def test_a_site_alone_is_not_compared(sites):
-    text = Page(write.page(compare([sites[0].shared], {}), sites[:1], [])).text
+    text = Page(audit_report.page(compare([sites[0].shared], {}), sites[:1], [])).text
     assert "Across sites" not in text and "Notices for one" in text

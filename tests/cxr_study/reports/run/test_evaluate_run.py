@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cxr_study.evaluation.summary import RefusedResult, Summary
+from cxr_study.evaluation.summary_json import RefusedResult, Summary
 from cxr_study.reports.run.evaluate_run import render, write_report
 from cxr_study.reports.run.example_pictures import Example
 from html_page import Page

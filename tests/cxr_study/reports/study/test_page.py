@@ -9,7 +9,7 @@ import pytest
 
 import study_runs
 from cxr_study.jobs.methods import Row
-from cxr_study.reports.study import write
+from cxr_study.reports.study import study_report
 from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.claim_checks import judge
 from cxr_study.studies.analysis.patient_intervals import patient_intervals
@@ -66,9 +66,9 @@ def made(two_sites):
         return f"<svg>{name}</svg>"
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(write, "bars", bars)
+        patched.setattr(study_report, "bars", bars)
         data = StudyData.model_construct(images=2000)
-        text = write.page(two_sites, data, (), ["tables.csv"])
+        text = study_report.page(two_sites, data, (), ["tables.csv"])
     return SimpleNamespace(text=text, charts=charts)
 
 

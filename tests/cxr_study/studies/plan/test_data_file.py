@@ -5,7 +5,7 @@ import yaml
 
 from cxr_study.data.readers import DATASETS
 from cxr_study.phantom.drawing.acquisition import SITES
-from cxr_study.phantom.writers.write import write_phantom
+from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.studies.plan import shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, DataFileError, read_data
 

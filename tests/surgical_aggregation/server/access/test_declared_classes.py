@@ -10,7 +10,7 @@ from surgical_aggregation.server.access.declared_classes import (
     permitted_classes,
     tables,
 )
-from surgical_aggregation.wire.policy_scope import PolicyError
+from surgical_aggregation.wire.privacy_json import PolicyError
 
 
 @pytest.fixture

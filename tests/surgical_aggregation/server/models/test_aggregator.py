@@ -16,7 +16,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.aggregation.result_limits import LimitError
+from surgical_aggregation.aggregation.size_limits import LimitError
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator

@@ -5,7 +5,7 @@ from flare import Engine, context
 from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site, permitted
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.contract.site_policy import SitePolicy
-from surgical_aggregation.wire.policy_scope import PolicyError
+from surgical_aggregation.wire.privacy_json import PolicyError
 
 CLASSES = ("Edema", "Nodule/Mass", "Mass", "Hernia")
 

@@ -2,7 +2,7 @@ import pytest
 
 from flare import context
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy, site_policy
-from surgical_aggregation.wire.policy_scope import PolicyError, scope_properties
+from surgical_aggregation.wire.privacy_json import PolicyError, scope_properties
 
 
 def policy(**properties):

@@ -24,7 +24,7 @@ from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.planned_run import Run
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 
 MOST = 420
 """Images of all test sets together, at most; spread evenly over each."""
@@ -85,9 +85,9 @@ def _images(results: StudyResults, run: Run) -> tuple[pd.DataFrame, np.ndarray]:
     tables, features = [], []
     for test, key in tests.items():
         table = test_split.read(key, results.folder / TEST_SETS)
-        found = predictions.read_features(results.folder / RUNS / run.key, "global", test)
+        found = prediction_files.read_features(results.folder / RUNS / run.key, "global", test)
         kept = evenly(len(found), MOST // len(tests))
-        rows = predictions.featured_rows(len(table))[kept]
+        rows = prediction_files.featured_rows(len(table))[kept]
         tables.append(table.loc[rows, class_columns(table)].assign(test=test))
         features.append(found[kept])
     return pd.concat(tables, ignore_index=True), np.concatenate(features)

@@ -7,7 +7,7 @@ import study_runs
 from cxr_study.reports.study.figures import embedding as module
 from cxr_study.reports.study.figures.embedding import FEWEST, MOST, embedding
 from cxr_study.studies.plan.run_folder import RUNS
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 from drawn_texts import legend
 
 NIH, CHEXPERT, MIMIC = (module._TESTS[test][0] for test in ("nih", "chexpert", "mimic"))
@@ -25,12 +25,12 @@ def finish(made_up):
         table = study_runs.table({c: np.resize(values, images) for c, values in chosen.items()})
         predicted = {(model, test): {"Edema": np.full(images, 0.5)} for test in tests}
         run = made_up.finish(predicted, tests=dict.fromkeys(tests, table), **run)
-        kept = len(predictions.featured_rows(images))
+        kept = len(prediction_files.featured_rows(images))
         features = {
             f"{model}/{test}": rng.normal(size=(kept, 64)).astype(np.float32) + 20 * number
             for number, test in enumerate(tests)
         }
-        np.savez(made_up.folder / RUNS / run.key / predictions.FEATURES_FILE, **features)
+        np.savez(made_up.folder / RUNS / run.key / prediction_files.FEATURES_FILE, **features)
         return run
 
     return finish
@@ -79,14 +79,14 @@ def test_images_that_are_not_labelled_are_left_out_of_the_second_panel(finish, p
 
 
 def test_many_images_are_thinned_out_evenly_with_their_own_labels(finish, made_up):
-    images = 2 * predictions.FEATURES_OF
+    images = 2 * prediction_files.FEATURES_OF
     run = finish(images, labels={"Edema": np.arange(images) % 3 == 0})
     found, features = module._images(made_up.results(), run)
     assert found["test"].value_counts().to_dict() == {"nih": MOST // 2, "mimic": MOST // 2}
-    kept = predictions.featured_rows(images)
+    kept = prediction_files.featured_rows(images)
     chosen = np.linspace(0, len(kept) - 1, MOST // 2).round().astype(int)
     np.testing.assert_array_equal(found["Edema"][: MOST // 2], kept[chosen] % 3 == 0)
-    every = predictions.read_features(made_up.folder / RUNS / run.key, "global", "mimic")
+    every = prediction_files.read_features(made_up.folder / RUNS / run.key, "global", "mimic")
     np.testing.assert_array_equal(features[MOST // 2 :], every[chosen])
 
 

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from cxr_study.data.census.shareable_census import CensusError, read_shared
-from cxr_study.phantom.writers.write import write_phantom
-from cxr_study.reports.audit.write import write_audit, write_cross_site
+from cxr_study.phantom.writers.write_phantom import write_phantom
+from cxr_study.reports.audit.audit_report import write_audit, write_cross_site
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 import pytest
 
-from surgical_aggregation.aggregation.result_limits import LimitError, Limits, limits
+from surgical_aggregation.aggregation.size_limits import LimitError, Limits, limits
 
 
 def test_what_is_not_given_has_its_default():

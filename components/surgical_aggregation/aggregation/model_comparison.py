@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     why: str
 
 
-class ModelSelection:
+class ModelComparison:
     """The best model so far: the one with the smallest mean loss over sites.
 
     The run's sites are all that measured one of its models, each with its newest classes. A model

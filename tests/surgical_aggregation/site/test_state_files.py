@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.site.site_state import (
+from surgical_aggregation.site.state_files import (
     PREVIOUS_FILE,
     STATE_FILE,
     SiteState,

@@ -18,7 +18,7 @@ from cxr_study.reports.study.figures.style import LOOK, lined, marked, svg
 from cxr_study.reports.study.tables.layouts import TESTS
 from cxr_study.studies.analysis.study_results import StudyResults
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS
-from cxr_study.studies.runner import predictions
+from cxr_study.studies.runner import prediction_files
 
 _TICKS = [0, 0.5, 1], ["0", "0.5", "1"]
 _LEGEND: dict[str, Any] = {
@@ -69,7 +69,7 @@ def _pooled(results: StudyResults, scenario: str, row: Row, test: str) -> tuple[
         table = test_split.read(result.tests[test], results.folder / TEST_SETS)
         labelled = class_columns(table)
         for model in style.models_tested(result.classes, test):
-            predicted = predictions.read(results.folder / RUNS / run.key, model, test)
+            predicted = prediction_files.read(results.folder / RUNS / run.key, model, test)
             for number, name in enumerate(result.classes[model]):
                 if name in labelled:
                     labels.append(table[name].to_numpy(float))

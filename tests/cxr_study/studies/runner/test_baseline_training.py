@@ -7,7 +7,7 @@ import pytest
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import baseline_run
 from cxr_study.studies.plan import run_settings
-from cxr_study.studies.runner import baseline_runs
+from cxr_study.studies.runner import baseline_training
 from cxr_study.studies.runner.training import Training
 from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
 
@@ -36,7 +36,7 @@ def train(tmp_path, monkeypatch):
             Row(method, "fedbn+"), sites, UNION, Path("/sites"), Path("/body.npz"), preset,
             {"num_rounds": 5, "min_clients": 2}, tmp_path, last,
         )  # fmt: skip
-        trained = baseline_runs.train(training, told.append)
+        trained = baseline_training.train(training, told.append)
         return SimpleNamespace(runs=runs, told=told, trained=trained)
 
     return train

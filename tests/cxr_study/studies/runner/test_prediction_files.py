@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxr_study.evaluation.predictions import SplitPredictions
-from cxr_study.studies.runner import predictions
-from cxr_study.studies.runner.predictions import (
+from cxr_study.studies.runner import prediction_files
+from cxr_study.studies.runner.prediction_files import (
     FEATURES_OF,
     featured_rows,
     read,
@@ -44,7 +44,7 @@ class TestKept:
     def test_they_are_compressed(self, tmp_path):
         alike = pd.DataFrame(np.full((10_000, 3), 0.25, np.float32), columns=list(CLASSES))
         write({("global", "nih"): SplitPredictions(alike, alike.to_numpy())}, tmp_path)
-        for file in (predictions.PREDICTIONS_FILE, predictions.FEATURES_FILE):
+        for file in (prediction_files.PREDICTIONS_FILE, prediction_files.FEATURES_FILE):
             assert (tmp_path / file).stat().st_size < 10_000
 
 
@@ -59,7 +59,7 @@ class TestFeaturedRows:
         assert len(gaps) == 0 or 1 <= gaps.min() <= gaps.max() <= gaps.min() + 1
 
     def test_features_of_the_other_images_are_left_out(self, monkeypatch):
-        monkeypatch.setattr(predictions, "FEATURES_OF", 2)
+        monkeypatch.setattr(prediction_files, "FEATURES_OF", 2)
         features = np.arange(3, dtype=np.float32)[:, None]
         found = thinned(SplitPredictions(predicted(0, images=3).probabilities, features))
         assert found.features.tolist() == [[0], [2]] and len(found.probabilities) == 3

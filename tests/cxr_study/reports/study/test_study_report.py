@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from cxr_study.reports.study.facts import PHANTOM
-from cxr_study.reports.study.write import write
+from cxr_study.reports.study.study_report import write
 from html_page import Page
 from surgical_aggregation.site.training import tensorflow_setup
 

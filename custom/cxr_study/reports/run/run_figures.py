@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 
-from cxr_study.evaluation.summary import ClassAuroc, Summary
+from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import drawing as page
-from cxr_study.reports.run import view
+from cxr_study.reports.run import run_view
 
 HEADING = 1.35  # height of a group's heading, in rows
 
@@ -87,8 +87,8 @@ def class_aurocs(summary: Summary, site: str) -> str:
             names[y] = page.short(row.class_name)
             y += 1
         y += 0.25
-    left = view.axis_start(summary)
-    axes.axvline(view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
+    left = run_view.axis_start(summary)
+    axes.axvline(run_view.CHANCE, color=page.MUTED, linewidth=0.9, linestyle=(0, (4, 2)), zorder=1)
     page.name_rows(axes, list(names.values()), list(names))
     axes.grid(axis="y", visible=True)
     axes.set(xlim=(left, 1.0), ylim=(max(y - 0.4, 1), -0.6))
@@ -103,7 +103,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
 def round_times(summary: Summary) -> str:
     """Draw the slowest site's training and validation seconds; needs at least one round."""
     rounds = [entry.round for entry in summary.rounds]
-    training, validation = zip(*view.slowest(summary), strict=True)
+    training, validation = zip(*run_view.slowest(summary), strict=True)
     figure = Figure((page.FULL_WIDTH, 2.0))
     axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
     axes.bar(rounds, training, 0.75, color=page.GLOBAL)
@@ -142,7 +142,7 @@ def _curves(summary: Summary, lines: pd.DataFrame, mean: pd.Series) -> tuple[Fig
     ends.append((mean, "mean", page.INK, "bold"))
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.margins(x=0.03)
-    final = view.final_round(summary)
+    final = run_view.final_round(summary)
     label = "round (the global model that started it)"
     axes.set_xlabel(label if final is None else f"{label}; {final}: the final model")
     _name_ends(axes, ends)
@@ -186,7 +186,7 @@ def _apart(places: Sequence[float], gap: float) -> list[float]:
 def _draw(axes: Axes, y: float, row: ClassAuroc) -> None:
     """Draw an AUROC and its interval, or the reason why there is none."""
     if row.auroc is None:
-        reason = f"not defined: {view.undefined_reason(row)}"
+        reason = f"not defined: {run_view.undefined_reason(row)}"
         _write(axes, 0.01, y, reason, color=page.MUTED, fontsize=7.5, fontstyle="italic")
         return
     local = row.model == "local"

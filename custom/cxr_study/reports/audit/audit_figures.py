@@ -16,7 +16,7 @@ from cxr_study.data.census.across_sites import Across
 from cxr_study.data.census.census import AGES, OUTCOMES, STATES, UNKNOWN, Census
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
-from cxr_study.reports.audit.view import union
+from cxr_study.reports.audit.audit_view import union
 from cxr_study.reports.page import drawing as page
 from cxr_study.reports.page.numbers import WITHHELD
 

@@ -9,8 +9,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
+from surgical_aggregation.server.models.best_model_selector import BestModelSelector
 from surgical_aggregation.server.models.global_model import GlobalModel
-from surgical_aggregation.server.models.model_selection import BestModelSelector
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
@@ -85,7 +85,7 @@ FINAL = (
 
 
 class TestRounds:
-    """How two models are compared is `ModelSelection`'s, and tested there."""
+    """How two models are compared is `ModelComparison`'s, and tested there."""
 
     @pytest.mark.parametrize(
         ("rounds", "announced"),

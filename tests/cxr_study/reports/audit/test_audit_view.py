@@ -4,44 +4,44 @@ import dataclasses
 
 from cxr_study.data.census.shareable_census import SharedClass
 from cxr_study.data.census.suppression import CellCount
-from cxr_study.reports.audit import view
+from cxr_study.reports.audit import audit_view
 
 
 def test_a_headline_says_how_much_and_from_rarest_to_commonest(census):
-    assert view.headline(census) == (
+    assert audit_view.headline(census) == (
         "here: 6 images of 5 patients, 2 classes; positive from 50.0 % (Edema) to 50.0 % (Edema)."
     )
     unknown = dataclasses.replace(census, patients_known=False)
-    assert view.headline(unknown).startswith("here: 6 images, patients unknown, 2 classes")
+    assert audit_view.headline(unknown).startswith("here: 6 images, patients unknown, 2 classes")
 
 
 def test_across_sites_classes_labelled_by_all_and_by_one_are_counted(shared):
     alone = dataclasses.replace(shared, site="b", classes={"Mass": shared.classes["Mass"]})
-    assert view.across_headline([shared, alone]) == (
+    assert audit_view.across_headline([shared, alone]) == (
         "2 sites with 1,200 images label 2 classes: 1 at every site, 1 at one alone."
     )
-    assert view.union([shared, alone]) == ["Mass", "Edema"]  # those of most sites first
+    assert audit_view.union([shared, alone]) == ["Mass", "Edema"]  # those of most sites first
 
 
 def test_few_positives_are_marked_in_the_test_split_and_none_anywhere():
-    assert view.is_few("test", 29) and not view.is_few("test", 30)
-    assert view.is_few("train", 0) and not view.is_few("train", 1)
+    assert audit_view.is_few("test", 29) and not audit_view.is_few("test", 30)
+    assert audit_view.is_few("train", 0) and not audit_view.is_few("train", 1)
 
 
 def test_kinds_of_labels_that_nobody_has_are_left_out(census):
     every = ["positive", "negative", "uncertain", "blank", "not labelled"]
-    assert view.states_in_use(census) == every
+    assert audit_view.states_in_use(census) == every
     edema = census.classes["Edema"]
     plain = dataclasses.replace(edema, read=dict.fromkeys(edema.read, CellCount(0, 0)))
     bare = dataclasses.replace(census, classes={"Edema": plain})
-    assert view.states_in_use(bare) == ["positive", "negative"]
-    assert view.outcomes_in_use(census) == ["positive", "negative", "not labelled"]
+    assert audit_view.states_in_use(bare) == ["positive", "negative"]
+    assert audit_view.outcomes_in_use(census) == ["positive", "negative", "not labelled"]
 
 
 class TestSiteNotices:
     def test_say_what_is_wrong_with_the_site_unknown_patients_first(self, census):
         unknown = dataclasses.replace(census, patients_known=False)
-        found = {notice.heading: notice.text for notice in view.site_notices(unknown)}
+        found = {notice.heading: notice.text for notice in audit_view.site_notices(unknown)}
         beginnings = {
             "Patients unknown.": "nih has no patient",
             "Duplicates across splits.": "1 image",
@@ -56,7 +56,9 @@ class TestSiteNotices:
         assert list(found) == list(beginnings)
         for heading, beginning in beginnings.items():
             assert found[heading].startswith(beginning), heading
-        assert "Patients unknown." not in [notice.heading for notice in view.site_notices(census)]
+        assert "Patients unknown." not in [
+            notice.heading for notice in audit_view.site_notices(census)
+        ]
 
     def test_a_site_without_faults_has_none(self, census):
         positives = {"train": 9, "validation": 9, "test": 30}
@@ -64,7 +66,7 @@ class TestSiteNotices:
         fine = dataclasses.replace(
             census, duplicates_across=0, bad_images=[], classes={"Edema": edema}
         )
-        assert not list(view.site_notices(fine))
+        assert not list(audit_view.site_notices(fine))
 
 
 class TestAcrossNotices:
@@ -78,7 +80,7 @@ class TestAcrossNotices:
             made.append(
                 dataclasses.replace(shared, site=str(number), images=images, classes=classes)
             )
-        return {notice.heading: notice.text for notice in view.across_notices(made)}
+        return {notice.heading: notice.text for notice in audit_view.across_notices(made)}
 
     def test_name_policies_that_differ_where_labels_are_uncertain(self, shared):
         unsure, sure = {"positive": 50, "uncertain": 50}, {"positive": 50, "negative": 50}

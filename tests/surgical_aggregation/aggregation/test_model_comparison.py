@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.model_ranking import Measured, ModelSelection
+from surgical_aggregation.aggregation.model_comparison import Measured, ModelComparison
 
 ROUNDS = np.arange(1, 149)
 CURVES = {
@@ -24,7 +24,7 @@ def measured(round_, losses, classes=None, columns=EDEMA):
 
 def chosen(models, min_share=0.5):
     """The best model's round, and what was said of each model."""
-    selection = ModelSelection(min_share)
+    selection = ModelComparison(min_share)
     verdicts = [selection.consider(model) for model in models]
     return selection.best.round if selection.best else None, verdicts
 
@@ -97,7 +97,7 @@ class TestRule:
     def test_what_level_the_present_sites_have_never_decides(self, rounds, data):
         levels = data.draw(st.fixed_dictionaries(dict.fromkeys("abcdefg", halves)))
         curve = data.draw(st.lists(halves, min_size=len(rounds), max_size=len(rounds)))
-        selection = ModelSelection()
+        selection = ModelComparison()
         best = None
         for round_, present in enumerate(rounds):
             losses = {site: levels[site] + curve[round_] for site in present}

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cxr_study.evaluation.summary import Summary, SummaryError
+from cxr_study.evaluation.summary_json import Summary, SummaryError
 
 
 def changed(summary, change):

@@ -12,16 +12,16 @@ from cxr_study.common.files import replace
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
 from cxr_study.reports.study import facts
-from cxr_study.reports.study.figures.calibration import reliability_diagram
 from cxr_study.reports.study.figures.classes import class_dots
 from cxr_study.reports.study.figures.embedding import MOST, embedding
 from cxr_study.reports.study.figures.mean_auroc import auroc_by_scenario, bars
+from cxr_study.reports.study.figures.reliability import reliability_diagram
 from cxr_study.reports.study.figures.rounds import convergence, drift
 from cxr_study.reports.study.figures.style import scenarios
 from cxr_study.reports.study.tables import latex, plain_tables
 from cxr_study.reports.study.tables.layouts import averages
 from cxr_study.reports.study.tables.tables import PValues, Table, tables
-from cxr_study.studies.analysis import claim_checks, class_tests, subgroups, summary
+from cxr_study.studies.analysis import claim_checks, class_tests, study_summary, subgroups
 from cxr_study.studies.analysis.analysis import Analysis, analyse
 from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS
 from cxr_study.studies.analysis.study_results import StudyResults
@@ -42,7 +42,7 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     laid_out = tables(results, facts.described(data), _p_values(analysis.tests))
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     frames = {
-        "runs.csv": summary.runs(results),
+        "runs.csv": study_summary.runs(results),
         "scores.csv": results.scores,
         "means.csv": results.means,
         "seeds.csv": results.seeds,

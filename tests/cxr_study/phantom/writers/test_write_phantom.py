@@ -12,7 +12,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import apply_split, read_split
 from cxr_study.phantom.drawing.acquisition import SITES
 from cxr_study.phantom.writers.pictures import KINDS
-from cxr_study.phantom.writers.write import PhantomError, write_phantom
+from cxr_study.phantom.writers.write_phantom import PhantomError, write_phantom
 
 IMAGES, CORRUPT = 120, 7
 OPTIONS = {"images_per_site": IMAGES, "size": 32, "seed": 3, "sites": tuple(SITES)}

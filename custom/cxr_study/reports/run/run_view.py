@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
-from cxr_study.evaluation.summary import ClassAuroc, Group, MeanAuroc, Model, Summary
+from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
 from cxr_study.reports.page import numbers
 
 CHANCE = 0.5

@@ -5,7 +5,7 @@ import pytest
 
 import study_runs
 from cxr_study.common.wording import FEW_IMAGES
-from cxr_study.reports.study.figures.calibration import reliability_diagram
+from cxr_study.reports.study.figures.reliability import reliability_diagram
 from drawn_texts import legend
 
 IMAGES = 40

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.data.labels.label_policy import LabelPolicy, LabelPolicyError, apply, certain
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.uncertain_labels import LabelPolicy, LabelPolicyError, apply, certain
 
 ALL = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, np.nan]
 

@@ -13,7 +13,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from surgical_aggregation.aggregation.model_ranking import Measured, ModelSelection
+from surgical_aggregation.aggregation.model_comparison import Measured, ModelComparison
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import current_global_model
@@ -28,7 +28,7 @@ class BestModelSelector(FLComponent):
     measures it before training and sends the loss with its result; a validation workflow measures
     the final model after the last round. So both the first and the last model are candidates.
 
-    Sites may be absent; see `ModelSelection`. The manifest counts the rounds since the best model
+    Sites may be absent; see `ModelComparison`. The manifest counts the rounds since the best model
     whose models could not be compared with it (`not_compared`), for early stopping. A site whose
     results were all refused does not vote on the final model.
 
@@ -49,7 +49,7 @@ class BestModelSelector(FLComponent):
         self.metric = metric
         self.workflow = workflow
         self.min_share = min_share
-        self._selection = ModelSelection(min_share)
+        self._selection = ModelComparison(min_share)
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
         self._accepted: set[str] = set()

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 import study_runs
-from cxr_study.studies.analysis import summary
+from cxr_study.studies.analysis import study_summary
 from cxr_study.studies.analysis.study_results import gather
 from cxr_study.studies.plan.study_file import read_study
 
@@ -28,14 +28,14 @@ def results(tmp_path):
 
 
 def test_every_run_is_listed_the_unfinished_without_figures(results):
-    runs = summary.runs(results)
+    runs = study_summary.runs(results)
     assert runs["method"].tolist() == ["surgical", "surgical", "personalised", "vanilla"]
     assert runs["seconds"].tolist()[:3] == [12.0] * 3 and np.isnan(runs["seconds"].iloc[3])
 
 
 def shown(seeds, width):
     console = io.StringIO()
-    summary.show("Two sites", "sites", seeds, Console(file=console, width=width))
+    study_summary.show("Two sites", "sites", seeds, Console(file=console, width=width))
     return console.getvalue().splitlines()
 
 
@@ -58,6 +58,6 @@ def test_what_is_the_same_in_all_lines_is_left_out_and_a_terminal_is_wide_enough
 
 def test_the_console_shows_what_came_out_of_each_claim(results):
     console = io.StringIO()
-    summary.show_claims(results, Console(file=console, width=200))
+    study_summary.show_claims(results, Console(file=console, width=200))
     told = "not decided: Surgical aggregation is ahead of centralised training and of vanilla FL"
     assert console.getvalue().startswith(told)

@@ -15,7 +15,7 @@ from cxr_study.data.census.take_census import SiteCensus, take
 from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.data.sites.site_data import SiteLabels, check_disjoint, load_labels
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.reports.audit import figures, view
+from cxr_study.reports.audit import audit_figures, audit_view
 from cxr_study.reports.page.html import picture, template
 
 
@@ -82,7 +82,7 @@ def page(across: Across, sites: Sequence[SiteCensus], known: Sequence[Notice]) -
     """Make the page of all sites, with those whose data are here; `known` notices come first."""
     given = {"across": across, "sites": sites, "known": known}
     return template(__package__).render(
-        **given, cells=cells, figures=figures, picture=picture, view=view
+        **given, cells=cells, figures=audit_figures, picture=picture, view=audit_view
     )
 
 

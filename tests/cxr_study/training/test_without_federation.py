@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from cxr_study.training.baseline import BaselineError, train_alone
+from cxr_study.training.without_federation import BaselineError, train_alone
 from numpy_model import ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load

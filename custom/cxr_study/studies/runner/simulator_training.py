@@ -17,7 +17,7 @@ from cxr_study.studies.runner.training import Trained, Training
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.continuation import missing_rounds
 from surgical_aggregation.server.models.model_files import LAST_FILE
-from surgical_aggregation.site.site_state import has_state
+from surgical_aggregation.site.state_files import has_state
 
 _ATTEMPTS = 3
 """A run that lost a site's process, to a full memory say, goes on from its last round."""
