@@ -6,7 +6,7 @@
     python jobs/job.py --export --export-dir exported
 
 FLARE takes the last two options out of the command line itself. Without site files and an initial
-body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) they train on the phantom.
+body (CXR_SITES at the sites, CXR_INITIAL_BODY at the server) the simulator trains on the phantom.
 """
 
 import argparse

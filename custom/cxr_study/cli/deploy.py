@@ -162,17 +162,14 @@ def site(
         min_images=min_images,
         min_positives=min_positives,
         report_counts=report_counts,
-        site_files=None if site_files is None else str(site_files),
+        site_files=None if site_files is None else str(site_files.absolute()),
     )
     written = localise_site(
         kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
     )
     _say_written(written)
     if site_files is None:
-        say(
-            "note     no --site-files: CXR_SITES must say where they are when this site starts. A "
-            "site nih or chexpert would train on the phantom without it."
-        )
+        say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
 
 
 @kit_app.command(epilog="Example:  surgagg deploy kit server server --storage /data/flare")

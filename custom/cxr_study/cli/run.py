@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -20,7 +19,7 @@ from cxr_study.runs.finished_run import (
     finished_run,
     read_site_files,
 )
-from cxr_study.runs.run_request import StudyRun, check
+from cxr_study.runs.run_request import RunRequest, check
 
 console = Console()
 
@@ -63,13 +62,6 @@ InitialBody = Annotated[
 ]
 
 
-class Start(str, Enum):
-    """Model of an earlier run to start from."""
-
-    LAST = "last"
-    BEST = "best"
-
-
 class DataError(ValueError):
     """A command is not told whose images to train on."""
 
@@ -87,7 +79,7 @@ def demo(
     """
     method = job_templates.METHODS.get(job.name)
     title = f"{method.title if method else job.name} on the phantom study"
-    run_and_report(_study(job, out, settings), True, title, force)
+    run_and_report(_requested(job, out, settings), True, title, force)
 
 
 def run(
@@ -104,8 +96,8 @@ def run(
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
-    study = _study(job, out, settings, sites, site_files, initial_body, preset)
-    run_and_report(study, local_models, f"{job.name} on {', '.join(study.sites)}", force)
+    request = _requested(job, out, settings, sites, site_files, initial_body, preset)
+    run_and_report(request, local_models, f"{job.name} on {', '.join(request.sites)}", force)
 
 
 def continue_(
@@ -118,8 +110,9 @@ def continue_(
         Path | None, Option(help="Folder of <site>.yaml. Default: the earlier run's data.")
     ] = None,
     start: Annotated[
-        Start, Option("--from", help="Model to start from; best: with new optimizers.")
-    ] = Start.LAST,
+        Literal["last", "best"],
+        Option("--from", help="Model to start from; best: with new optimizers."),
+    ] = "last",
     settings: Settings = None,
     local_models: LocalModels = False,
     force: Force = False,
@@ -140,14 +133,14 @@ def continue_(
     names = split(sites) or job_folder.sites(job)
     for_all, per_site = parse(settings or [])
     for_all = {**_missing_rounds(earlier, start), **for_all}
-    data, model = site_files or known, start.value
-    study = StudyRun(job, out, names, data, None, for_all, per_site, earlier, model)
-    check(study, local_models=local_models)
-    rounds = {**job_folder.read_settings(job), **study.settings}["num_rounds"]
-    say(f"{rounds} rounds from {study.start(study.workspace)}")
-    for name in sorted(set(names) - study.states(study.workspace, names).keys()):
+    data = site_files or known
+    request = RunRequest(job, out, names, data, None, for_all, per_site, earlier, start)
+    check(request, local_models=local_models)
+    rounds = {**job_folder.read_settings(job), **request.settings}["num_rounds"]
+    say(f"{rounds} rounds from {request.start(request.workspace)}")
+    for name in sorted(set(names) - request.states(request.workspace, names).keys()):
         say(f"{name} has no state of the earlier run to restore: its optimizer starts afresh")
-    run_and_report(study, local_models, f"{earlier.name}, continued on {', '.join(names)}", force)
+    run_and_report(request, local_models, f"{earlier.name}, continued on {', '.join(names)}", force)
 
 
 def asked(
@@ -161,7 +154,7 @@ def asked(
     return names, for_all, per_site
 
 
-def _study(
+def _requested(
     job: Path,
     out: Path,
     given: list[str] | None,
@@ -169,18 +162,18 @@ def _study(
     site_files: Path | None = None,
     initial_body: Path | None = None,
     preset: str | None = None,
-) -> StudyRun:
+) -> RunRequest:
     names, for_all, per_site = asked(job, sites, preset, given)
     network = job_folder.typed(job, for_all)
     if "backbone" in network.model_fields_set:  # a census has none
         check_network(initial_body, backbone=network.backbone, hidden=network.hidden)
-    return StudyRun(job, out, names, site_files, initial_body, for_all, per_site)
+    return RunRequest(job, out, names, site_files, initial_body, for_all, per_site)
 
 
-def _missing_rounds(earlier: Path, start: Start) -> dict[str, object]:
+def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
     """The setting that makes up for an interruption; nothing where there was none."""
     last = checkpoint_folder(earlier / "workspace") / "last.npz"
-    if start is Start.BEST or not last.is_file():
+    if start == "best" or not last.is_file():
         return {}
     from surgical_aggregation.checkpoints import continuation
     from surgical_aggregation.checkpoints.checkpoint import load
@@ -204,21 +197,21 @@ def split(sites: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in sites.split(",")) if sites else ()
 
 
-def run_and_report(study: StudyRun, local_models: bool, title: str, force: bool) -> None:
-    """Run a study, print its result, and say where everything is."""
-    check(study, local_models=local_models)  # before an earlier run is removed for this one
-    make_room(study.folder, force)
+def run_and_report(request: RunRequest, local_models: bool, title: str, force: bool) -> None:
+    """Run a job, print its result, and say where everything is."""
+    check(request, local_models=local_models)  # before an earlier run is removed for this one
+    make_room(request.folder, force)
     from cxr_study.reports.run.console import print_summary
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
 
-    simulated_run.run(study, local_models=local_models, console=console)
-    finished = finished_run(study.folder)
-    summary, html = report(finished, study.folder / "report", title=title, console=console)
+    simulated_run.run(request, local_models=local_models, console=console)
+    finished = finished_run(request.folder)
+    summary, html = report(finished, request.folder / "report", title=title, console=console)
     print_summary(summary, console)
     say(f"report   {html}")
     say(f"summary  {html.with_name('summary.json')}")
-    say(f"models   {checkpoint_folder(study.workspace)}")
+    say(f"models   {checkpoint_folder(request.workspace)}")
 
 
 def make_room(folder: Path, force: bool, mark: str = MARK) -> None:

@@ -171,9 +171,9 @@ def read_model(model: type[Model], path: Path, kind: str, error: type[ValueError
     Args:
         model: What the file has to be, a `FileModel`; its validators find the absolute path of the
             file as `info.context`.
-        path: See `read_yaml`, like the others.
-        kind: What it is, for messages.
-        error: What is raised where something is wrong.
+        path: See `read_yaml`.
+        kind: See `read_yaml`.
+        error: See `read_yaml`.
 
     Raises:
         ValueError: `error`: see `read_yaml`, or a key is missing, unknown or not what it should be.

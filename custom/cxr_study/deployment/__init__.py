@@ -1,1 +1,1 @@
-"""The study on deployed FLARE systems: POC on one machine, and provisioned ones."""
+"""Jobs on deployed FLARE systems: POC on one machine, and provisioned ones."""

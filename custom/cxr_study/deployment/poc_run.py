@@ -35,7 +35,7 @@ class PocRun:
     """A run of a job in a POC of its own.
 
     Attributes:
-        job: As all that is not said here, see `StudyRun`.
+        job: As all that is not said here, see `RunRequest`.
         project: FLARE's project file.
         port: For the server; None: a free one.
         retries: See `deployed_run.DeployedRun`.

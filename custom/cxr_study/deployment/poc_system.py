@@ -18,6 +18,7 @@ from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.phantom import PHANTOM
 from cxr_study.runs.run_failure import last_errors
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
@@ -90,8 +91,8 @@ class PocSystem:
         """Folder of the sites' <site>.yaml; None: the phantom."""
         privacy = self.kit(self.project.sites[0]) / "local" / "privacy.json"
         scopes = json.loads(privacy.read_text(encoding="utf-8"))["scopes"]
-        folder = scopes[0]["properties"].get("site_files")
-        return None if folder is None else Path(folder)
+        folder = scopes[0]["properties"]["site_files"]
+        return None if folder == PHANTOM else Path(folder)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -121,7 +122,7 @@ class PocSystem:
         site_files: Path | None = None,
         encrypted: bool = False,
     ) -> None:
-        """Make certificates and startup kits, with the local files that this study needs.
+        """Make certificates and startup kits, with their local files.
 
         Args:
             project: FLARE's project file.
@@ -148,7 +149,7 @@ class PocSystem:
             for name in ("home", "tmp"):
                 (self.root / name).mkdir()
             wanted.provision(self.root / _KITS)
-            policy = replace(NO_POLICY, site_files=None if site_files is None else str(site_files))
+            policy = replace(NO_POLICY, site_files=str(site_files or PHANTOM))
             for site in wanted.sites:
                 localise_site(self.kit(site), policy)
             localise_server(self.server, self.root / "storage")

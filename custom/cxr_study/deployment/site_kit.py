@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cxr_study.jobs.code_shipping import PACKAGES
+from cxr_study.phantom import PHANTOM
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
 SCOPE = "cxr"
@@ -66,7 +67,7 @@ def localise_site(
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
     _component(resources, "resource_manager").update(managed)
     properties = {key: value for key, value in asdict(policy).items() if value is not None}
-    if policy.site_files is not None:
+    if policy.site_files not in (None, PHANTOM):
         properties["site_files"] = str(Path(policy.site_files).absolute())
     privacy = _scope(properties)
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]

@@ -68,8 +68,7 @@ def spread(values: Sequence[float | None]) -> Spread | None:
     14 classes the population's is 4 % less.
 
     Args:
-        values: None or NaN where not defined; those are left out. Whether a mean may go without
-            them is for the caller to say: in the papers it may not where a model lacks the class.
+        values: None or NaN where not defined; those are left out.
 
     Returns:
         None where no value is defined.

@@ -56,7 +56,7 @@ class JobSettings(BaseModel):
     strategy: str = Field("fedbn+", title="fedavg | fedbn | fedbn+; the same at server and sites")
     weighting: str = Field("mean", title="mean | samples; the same at server and sites")
     # Of a site.
-    sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; unset: phantom")
+    sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; or phantom")
     backbone: str = Field("small_densenet", title="densenet121 | small_densenet | tiny_densenet")
     image_size: int = Field(64, ge=8)
     hidden: int = Field(0, ge=0, title="units between pooling and head; 0: none")

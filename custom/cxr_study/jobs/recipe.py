@@ -105,7 +105,7 @@ class SurgicalAggregationRecipe(Recipe):
         self.site = site
         self.settings = {k: v for k, v in named.items() if v is not None} | settings
         self._configuration = self._render({})
-        super().__init__(StudyJob(name or method, self._configuration))
+        super().__init__(FolderJob(name or method, self._configuration))
         if per_site_config:
             self.set_per_site_config(per_site_config)
 
@@ -172,7 +172,7 @@ def read(job: Path) -> Configuration:
     )
 
 
-class StudyJob(FedJob):
+class FolderJob(FedJob):
     """A FedJob that is exported as the job folders are: sites with the same app share it.
 
     FedJob alone would give every site an app of its own, or one app to all of them and the server,

@@ -3,3 +3,6 @@
 For trying everything out where the real data are not at hand. The pictures are drawings; nothing
 learned from them is of use in a clinic.
 """
+
+PHANTOM = "phantom"
+"""Stands for the demo study's site files in place of a folder."""

@@ -89,9 +89,7 @@ def train(
     """
     from cxr_study.phantom.demo_data import PRETRAINED_BODY
     from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
-    from cxr_study.training.without_federation import (
-        train_alone,  # those who only check need no FLARE
-    )
+    from cxr_study.training.without_federation import train_alone  # imports FLARE
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.site.training import tensorflow_setup
 

@@ -12,7 +12,7 @@ from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 
 
 @dataclass(frozen=True)
-class StudyRun:
+class RunRequest:
     """A run of a job in FLARE's simulator.
 
     Attributes:
@@ -24,8 +24,7 @@ class StudyRun:
         settings: Setting -> value, beside the job's own.
         per_site: Site -> setting -> value, at that site alone.
         earlier: Folder of the run that this one continues; None: it is a fresh run.
-        model: Of the earlier run, to start from: "last", with which the sites restore their state,
-            or "best", with which they start afresh.
+        model: Of the earlier run, to start from: "last", with the sites' state, or "best", without.
     """
 
     job: Path
@@ -43,7 +42,7 @@ class StudyRun:
         """FLARE's workspace of the federated run."""
         return self.folder / "workspace"
 
-    def own_workspace(self, site: str) -> Path:
+    def local_workspace(self, site: str) -> Path:
         """FLARE's workspace of the run of one site alone."""
         return self.folder / "local" / site
 
@@ -70,7 +69,7 @@ class StudyRun:
         return {name: str(path.absolute()) for name, path in values.items() if path is not None}
 
 
-def check(study: StudyRun, *, local_models: bool) -> None:
+def check(request: RunRequest, *, local_models: bool) -> None:
     """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
 
     Raises:
@@ -79,32 +78,32 @@ def check(study: StudyRun, *, local_models: bool) -> None:
         ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
             few.
     """
-    job_folder.check(study.job, sites=study.sites, settings=study.settings, per_site=study.per_site)
-    if " " in str(study.folder.absolute()):
+    job, sites = request.job, request.sites
+    job_folder.check(job, sites=sites, settings=request.settings, per_site=request.per_site)
+    if " " in str(request.folder.absolute()):
         raise RunFolderError(
             f"FLARE's simulator needs a folder without spaces in its path; got "
-            f"{str(study.folder.absolute())!r}. Give another --out."
+            f"{str(request.folder.absolute())!r}. Give another --out."
         )
-    if "num_rounds" not in job_folder.read_settings(study.job):
+    if "num_rounds" not in job_folder.read_settings(job):
         raise JobError(
-            f"job {study.job.name!r} trains nothing, so there is nothing to report; run its folder "
-            f"with nvflare simulator <folder> -w <workspace> -c {','.join(study.sites)} "
-            f"-t {len(study.sites)}"
+            f"job {job.name!r} trains nothing, so there is nothing to report; run its folder "
+            f"with nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
         )
-    if job_folder.encrypted(study.job):
+    if job_folder.encrypted(job):
         raise JobError(
-            f"the models of job {study.job.name!r} are encrypted, so nobody here could evaluate "
+            f"the models of job {job.name!r} are encrypted, so nobody here could evaluate "
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
-    alone = [study.own_workspace(site) for site in study.sites] if local_models else []
-    for start in map(study.start, [study.workspace, *alone]):
-        if study.earlier is not None and start is not None and not start.is_file():
+    alone = [request.local_workspace(site) for site in sites] if local_models else []
+    for start in map(request.start, [request.workspace, *alone]):
+        if request.earlier is not None and start is not None and not start.is_file():
             raise RunFolderError(
                 f"the run to continue needs {start}, which is not there: it ended before its first "
                 "round, or that site was not in it. Run it anew, or without --local-models."
             )
-    check_site_files(study.site_files, study.sites)
+    check_site_files(request.site_files, sites)
 
 
 def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import write_facts
-from cxr_study.runs.run_request import StudyRun
+from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
 
@@ -24,7 +24,7 @@ _Job = tuple[Path, Path, Sequence[str], str]
 """A job's folder, its workspace, its sites, and what it is called."""
 
 
-def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
+def run(request: RunRequest, *, local_models: bool, console: Console) -> None:
     """Run a job that `run_request.check` has passed, and each site alone where asked.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
@@ -33,23 +33,23 @@ def run(study: StudyRun, *, local_models: bool, console: Console) -> None:
         SimulationError: A job failed.
         ValueError: What a site file names is unusable, or the run's folder exists.
     """
-    if study.site_files is not None:
-        size = job_folder.typed(study.job, study.settings).image_size
-        prepare(study.site_files, study.sites, size)
-    job = study.folder / "job"
+    if request.site_files is not None:
+        size = job_folder.typed(request.job, request.settings).image_size
+        prepare(request.site_files, request.sites, size)
+    job = request.folder / "job"
     job_folder.copy(
-        study.job, job, sites=study.sites, settings=study.settings, per_site=study.per_site
+        request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site
     )
-    write_facts(study.folder, study.site_files)
-    if study.site_files is None:
+    write_facts(request.folder, request.site_files)
+    if request.site_files is None:
         demo_study()
-    alone = _alone(study) if local_models else []
-    federated: _Job = (job, study.workspace, study.sites, "federated run")
+    alone = _alone(request) if local_models else []
+    federated: _Job = (job, request.workspace, request.sites, "federated run")
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
-    at_once = [[federated, *alone]] if study.site_files is None else [[federated], alone]
+    at_once = [[federated, *alone]] if request.site_files is None else [[federated], alone]
     with round_bars(console) as progress:
         for jobs in filter(None, at_once):
-            _simulate_all(study, jobs, progress)
+            _simulate_all(request, jobs, progress)
 
 
 def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
@@ -61,23 +61,23 @@ def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
             load_images(labels, size, progress=report)
 
 
-def _alone(study: StudyRun) -> list[_Job]:
+def _alone(request: RunRequest) -> list[_Job]:
     """The same job for each site alone, written beside the federated one."""
-    settings = {"min_clients": 1, "threads": max(1, tensorflow_setup.cores() // len(study.sites))}
+    settings = {"min_clients": 1, "threads": max(1, tensorflow_setup.cores() // len(request.sites))}
     jobs: list[_Job] = []
-    for site in study.sites:
-        job = study.folder / "local" / f"{site}-job"
-        own = {**study.settings, **study.per_site.get(site, {}), **settings}
-        job_folder.copy(study.job, job, sites=[site], settings=own)
-        jobs.append((job, study.own_workspace(site), (site,), f"{site} alone"))
+    for site in request.sites:
+        job = request.folder / "local" / f"{site}-job"
+        own = {**request.settings, **request.per_site.get(site, {}), **settings}
+        job_folder.copy(request.job, job, sites=[site], settings=own)
+        jobs.append((job, request.local_workspace(site), (site,), f"{site} alone"))
     return jobs
 
 
-def _simulate_all(study: StudyRun, jobs: Sequence[_Job], progress: Progress) -> None:
+def _simulate_all(request: RunRequest, jobs: Sequence[_Job], progress: Progress) -> None:
     """Run jobs side by side; where one fails, the others are stopped."""
     stop = Event()
     with ThreadPoolExecutor(len(jobs)) as pool:
-        pending = [pool.submit(_simulate, study, job, progress, stop) for job in jobs]
+        pending = [pool.submit(_simulate, request, job, progress, stop) for job in jobs]
         try:
             for outcome in pending:
                 outcome.result()
@@ -86,7 +86,7 @@ def _simulate_all(study: StudyRun, jobs: Sequence[_Job], progress: Progress) -> 
             raise
 
 
-def _simulate(study: StudyRun, named: _Job, progress: Progress, stop: Event) -> None:
+def _simulate(request: RunRequest, named: _Job, progress: Progress, stop: Event) -> None:
     job, workspace, sites, title = named
     code_shipping.mark(job)
     shown = RoundProgress(progress, title, job_folder.typed(job).num_rounds)
@@ -102,6 +102,6 @@ def _simulate(study: StudyRun, named: _Job, progress: Progress, stop: Event) -> 
         )
 
     simulate(
-        job, workspace, sites, environment=study.environment(workspace),
-        states=study.states(workspace, sites), watch=watch,
+        job, workspace, sites, environment=request.environment(workspace),
+        states=request.states(workspace, sites), watch=watch,
     )  # fmt: skip

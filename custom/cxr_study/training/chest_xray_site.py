@@ -1,4 +1,4 @@
-"""A hospital of the chest X-ray study as a `Site`, and several pooled for centralised training."""
+"""A hospital with chest X-rays as a `Site`, and several pooled for centralised training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cxr_study.data.sites.site_data import (
     load_labels,
 )
 from cxr_study.data.sites.site_file import read_site_file
-from cxr_study.phantom.demo_data import demo_study
+from cxr_study.phantom.site_folder import site_folder
 from cxr_study.training.augmentation import augmentation_ranges
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
@@ -41,9 +41,7 @@ class ChestXraySite(Site):
 
     Args:
         site: Name of the site; its site file is <sites>/<site>.yaml.
-        sites: Folder of site files, at the site. Default None: the one that the site's policy names
-            with 'site_files'; without a policy the demo study, made on first use, whose sites are
-            "nih" and "chexpert".
+        sites: Folder of site files, at the site; see `phantom.site_folder`.
         backbone: See `network.build`.
         image_size: Side of the input, pixels.
         hidden: See `network.build`.
@@ -163,16 +161,14 @@ class ChestXraySite(Site):
     @cached_property
     def _file(self) -> Path:
         """Path of the site file, which exists."""
-        given = self.sites or self.policy.site_files
-        folder = Path(given) if given else demo_study()
+        folder = site_folder(self.sites, self.policy)
         file = folder / f"{self.site}.yaml"
         if not file.is_file():
             names = sorted(path.stem for path in folder.glob("*.yaml"))
-            where = f"{folder} has" if given else "no folder is given; the phantom study has"
             raise SiteError(
-                f"site file {file} does not exist; {where} sites {names}. Give the folder of your "
-                "site files: --site-files (the setting 'sites'), the variable CXR_SITES where the "
-                "client starts, or 'site_files' in the site's local/privacy.json."
+                f"site file {file} does not exist; {folder} has sites {names}. Give the folder of "
+                "your site files: --site-files (the setting 'sites'), the variable CXR_SITES where "
+                "the client starts, or 'site_files' in the site's local/privacy.json."
             )
         return file
 

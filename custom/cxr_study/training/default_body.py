@@ -1,4 +1,4 @@
-"""The initial body of the chest X-ray study."""
+"""The initial body of a job."""
 
 from pathlib import Path
 
@@ -12,8 +12,7 @@ class ChestXrayInitialBody(InitialBody):
     Runs on the server.
 
     Args:
-        file: Checkpoint to start from, made by `surgagg model init` or by an earlier run. Default
-            None: the demo study's.
+        file: Checkpoint of `surgagg model init` or of an earlier run; None: the demo study's.
     """
 
     def path(self) -> Path:

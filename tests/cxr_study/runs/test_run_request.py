@@ -7,7 +7,7 @@ import pytest
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
-from cxr_study.runs.run_request import StudyRun, check
+from cxr_study.runs.run_request import RunRequest, check
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -40,16 +40,16 @@ def test_what_nobody_could_run_is_refused(changes, kind, message):
         "initial_body": None,
         "settings": {},
     }
-    check(StudyRun(**values), local_models=True)
+    check(RunRequest(**values), local_models=True)
     with pytest.raises(kind, match=message):
-        check(StudyRun(**{**values, **changes}), local_models=False)
+        check(RunRequest(**{**values, **changes}), local_models=False)
 
 
 def test_a_site_alone_needs_a_run_of_its_own_to_continue(tmp_path):
     last = checkpoint_folder(tmp_path / "earlier/workspace") / "last.npz"
     last.parent.mkdir(parents=True)
     last.touch()
-    study = StudyRun(
+    study = RunRequest(
         JOBS / "surgical",
         tmp_path / "run",
         ("a", "b"),

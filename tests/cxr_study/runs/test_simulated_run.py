@@ -15,7 +15,7 @@ from cxr_study.data.sites.patient_split import SplitError
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
-from cxr_study.runs.run_request import StudyRun
+from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation.site.state_files import STATE_FILE
@@ -65,7 +65,7 @@ def study(tmp_path):
             "initial_body": tmp_path / "body.npz",
             "settings": {"num_rounds": 2, "learning_rate": 0.5},
         }
-        return StudyRun(**{**values, **changes})
+        return RunRequest(**{**values, **changes})
 
     return make
 

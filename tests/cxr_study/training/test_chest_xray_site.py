@@ -132,11 +132,11 @@ class TestSiteFile:
             _ = site("mayo").classes
 
     def test_without_a_folder_the_site_must_be_the_demo_studys(self, phantom, monkeypatch):
-        demo = "cxr_study.training.chest_xray_site.demo_study"
+        demo = "cxr_study.phantom.site_folder.demo_study"
         monkeypatch.setattr(demo, lambda: phantom / "sites")
         assert ChestXraySite("nih").classes == NIH_CLASSES
         message = (
-            r"mayo\.yaml .* no folder is given; .*'chexpert', 'nih'.*--site-files .*setting 'sites'"
+            r"mayo\.yaml .* .*'chexpert', 'nih'.*--site-files .*setting 'sites'"
             r".* CXR_SITES .* 'site_files' in the site's local/privacy\.json"
         )
         with pytest.raises(SiteError, match=message):
@@ -145,7 +145,7 @@ class TestSiteFile:
     def test_the_policys_folder_is_used_where_the_job_names_none(
         self, phantom, tmp_path, monkeypatch
     ):
-        monkeypatch.setattr("cxr_study.training.chest_xray_site.demo_study", None)
+        monkeypatch.setattr("cxr_study.phantom.site_folder.demo_study", None)
 
         def found(sites):
             policy = {"site_files": str(phantom / "sites"), "share": ["Mass", "Nodule"]}

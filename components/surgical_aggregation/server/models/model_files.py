@@ -73,7 +73,7 @@ class InitialBody(FLComponent):
         self.file = file
 
     def path(self) -> Path:
-        """Path of the checkpoint; a study may make the file here when it is not there.
+        """Path of the checkpoint; an application may make the file here when it is not there.
 
         Raises:
             CheckpointError: No file is configured.

@@ -1,1 +1,1 @@
-"""The site: what a study implements, and what a hospital's policy leaves of it."""
+"""The site: what an application implements, and what a hospital's policy leaves of it."""

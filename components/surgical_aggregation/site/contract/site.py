@@ -1,4 +1,4 @@
-"""The site: all that the method needs from a study."""
+"""The site: all that the method needs from an application."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SiteError(ValueError):
 
 
 class Site(FLComponent, ABC):
-    """One hospital's classes, model and data. The only class that a new study must implement.
+    """One hospital's classes, model and data. The only class that an application must implement.
 
     Runs on the client. Everything may be called from the start of the run on; a problem that the
     hospital can mend is raised as a ValueError that says how, and keeps the site from training.
@@ -68,7 +68,7 @@ class Site(FLComponent, ABC):
     def training_labels(self) -> NDArray[np.float32]:
         """Labels of the training split as `data` has them, shape (images, classes).
 
-        A study that knows them without reading every image should override this.
+        A site that knows them without reading every image should override this.
         """
         batches = self.data("train").as_numpy_iterator()
         return np.concatenate([labels for _, labels in batches])

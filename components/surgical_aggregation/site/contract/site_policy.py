@@ -32,7 +32,7 @@ class SitePolicy:
         min_positives: Fewest positive training labels with which a class takes part.
         report_counts: Whether numbers of images per class may leave the site, where a job asks for
             them.
-        site_files: Folder of the study's site files; None: as the job says.
+        site_files: Folder of the site files; None: as the job says.
     """
 
     share: tuple[str, ...] | None = None

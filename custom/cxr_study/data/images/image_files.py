@@ -123,11 +123,9 @@ def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, s
         components = parent.split(os.sep)[-identifying:]
         for name in names:
             tail = _tail([*components, name], identifying)
-            if tail not in tails:
-                continue
             path = os.path.join(parent, name)
-            if not os.path.isfile(path):
-                continue  # a link to nowhere
+            if tail not in tails or not os.path.isfile(path):  # or a link to nowhere
+                continue
             first = found.setdefault(tail, path)
             if first != path and not os.path.samefile(first, path):
                 raise ImageError(

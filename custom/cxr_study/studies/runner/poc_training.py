@@ -41,14 +41,7 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
     with FileLock(training.folder.parents[1] / ".poc.lock"):
         poc.system.stop()
         shutil.rmtree(training.folder, ignore_errors=True)
-        method_job.configure(
-            training.row,
-            job,
-            sites=training.sites,
-            union=training.union,
-            settings={**training.settings, "initial_body": str(training.initial_body.absolute())},
-            preset=training.preset,
-        )
+        training.configure(job, initial_body=str(training.initial_body.absolute()))
         with _watched(poc, tell):
             poc_run.run(poc, Console(file=sys.stderr), lambda: None)
     finished = finished_run.finished_run(folder)

@@ -31,14 +31,7 @@ def train(training: Training, tell: Tell) -> Trained:
         ValueError: A setting, a site file or the initial body is unusable.
     """
     shutil.rmtree(training.folder / "job", ignore_errors=True)
-    method_job.configure(
-        training.row,
-        training.folder / "job",
-        sites=training.sites,
-        union=training.union,
-        settings=training.settings,
-        preset=training.preset,
-    )
+    training.configure(training.folder / "job")
     parts = _parts(training)
     for attempt in range(_ATTEMPTS):
         number = len(parts)
@@ -94,12 +87,8 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         made = int(manifest["round"])
         job = training.folder / f"job-{number}"
         shutil.rmtree(job, ignore_errors=True)
-        job_folder.copy(
-            training.folder / "job",
-            job,
-            sites=training.sites,
-            settings={"num_rounds": missing_rounds(manifest)},
-        )
+        settings = {"num_rounds": missing_rounds(manifest)}
+        job_folder.copy(training.folder / "job", job, sites=training.sites, settings=settings)
         own = {site: checkpoint_folder(before, site) for site in training.sites}
         states = {site: folder for site, folder in own.items() if has_state(folder)}
     simulate(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
-from cxr_study.runs.method_job import Models
+from cxr_study.runs.method_job import Models, configure
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,13 @@ class Training:
     settings: Settings
     folder: Path
     last: bool = False
+
+    def configure(self, job: Path, **more: object) -> None:
+        """Write the folder of the job, with some more settings."""
+        settings = {**self.settings, **more}
+        configure(
+            self.row, job, sites=self.sites, union=self.union, settings=settings, preset=self.preset
+        )
 
 
 @dataclass(frozen=True)

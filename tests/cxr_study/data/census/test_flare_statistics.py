@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from pyhocon import ConfigFactory
 
-from cxr_study.data.census import flare_statistics
 from cxr_study.data.census.flare_counts import from_counts
 from cxr_study.data.census.flare_statistics import CensusStatistics
 from cxr_study.jobs import job_folder
+from cxr_study.phantom import site_folder
 from cxr_study.phantom.writers.write_phantom import write_phantom
 from flare import Engine, context
 
@@ -31,7 +31,7 @@ def counts(statistics):
 def test_every_feature_has_a_count_and_all_make_a_shared_census(sites, monkeypatch):
     census = from_counts("nih", counts(CensusStatistics("nih", sites, 32)))
     assert len(census.classes) == 14 and census.images == 120 and census.min_count == 10
-    monkeypatch.setattr(flare_statistics, "demo_study", lambda: Path(sites))
+    monkeypatch.setattr(site_folder, "demo_study", lambda: Path(sites))
     assert CensusStatistics("nih").features()
 
 
