@@ -24,7 +24,7 @@ console = Console()
 @app.command(epilog="Example:  surgagg study run clients shared-classes --phantom --quick")
 def run(
     studies: Annotated[
-        list[str], Argument(help=f"Study files, or names: {', '.join(names('published'))}.")
+        list[str], Argument(help=f"Study files, or names: {', '.join(names('study_files'))}.")
     ],
     data: Annotated[str, Option(help="Data file: which data, and which recipe.")] = "",
     phantom: Annotated[bool, Option("--phantom", help="Drawn images, in place of --data.")] = False,

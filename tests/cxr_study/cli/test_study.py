@@ -48,6 +48,11 @@ def study(monkeypatch, tmp_path):
     return study
 
 
+def test_the_help_names_the_shipped_studies():
+    said = CliRunner().invoke(cli.app, ["study", "run", "--help"]).output
+    assert all(name in said for name in shipped())
+
+
 def test_without_options_a_whole_study_is_made_and_its_report_named(study):
     called, result = study("clients")
     assert result.exit_code == 0, result.output
