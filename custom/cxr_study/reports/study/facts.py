@@ -43,7 +43,7 @@ def facts(results: StudyResults, data: StudyData) -> Sequence[tuple[str, str]]:
         ("Tested on", _tested(results)),
         ("Network", f"{network['backbone']}, {network['image_size']} pixels"),
         ("Recipe", "; ".join(filter(None, [data.preset or "the jobs' own settings", settings]))),
-        ("Initial body", "embedded" if data.initial_body is None else data.initial_body.name),
+        ("Initial body", "the phantom's" if data.initial_body is None else data.initial_body.name),
         (
             "Rounds",
             f"{_each(run.rounds for run in runs)}, patience "

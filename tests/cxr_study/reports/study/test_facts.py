@@ -65,7 +65,7 @@ def test_every_device_every_state_of_the_code_and_runs_in_a_poc_are_told(finishe
 
 def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
     found = facts_of(finished)
-    assert (found["Recipe"], found["Initial body"]) == ("the jobs' own settings", "embedded")
+    assert (found["Recipe"], found["Initial body"]) == ("the jobs' own settings", "the phantom's")
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
     data = REAL.model_copy(update={"preset": "paper", "settings": settings, "initial_body": body})
     found = dict(facts(finished.results, data))
