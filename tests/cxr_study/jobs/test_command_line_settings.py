@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -7,13 +6,13 @@ from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import (
     PRESETS,
     JobError,
-    check_known,
-    check_per_site,
     check_sites,
     parse,
     with_preset,
 )
 from cxr_study.jobs.job_templates import METHODS
+
+JOBS = Path(__file__).parents[3] / "jobs"
 
 
 @pytest.mark.parametrize(
@@ -45,33 +44,6 @@ def test_sites_need_names_of_their_own(sites):
     check_sites(["nih", "Charité-2", "a.b@c"])  # letters of any language
     with pytest.raises(JobError, match="sites need names"):
         check_sites(sites)
-
-
-def test_an_unknown_setting_is_refused_with_the_nearest():
-    check_known({"rounds": 3}, {"rounds": 12}, "job 'j'")
-    with pytest.raises(JobError, match="job 'j' has no setting 'round'; nearest known: rounds"):
-        check_known({"round": 3}, {"rounds": 12}, "job 'j'")
-
-
-@pytest.mark.parametrize(
-    ("site", "values", "message"),
-    [
-        ("x", {"epochs": 2}, "for site 'x', which takes no part; known: a, b"),
-        (
-            "a",
-            {"strategy": "fedbn"},
-            "setting 'strategy' must be the same at every site; it is given for site 'a'. Set it "
-            "for all of them: strategy=fedbn",
-        ),
-    ],
-)
-def test_what_a_site_cannot_have_for_itself_is_refused(site, values, message):
-    check_per_site("a", {"epochs": 2}, ["a", "b"])
-    with pytest.raises(JobError, match=re.escape(message)):
-        check_per_site(site, values, ["a", "b"])
-
-
-JOBS = Path(__file__).parents[3] / "jobs"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
