@@ -1,7 +1,5 @@
 """What a job takes from the checkpoint that it starts from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

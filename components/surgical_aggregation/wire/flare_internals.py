@@ -6,6 +6,7 @@ Tests fail where an installed version does not have it any more.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -31,6 +32,14 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         runner.ABORT_RETURN_CODES = []
+
+
+def export_defaults(component: Any, arguments: Iterable[str]) -> None:
+    """Have an exported job name these arguments, though they equal today's defaults.
+
+    FLARE 2.9's FedJob names those in `_always_serialize_args`.
+    """
+    component._always_serialize_args = tuple(arguments)
 
 
 def tensorboard_without_tensorflow() -> None:

@@ -27,6 +27,7 @@ from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.code_shipping import MARKER, PACKAGES
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.wire.flare_internals import export_defaults
 
 _REFERENCE = re.compile(r"\{(\w+)\}")
 _FILTERS = {
@@ -274,7 +275,5 @@ def _built(entry: Mapping[str, Any]) -> Any:
     """The object that an entry of a configuration describes."""
     arguments = entry.get("args", {})
     built = instantiate_class(entry["path"], arguments)
-    # FedJob leaves out what equals a default, which may be another one in a site's version. FLARE
-    # 2.9 has no public way to tell it not to.
-    built._always_serialize_args = tuple(arguments)
+    export_defaults(built, arguments)
     return built

@@ -1,7 +1,5 @@
 """Everything that is computed of a study's results before it is reported."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

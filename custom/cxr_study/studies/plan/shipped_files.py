@@ -1,7 +1,5 @@
 """YAML files that come with the package, to be named instead of a path."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cxr_study.common.spelling import nearest
