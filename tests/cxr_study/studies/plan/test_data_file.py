@@ -61,11 +61,8 @@ class TestReadData:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
-            ({"images": 3}, "needs key 'data'; has images"),
             ({"data": "phantom"}, "needs key 'images'; has data"),
             ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
-            ({**REAL, "setting": {}}, "key 'setting' is not known; .* settings"),
-            ({**REAL, "settings": 3}, "key 'settings' needs lines 'key: value'"),
             ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
             ({**REAL, "knobs": {}}, "key 'knobs' is called 'settings' now"),
             ({**REAL, "images": 9}, "key 'images' has no use where the data are real"),
@@ -75,14 +72,13 @@ class TestReadData:
             ({**REAL, "data": {}}, "key 'data' needs one data set or more"),
             ({**REAL, "data": {"nhi": "x"}}, r"key 'data', key 'nhi' needs a known name .*: nih\)"),
             ({**REAL, "data": {"nih": 3}}, "key 'data', key 'nih' needs a path; got 3"),
-            ({"sites": "a.yaml"}, "key 'sites' needs a list with one entry or more; got 'a.yaml'"),
             ({"sites": ["no.yaml"]}, r"key 'sites': site file .*/no\.yaml does not exist"),
             ({"sites": ["phantom/sites/nih.yaml"] * 2}, "key 'sites' needs another file name"),
             ({**REAL, "sites": ["phantom/sites/nih.yaml"]}, "key 'data' has no use beside 'sites'"),
             ({**REAL, "data": {"nih": "no"}}, "key 'data': key 'nih': needs the folder .*/no is"),
             (
                 {**REAL, "data": {"nih": "phantom/chexpert"}},
-                r"key 'data': key 'nih': needs Data_Entry_2017\*\.csv .* there is none",
+                r".*'nih': needs Data_Entry_2017\*\.csv",
             ),
             ({**REAL, "data": {"nih": "no.yaml"}}, r"key 'data': key 'nih': site file .*/no\.yaml"),
         ],
