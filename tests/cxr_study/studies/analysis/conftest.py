@@ -23,7 +23,7 @@ def study(tmp_path):
         runs.append(run)
         return run
 
-    def gathered():
-        return gather(read_study("nih-chexpert"), runs, tmp_path)
+    def gathered(name="nih-chexpert"):
+        return gather(read_study(name), runs, tmp_path)
 
     return SimpleNamespace(add=add, gathered=gathered, runs=runs, folder=tmp_path)

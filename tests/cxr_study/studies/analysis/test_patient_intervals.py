@@ -89,7 +89,7 @@ def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study,
     assert UNDEFINED in means.values()  # own models lack a class
     *facts, low, high = (found.classes[name].tolist() for name in found.classes)
     got = dict(zip(zip(*facts, strict=True), zip(low, high, strict=True), strict=True))
-    assert got.keys() == classwise.keys()
+    assert got.keys() == classwise.keys() and len(found.classes) == len(classwise)
     for key, ends in classwise.items():
         assert got[key] == pytest.approx(tuple(ends), nan_ok=True)
 
