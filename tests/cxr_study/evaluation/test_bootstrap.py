@@ -76,7 +76,7 @@ def test_areas_are_scikit_learns_with_images_as_often_as_their_patient_was_drawn
         (column(0, 1, 1), column(0, 1, 1), "one entry per image, 3; got 2"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(labels, scores, message):
+def test_unusable_labels_and_scores_are_refused(labels, scores, message):
     with pytest.raises(ValueError, match=message):
         resample(labels, scores, ["Mass"], ["p", "q"], seed=0)
 
@@ -114,11 +114,11 @@ def test_a_mean_or_difference_is_of_the_classes_by_name_on_the_same_resamples(me
 
 
 def test_neither_is_defined_where_a_model_lacks_a_class_or_the_split_has_none():
-    whole, lacking = model(2), model(3, "Edema", "Fracture")
+    whole, partial = model(2), model(3, "Edema", "Fracture")
     for classes in (["Edema", "Mass"], ["Fracture"]):
-        assert mean_interval(lacking, "auroc", classes) is None
-        assert difference_interval(lacking, whole, "auroc", classes) is None
-        assert difference_interval(whole, lacking, "auroc", classes) is None
+        assert mean_interval(partial, "auroc", classes) is None
+        assert difference_interval(partial, whole, "auroc", classes) is None
+        assert difference_interval(whole, partial, "auroc", classes) is None
     once = resample(column(1, 0), column(2, 1), ["Mass"], ["p", "q"], seed=3, resamples=1)
     assert mean_interval(once, "auroc", ["Mass"]) == Estimate(1, None, None, 1)  # no ends
 

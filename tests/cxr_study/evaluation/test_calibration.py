@@ -57,6 +57,6 @@ def test_there_are_ten_bins_and_each_counts_by_its_predictions():
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, NAN])
-def test_what_is_no_probability_is_refused(wrong):
+def test_values_that_are_no_probabilities_are_refused(wrong):
     with pytest.raises(ValueError, match=f"between 0 and 1; got {wrong}"):
         reliability(np.array([1.0, 0, NAN]), np.array([0.5, wrong, 0.5]))

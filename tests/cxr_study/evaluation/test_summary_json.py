@@ -48,7 +48,7 @@ def test_numpy_numbers_are_written_as_plain_ones(summary):
         (lambda v: v["rounds"][1]["sites"].update(mars={"validation_bce": 1}), "rounds[1]"),
     ],
 )
-def test_a_wrong_value_is_named_with_its_place(summary, change, message):
+def test_a_wrong_value_is_named_by_its_path(summary, change, message):
     with pytest.raises(SummaryError) as refused:
         Summary.from_json(changed(summary, change))
     assert message in str(refused.value)

@@ -95,7 +95,7 @@ def site(tmp_path, monkeypatch):
     return write
 
 
-def test_it_is_the_test_split_with_what_is_known_of_each_image_and_its_pixels(site, tmp_path):
+def test_the_test_split_has_all_facts_and_the_pixels_of_each_image(site, tmp_path):
     others = "\n".join(f"00{number},unused" for number in (1, 2, 3))
     (tmp_path / "few.csv").write_text(f"patient,split\n004,test\n005,test\n{others}\n")
     load(site(split="few.csv"), ["Edema"], 4)  # other images are decoded first

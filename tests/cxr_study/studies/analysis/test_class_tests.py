@@ -35,7 +35,7 @@ def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenar
     study.add({"nih": own, "chexpert": own}, TESTS, "personalised", "fedbn")
     study.runs.append(study_runs.run("vanilla", seed=0))
     pairs = {("vanilla", "fedbn+", 1, test): (ours[1], vanilla) for test in TESTS}
-    for test in ("nih", "chexpert"):  # a site's own model counts on its own test split alone
+    for test in ("nih", "chexpert"):  # a local model counts on its site's test split alone
         pairs["personalised", "fedbn", 0, test] = (ours[0], own)
     reported = []
     found = class_tests(study.gathered(), report=lambda *done: reported.append(done))
@@ -48,7 +48,7 @@ def test_every_class_is_tested_against_surgical_aggregation_with_the_same_scenar
             assert line["images"] == known.sum()
             assert line["patients"] == len({PATIENTS[n] for n in np.flatnonzero(known)})
             assert line["positives"] == (values == 1).sum()
-            if name == "Fracture":  # with a single positive; own models lack it, too
+            if name == "Fracture":  # with a single positive; local models lack it, too
                 assert line[FIGURES].isna().all() and line["mark"] == ""
                 continue
             wanted = delong_test(values[known], first[name][known], second[name][known])

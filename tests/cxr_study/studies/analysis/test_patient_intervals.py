@@ -86,7 +86,7 @@ def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study,
         assert got.keys() == wanted.keys()
         for key, numbers in wanted.items():
             assert (key, got[key]) == (key, pytest.approx(numbers, nan_ok=True))
-    assert UNDEFINED in means.values()  # own models lack a class
+    assert UNDEFINED in means.values()  # local models lack a class
     *facts, low, high = (found.classes[name].tolist() for name in found.classes)
     got = dict(zip(zip(*facts, strict=True), zip(low, high, strict=True), strict=True))
     assert got.keys() == classwise.keys() and len(found.classes) == len(classwise)

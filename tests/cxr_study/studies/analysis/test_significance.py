@@ -70,7 +70,7 @@ def test_a_pair_is_a_scenario_averaged_over_seeds_or_a_run_on_one_test_set():
     assert_compared(line, [0.15, 0.25, 0.4], [0.3, 0.39, 0.395])
 
 
-def test_what_one_side_does_not_define_is_left_out_and_counted():
+def test_undefined_values_are_left_out_and_counted():
     ours, theirs = OURS | {("2", 1): 0.1}, THEIRS | {("2", 1): NAN}  # a seed of a scenario
     assert_compared(compared(ours, theirs, SCENARIOS), [0.8, 0.7, 0.65], [0.75, 0.62, 0.61])
     line = compared(ours, theirs, RUNS)
@@ -117,7 +117,7 @@ def test_groups_of_classes_are_tested_each():
 @pytest.mark.parametrize(
     ("method", "group", "wanted"),
     [
-        # A federation's own models are tested together, as tables have them.
+        # A federation's local models are tested together, as tables have them.
         ("personalised", "nih", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.25}),
         ("personalised", "shared", {"local nih": 0.1, "local chexpert": 0.2, "local mimic": 0.35}),
         # Those of sites that trained alone are tested each.
@@ -143,8 +143,8 @@ def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wa
 def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
     rows = [("surgical", "fedbn+"), ("surgical", "fedavg"), ("vanilla", "fedavg")]
     both = {
-        study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * place}}
-        for place, row in enumerate(rows)
+        study_runs.run(*row): {("global", "nih"): {"Edema": 0.9 - 0.1 * n}}
+        for n, row in enumerate(rows)
     }
     found = chosen(significance(results(both)), SCENARIOS)
     assert [(line["method"], line["strategy"]) for line in found] == rows[1:]

@@ -25,7 +25,7 @@ PREDICTED = {name: RNG.uniform(0.1, 0.9, 8).astype(np.float32) for name in LABEL
 TESTS = {"nih": study_runs.table(LABELS)}
 
 
-def test_what_is_finished_is_measured(study):
+def test_finished_runs_are_measured(study):
     run = study.add({"global": PREDICTED}, TESTS)
     study.runs.append(study_runs.run(seed=9))
     found = study.gathered()
@@ -64,7 +64,7 @@ def test_where_nothing_is_finished_there_is_nothing(study):
     assert study.gathered() is None
 
 
-def test_what_a_model_lacks_is_not_defined_and_still_a_row(study):
+def test_a_class_that_the_model_does_not_have_is_an_undefined_row(study):
     study.add({"nih": {name: PREDICTED[name] for name in ("Edema", "Mass")}}, TESTS)
     found = study.gathered().scores.set_index("class")
     assert list(found["predicted"]) == [True, True, False]

@@ -50,7 +50,7 @@ def test_nearer_is_by_the_distance_to_the_baseline_above_or_below_it():
     assert which.baseline == Row("complete", "fedavg")
 
 
-def test_more_even_is_by_what_is_lost_from_shared_to_unique_classes():
+def test_more_even_is_the_smaller_loss_from_shared_to_unique_classes():
     values = {
         (OURS, "shared"): [0.84], (OURS, "unique"): [0.78],
         (THEIRS, "shared"): [0.82], (THEIRS, "unique"): [0.60],

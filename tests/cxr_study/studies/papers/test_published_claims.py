@@ -88,7 +88,7 @@ def single(claim):
 
 
 @pytest.mark.parametrize("claim", list(filter(single, CLAIMS)), ids=lambda claim: claim.text)
-def test_what_is_claimed_of_one_scenario_is_published_so(claim):
+def test_claims_about_one_scenario_match_the_published_figures(claim):
     pairs = [both(claim, which, which.scenarios[0]) for which in claim.comparisons]
     assert all(better >= worse for better, worse in pairs)
     told = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
@@ -97,7 +97,7 @@ def test_what_is_claimed_of_one_scenario_is_published_so(claim):
 
 
 @each(MORE_EVEN)
-def test_what_is_lost_from_shared_to_unique_classes_is_published_so(claim, which):
+def test_losses_from_shared_to_unique_classes_match_the_published_figures(claim, which):
     shared, unique = (
         both(claim, which, which.scenarios[0], group) for group in ("shared", "unique")
     )
@@ -107,7 +107,7 @@ def test_what_is_lost_from_shared_to_unique_classes_is_published_so(claim, which
 
 
 @each(GROWS_WITH_SITES, GROWS_WITH_UNSHARED)
-def test_growing_leads_are_published_so(claim, which):
+def test_growing_leads_match_the_published_figures(claim, which):
     ends = ("2", "10") if which.kind == GROWS_WITH_SITES else ("14", "0")
     pairs = [both(claim, which, end) for end in ends]
     first, last = (better - worse for better, worse in pairs)

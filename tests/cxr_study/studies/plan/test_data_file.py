@@ -41,14 +41,14 @@ class TestReadData:
         assert (data.initial_body, data.preset, data.settings) == (None, None, {"batch_size": 8})
 
     def test_real_data_are_downloads_or_site_files_beside_the_file(self, read, root):
-        places = {
+        paths = {
             "nih": "phantom/sites/nih.yaml",
             "chexpert": "phantom/chexpert",
             "mimic": str(root / "phantom/mimic"),
         }
-        data = read({"data": places, "initial_body": "body.npz", "preset": "paper"})
+        data = read({"data": paths, "initial_body": "body.npz", "preset": "paper"})
         assert data.images is None
-        assert data.sources == {name: root / place for name, place in places.items()}
+        assert data.sources == {name: root / path for name, path in paths.items()}
         assert (data.initial_body, data.preset, data.settings) == (root / "body.npz", "paper", {})
         assert not read(REAL).has("mimic")
 
@@ -98,9 +98,9 @@ class TestShipped:
     def test_the_template_is_right_once_its_paths_are(self, root, tmp_path):
         shutil.copy(shipped_files.find("real", "data_files", "data file", DataFileError), tmp_path)
         (tmp_path / "initial.npz").touch()
-        places = {"nih": "nih", "chexpert": "CheXpert-v1.0-small", "mimic": "mimic"}
-        for name, place in places.items():
-            (tmp_path / place).symlink_to(root / "phantom" / name)
+        paths = {"nih": "nih", "chexpert": "CheXpert-v1.0-small", "mimic": "mimic"}
+        for name, path in paths.items():
+            (tmp_path / path).symlink_to(root / "phantom" / name)
         data = read_data(tmp_path / "real.yaml")
         assert set(data.sources) == set(DATA_SETS)
         assert data.preset == "paper"

@@ -48,7 +48,7 @@ def keys(found):
 
 
 @pytest.mark.parametrize(("method", "project"), [("surgical", str(PROJECT)), ("centralised", None)])
-def test_what_is_federated_is_made_in_the_poc_where_there_is_one(runs, method, project):
+def test_federated_runs_are_made_in_the_poc_where_there_is_one(runs, method, project):
     [run] = runs("clients", project=PROJECT, scenarios=("2",), methods=(method,), seeds=1)
     assert run.where["project"] == project
     assert run.what.get("poc", False) == (project is not None)
@@ -56,7 +56,7 @@ def test_what_is_federated_is_made_in_the_poc_where_there_is_one(runs, method, p
     assert set(nih.table["split"]) > set(mimic.table["split"]) == {"test"}  # no site is MIMIC
 
 
-def test_the_published_class_sets_are_the_sites_and_a_baseline_has_all_in_one_place(runs):
+def test_the_published_class_sets_are_the_sites_and_the_baseline_is_one_site(runs):
     sets, complete = runs("clients", scenarios=("3",), methods=("surgical", "complete"), seeds=1)
     assert list(map(tuple, sets.what["sites"].values())) == list(class_sets.published(3))
     assert sets.where["sites"] == ["nih-1", "nih-2", "nih-3"]

@@ -7,7 +7,7 @@ from cxr_study.studies.plan.planned_run import key_of
 from cxr_study.studies.plan.run_folder import RESULT_FILE, read_result, write_result
 
 
-def test_what_a_run_is_makes_its_key_and_not_where_it_is_or_what_it_is_for():
+def test_the_key_of_a_run_is_of_its_content_not_of_its_paths_or_scenario():
     changes = ({}, {"method": "vanilla"}, {"seed": 1}, {"num_rounds": 9})
     run, *others = (study_runs.run(**changed) for changed in changes)
     assert len({each.key for each in (run, *others)}) == len(changes)

@@ -30,7 +30,7 @@ def check(small_data):
         ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
     ],
 )
-def test_a_setting_that_no_run_could_use_or_is_the_studys_own_is_refused(check, settings, message):
+def test_unusable_settings_and_the_studys_own_are_refused(check, settings, message):
     with pytest.raises(DataFileError, match=rf"small\.yaml: key 'settings': {message}"):
         check(settings)
     check({"server_momentum": 0.5, "learning_rate": 1})  # only some jobs have it
@@ -44,7 +44,7 @@ def test_a_setting_that_no_run_could_use_or_is_the_studys_own_is_refused(check, 
         ({"image_size": 64}, "'image_size' is the same in all scenarios"),
     ],
 )
-def test_so_is_a_scenario_with_settings_that_no_run_could_use(small_data, settings, told):
+def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told):
     scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
     with pytest.raises(StudyFileError, match=told):
         run_settings.check(small_data.data, [scenario])
@@ -92,7 +92,7 @@ def test_a_preset_counts_where_nothing_is_set():
     assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
 
 
-def test_what_a_preset_says_for_one_site_counts_where_that_trains_alone():
+def test_settings_of_a_preset_for_one_site_apply_where_it_trains_alone():
     rates = {
         (method, sites): alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
         for method, sites in (

@@ -54,7 +54,7 @@ def test_a_file_of_ones_own_is_read(write):
     assert (cut.data_sets, whole.data_sets) == (("nih",), ("nih", "chexpert"))
 
 
-def test_what_a_scenario_may_say_besides_is_read(write):
+def test_optional_keys_of_a_scenario_are_read(write):
     scenarios = [
         {**CUT, "name": "a", "shared": 0, "share": "1/8"},
         {**CUT, "name": "b", "share": 0.1},
@@ -145,7 +145,7 @@ def test_a_mistake_is_refused_by_file_and_key(write, keys, message):
         ({**WHOLE, "methods": ["vanila"]}, ", key 'methods', entry 1 .*nearest known: vanilla"),
     ],
 )
-def test_a_mistake_in_a_scenario_is_refused_by_its_place(write, scenario, message):
+def test_a_mistake_in_a_scenario_is_refused_by_entry_and_key(write, scenario, message):
     with pytest.raises(StudyFileError, match=rf"own\.yaml: key 'scenarios', entry 2{message}"):
         read_study(write(scenarios=[{**CUT, "name": "first"}, scenario]))
 

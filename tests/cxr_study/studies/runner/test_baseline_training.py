@@ -46,7 +46,7 @@ def train(tmp_path, monkeypatch):
     return train
 
 
-def test_all_data_in_one_place_are_one_training_with_one_model(train, tmp_path):
+def test_centralised_data_are_one_training_with_one_model(train, tmp_path):
     done = train("centralised-partial", [[None, 0.5, 0.25]])
     [run] = done.runs
     assert (run.method, run.sites) == ("centralised-partial", SITES)

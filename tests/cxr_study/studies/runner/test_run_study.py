@@ -32,12 +32,12 @@ def make(monkeypatch, tmp_path, happened):
     """Make studies of given runs, {study: runs}; those of seed 9 fail."""
 
     def make(studies, out="out", names=None):
-        def step(place, name, told, result=lambda first: None):
+        def step(owner, name, told, result=lambda first: None):
             def called(*given):
                 happened.append(told(*given))
                 return result(given[0])
 
-            monkeypatch.setattr(place, name, called)
+            monkeypatch.setattr(owner, name, called)
 
         def run_all(runs, folder, machine, told):
             happened.append((folder, sorted(run.seed for run in runs)))
@@ -94,7 +94,7 @@ def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
         ({"out": "my out"}, "without spaces in its path"),
     ],
 )
-def test_what_cannot_be_made_is_refused_before_anything_is_done(
+def test_unusable_names_and_folders_are_refused_before_anything_is_done(
     make, tmp_path, happened, how, message
 ):
     (tmp_path / "file").touch()
@@ -110,7 +110,7 @@ ONE_AT_A_TIME = Machine(cores=1, memory=1.0)
 
 @pytest.fixture
 def run_all(tmp_path, monkeypatch):
-    """Make runs with a program in the place of the real one; the failures, and what was told."""
+    """Make runs with another program; the failures, and what was told."""
 
     def run_all(program, *runs, machine=ONE_AT_A_TIME):
         write_result(study_runs.RESULT, tmp_path)
