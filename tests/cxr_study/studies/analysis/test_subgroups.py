@@ -29,7 +29,7 @@ def area(name, rows, scores):
 
 @pytest.fixture
 def add(study):
-    """Adds a run on a test set where each image's sex, age and view are as said."""
+    """Adds a run on a test set with some sex, age and view of each image."""
 
     def add(
         scores=None, labels=LABELS, models=("global",), tests=("nih",), method="surgical", seed=0,
@@ -44,7 +44,7 @@ def add(study):
 
 @pytest.fixture
 def lines(study):
-    """Measures the runs; the subgroups of a kind."""
+    """Measures the runs; returns the subgroups of a kind."""
 
     def lines(kind="sex", of=lambda found: found):
         found = of(subgroups(study.gathered()))

@@ -20,7 +20,7 @@ ML4H, V1, FEDFBN = SOURCES
 
 
 def lines(**wanted):
-    """Lines with such values, of their places' too."""
+    """Published lines with such values."""
     return [
         line
         for line in read()

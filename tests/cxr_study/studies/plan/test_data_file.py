@@ -24,7 +24,7 @@ def root(tmp_path_factory):
 
 @pytest.fixture
 def read(root):
-    """Returns a function that reads a data file of such keys, which stands in that folder."""
+    """Reads a data file of such keys in that folder."""
 
     def read_keys(keys):
         (root / "own.yaml").write_text(yaml.safe_dump(keys))
@@ -61,6 +61,7 @@ class TestReadData:
     @pytest.mark.parametrize(
         ("keys", "message"),
         [
+            ({"images": 3}, "needs key 'data'; has images"),
             ({"data": "phantom"}, "needs key 'images'; has data"),
             ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
             ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),

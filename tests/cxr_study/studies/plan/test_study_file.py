@@ -29,7 +29,7 @@ KEYS = {
 
 @pytest.fixture
 def write(tmp_path):
-    """Returns a function that writes a study with some keys changed."""
+    """Writes a study file with some keys changed."""
 
     def write_study(**keys):
         path = tmp_path / "own.yaml"
@@ -92,6 +92,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
         ({"titel": "x"}, "key 'titel' is not known; nearest known: title"),
         ({"settings": [CUT]}, "key 'settings' is called 'scenarios' now"),
         ({"factor": " "}, "key 'factor' needs a text that is not blank; got ' '"),
+        ({"seeds": True}, "key 'seeds' needs a whole number; got True"),
         ({"seeds": 0}, "key 'seeds' needs a number of 1 or more; got 0"),
         ({"quick": ["cot"]}, "key 'quick' needs names .*nearest known: cut, got 'cot'"),
         ({"quick": ["cut", "cut"]}, "key 'quick' needs each entry once; got 'cut'"),

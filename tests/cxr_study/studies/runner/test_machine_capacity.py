@@ -21,7 +21,7 @@ def alone(**settings):
 
 FOUR, FREE = Machine(cores=4, memory=PLENTY), Machine(cores=100, memory=PLENTY)
 LARGE = alone(image_size=224)
-TAKEN = 2 * 0.6e9 + 8 * 224**2 * 1100  # of it, bytes
+TAKEN = 2 * 0.6e9 + 8 * 224**2 * 1100  # bytes for one of it
 SEVERAL = [alone() for _ in range(12)]
 KNOWN = [(alone(), 1.0), (federation(4), 100.0), (federation(10), 1000.0)]
 NEAREST = {2: 1, 5: 100, 8: 1000}

@@ -14,7 +14,7 @@ from surgical_aggregation import __version__
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A git checkout with the module in it, which is run from there; git in it."""
+    """A folder from which a copy of the module runs, and git in it."""
     (tmp_path / "studies").mkdir()
     module = tmp_path / "studies/provenance.py"
     shutil.copy(provenance.__file__, module)

@@ -1,4 +1,4 @@
-"""What of some studies is made; real runs are in tests/simulator and tests/poc.
+"""Which runs of studies are made, and how; real runs are in tests/simulator and tests/poc.
 
 How runs go side by side is in `test_run_queue`.
 """
@@ -110,7 +110,7 @@ ONE_AT_A_TIME = Machine(cores=1, memory=1.0)
 
 @pytest.fixture
 def run_all(tmp_path, monkeypatch):
-    """Make runs with another program; the failures, and what was told."""
+    """Make runs with a stand-in for their program; returns the failures and what was told."""
 
     def run_all(program, *runs, machine=ONE_AT_A_TIME):
         write_result(study_runs.RESULT, tmp_path)
