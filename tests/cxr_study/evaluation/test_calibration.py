@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,54 +34,29 @@ def naive(labels, probabilities, number):
     return members, sum(off) / total if total else None
 
 
-class TestReliability:
-    @given(drawn(), st.integers(1, 12))
-    def test_bins_are_those_of_a_loop_over_predictions(self, given, number):
-        members, _ = naive(*given, number)
-        bins = reliability(*given, number)
-        assert len(bins) == number
-        for found, expected in zip(bins, members, strict=True):
-            assert found.predictions == len(expected)
-            if expected:
-                observed, probability = np.mean(expected, axis=0)
-                assert (found.observed, found.probability) == pytest.approx((observed, probability))
-            else:
-                assert (found.observed, found.probability) == (None, None)
-
-    def test_bins_are_ten_of_equal_width(self):
-        bins = reliability(np.array([1.0]), np.array([1.0]))
-        assert [found.low for found in bins] == pytest.approx([i / 10 for i in range(10)])
-        assert [found.high for found in bins] == pytest.approx([(i + 1) / 10 for i in range(10)])
-        assert [found.predictions for found in bins] == [0] * 9 + [1]
-
-    def test_classes_are_pooled(self):
-        labels, probabilities = np.array([[0.0, 1], [NAN, 1]]), np.array([[0.1, 0.3], [0.2, 0.4]])
-        (pooled,) = reliability(labels, probabilities, 1)
-        assert (pooled.predictions, pooled.observed) == (3, pytest.approx(2 / 3))
-        assert pooled.probability == pytest.approx(0.8 / 3)
-
-    @pytest.mark.parametrize("label", [0.0, 1.0])
-    def test_labels_that_are_all_alike_are_no_matter(self, label):
-        (found,) = reliability(np.full(3, label), np.array([0.1, 0.2, 0.3]), 1)
-        assert found.observed == label
-
-    @pytest.mark.parametrize("wrong", [-0.1, 1.5, NAN])
-    def test_what_is_no_probability_is_refused(self, wrong):
-        labels, scores = np.array([1.0, 0, NAN]), np.array([0.5, wrong, 0.5])
-        with pytest.raises(ValueError, match=f"between 0 and 1; got {wrong}"):
-            reliability(labels, scores)
+@given(drawn(), st.integers(1, 12))
+def test_bins_and_their_error_are_those_of_a_loop_over_predictions(given, number):
+    members, error = naive(*given, number)
+    bins = reliability(*given, number)
+    assert calibration_error(bins) == (None if error is None else pytest.approx(error, abs=1e-12))
+    edges = np.linspace(0, 1, number + 1)
+    assert [(each.low, each.high) for each in bins] == list(pairwise(edges))
+    for found, expected in zip(bins, members, strict=True):
+        assert found.predictions == len(expected)
+        wanted = tuple(np.mean(expected, axis=0)) if expected else (None, None)
+        assert (found.observed, found.probability) == (
+            pytest.approx(wanted) if expected else wanted
+        )
 
 
-class TestCalibrationError:
-    def test_every_bin_counts_by_its_predictions(self):
-        bins = (Bin(0, 0.5, 3, 0.3, 0.5), Bin(0.5, 0.6, 0, None, None), Bin(0.6, 1, 1, 0.9, 0.5))
-        assert calibration_error(bins) == pytest.approx((3 * 0.2 + 1 * 0.4) / 4)
+def test_there_are_ten_bins_and_each_counts_by_its_predictions():
+    bins = reliability(np.array([1.0]), np.array([1.0]))
+    assert [found.predictions for found in bins] == [0] * 9 + [1]
+    bins = (Bin(0, 0.5, 3, 0.3, 0.5), Bin(0.5, 0.6, 0, None, None), Bin(0.6, 1, 1, 0.9, 0.5))
+    assert calibration_error(bins) == pytest.approx((3 * 0.2 + 1 * 0.4) / 4)
 
-    @given(drawn(), st.integers(1, 12))
-    def test_it_is_that_of_a_loop_over_predictions(self, given, number):
-        _, expected = naive(*given, number)
-        found = calibration_error(reliability(*given, number))
-        assert found == (None if expected is None else pytest.approx(expected, abs=1e-12))
 
-    def test_it_is_not_defined_without_a_label(self):
-        assert calibration_error(reliability(np.full(2, NAN), np.array([0.1, 0.2]))) is None
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, NAN])
+def test_values_that_are_no_probabilities_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"between 0 and 1; got {wrong}"):
+        reliability(np.array([1.0, 0, NAN]), np.array([0.5, wrong, 0.5]))

@@ -54,63 +54,50 @@ def drawn(draw):
     return labels, *rng.integers(0, values, size=(2, len(labels))).astype(float)
 
 
-class TestTest:
-    @given(drawn())
-    def test_difference_and_error_are_those_of_the_definition(self, given):
-        labels, first, second = given
-        areas, covariance = naive(labels, first, second)
-        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
-        found = delong_test(labels, first, second)
-        np.testing.assert_allclose((found.first, found.second), areas)
-        assert found.difference == pytest.approx(areas[0] - areas[1], abs=1e-12)
-        assert found.error == pytest.approx(np.sqrt(max(variance, 0)), abs=1e-7)
+@given(drawn())
+def test_difference_and_error_are_those_of_the_definition(given):
+    labels, first, second = given
+    areas, covariance = naive(labels, first, second)
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    found = delong_test(labels, first, second)
+    np.testing.assert_allclose((found.first, found.second), areas)
+    assert found.difference == pytest.approx(areas[0] - areas[1], abs=1e-12)
+    assert found.error == pytest.approx(np.sqrt(max(variance, 0)), abs=1e-7)
 
-    @pytest.mark.parametrize(
-        ("score", "difference", "error", "low", "high", "chi_square", "p"),
-        [
-            ("albumin", 0.0108, 0.0953, -0.1761, 0.1976, 0.0127, 0.9102),
-            ("protein", -0.0780, 0.1046, -0.2830, 0.1271, 0.5554, 0.4561),
-        ],
-    )
-    def test_against_k_g_it_is_the_published_one(
-        self, score, difference, error, low, high, chi_square, p
-    ):
-        labels, scores = ovarian()
-        found = delong_test(labels, scores[score], scores["K-G"])
-        got = (found.difference, found.error, found.low, found.high, found.z**2, found.p)
-        assert [round(v, 4) for v in got] == [difference, error, low, high, chi_square, p]
 
-    def test_models_that_rank_alike_do_not_differ(self):
-        labels, scores = ovarian()
-        found = delong_test(labels, scores["albumin"], np.exp(scores["albumin"]))
-        assert (found.difference, found.error, found.z, found.p) == (0, 0, 0, 1)
-        assert (found.low, found.high) == (0, 0)
+@pytest.mark.parametrize(
+    ("score", "published"),
+    [
+        ("albumin", [0.0108, 0.0953, -0.1761, 0.1976, 0.0127, 0.9102]),
+        ("protein", [-0.0780, 0.1046, -0.2830, 0.1271, 0.5554, 0.4561]),
+    ],
+)
+def test_against_k_g_it_is_the_published_one(score, published):
+    labels, scores = ovarian()
+    found = delong_test(labels, scores[score], scores["K-G"])
+    got = (found.difference, found.error, found.low, found.high, found.z**2, found.p)
+    assert [round(v, 4) for v in got] == published
 
-    @pytest.mark.parametrize(
-        ("first", "second", "difference"),
-        [
-            ([1, 2, 3, 4, 5, 6], [1, 1, 1, 1, 1, 1], 1 / 2),
-            ([1, 3, 5, 2, 4, 6], [2, 4, 6, 1, 3, 5], 1 / 3),  # every image one place apart
-        ],
-    )
-    def test_areas_that_differ_without_variance_cannot_be_tested(self, first, second, difference):
-        labels = np.array([0.0, 0, 0, 1, 1, 1])
-        found = delong_test(labels, np.array(first, float), np.array(second, float))
-        assert found.difference == pytest.approx(difference)
-        assert (found.error, found.z, found.p) == (0, None, None)
 
-    @pytest.mark.parametrize(
-        ("labels", "scores"),
-        [
-            ([0, 0, 0, 1], [1, 2, 3, 4]),
-            ([0, 1, 1, 1], [1, 2, 3, 4]),
-            ([NAN, NAN, NAN, NAN], [1, 2, 3, 4]),
-            ([0, 0, 1, 1], [1, 2, 3, NAN]),
-        ],
-    )
-    def test_it_is_not_defined_without_two_of_each_kind_or_with_a_score_that_is_nan(
-        self, labels, scores
-    ):
-        labels, scores = np.array(labels, float), np.array(scores, float)
-        assert delong_test(labels, scores, np.arange(4.0)) is None
-        assert delong_test(labels, np.arange(4.0), scores) is None
+@pytest.mark.parametrize(
+    ("first", "second", "difference", "z", "p"),
+    [
+        ([1, 3, 4, 2, 5, 6], [10, 30, 40, 20, 50, 60], 0, 0, 1),  # ranked alike
+        ([1, 2, 3, 4, 5, 6], [1, 1, 1, 1, 1, 1], 1 / 2, None, None),
+        ([1, 3, 5, 2, 4, 6], [2, 4, 6, 1, 3, 5], 1 / 3, None, None),  # each one place apart
+    ],
+)
+def test_without_variance_areas_that_differ_cannot_be_tested(first, second, difference, z, p):
+    labels = np.array([0.0, 0, 0, 1, 1, 1])
+    found = delong_test(labels, np.array(first, float), np.array(second, float))
+    assert (found.difference, found.low, found.high) == pytest.approx((difference,) * 3)
+    assert (found.error, found.z, found.p) == (0, z, p)
+
+
+@pytest.mark.parametrize(
+    ("labels", "third"), [([0, 0, 0, 1], 3), ([0, 1, 1, 1], 3), ([NAN] * 4, 3), ([0, 0, 1, 1], NAN)]
+)
+def test_it_needs_two_of_each_kind_and_scores_of_both_models(labels, third):
+    labels, scores = np.array(labels, float), np.array([1.0, 2, third, 4])
+    assert delong_test(labels, scores, np.arange(4.0)) is None
+    assert delong_test(labels, np.arange(4.0), scores) is None

@@ -4,7 +4,7 @@ import pytest
 
 from cxr_study.evaluation.predictions import Network, PredictionError, predict
 from cxr_study.evaluation.test_split import TestSplit
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 
 NETWORK = Network("small_densenet", 32, hidden=0)
@@ -39,47 +39,34 @@ def checkpoint(model):
     return Checkpoint(wire.join(initial_body(model).variables, columns))
 
 
-class TestPredict:
-    def test_probabilities_are_the_networks_on_the_images_of_the_table(self, model, split):
-        from cxr_study.training.input_pipeline import dataset
+def test_probabilities_are_the_networks_on_the_images_of_the_table_each_read_once(
+    model, split, monkeypatch
+):
+    from cxr_study.training import input_pipeline
 
-        found = predict(checkpoint(model), NETWORK, split).probabilities
-        pixels = split.pixels[[3, 0, 2]]
-        expected = model.predict(dataset(pixels, np.zeros((3, 3)), batch_size=3), verbose=0)
-        assert list(found) == list(CLASSES)
-        assert set(found.dtypes) == {np.dtype(np.float32)}
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-        assert np.ptp(expected, axis=0).min() > 1e-4  # in another order they would differ
-        kernel, bias = model.get_layer("head").get_weights()
-        features = predict(checkpoint(model), NETWORK, split).features
-        assert features.dtype == np.float32
-        weighed = 1 / (1 + np.exp(-(features @ kernel + bias)))
-        np.testing.assert_allclose(found, weighed, rtol=1e-5)
+    whole, read = input_pipeline.dataset, []
 
-    def test_every_image_is_read_once(self, model, split, monkeypatch):
-        from cxr_study.training import input_pipeline
+    def counted(*args, **options):
+        read.append(options["rows"].tolist())
+        return whole(*args, **options)
 
-        whole, made = input_pipeline.dataset, []
+    monkeypatch.setattr(input_pipeline, "dataset", counted)
+    predicted = predict(checkpoint(model), NETWORK, split)
+    assert read == [[3, 0, 2]]
+    found, features = predicted.probabilities, predicted.features
+    images = whole(split.pixels[[3, 0, 2]], np.zeros((3, 3)), batch_size=3)
+    expected = model.predict(images, verbose=0)
+    assert list(found) == list(CLASSES)
+    assert {*found.dtypes, features.dtype} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.ptp(expected, axis=0).min() > 1e-4  # in another order they would differ
+    kernel, bias = model.get_layer("head").get_weights()
+    weighed = 1 / (1 + np.exp(-(features @ kernel + bias)))
+    np.testing.assert_allclose(found, weighed, rtol=1e-5)
 
-        def counted(*args, **options):
-            made.append(options["rows"].tolist())
-            return whole(*args, **options)
 
-        monkeypatch.setattr(input_pipeline, "dataset", counted)
-        predict(checkpoint(model), NETWORK, split)
-        assert made == [[3, 0, 2]]
-
-    def test_a_model_that_predicts_nan_is_refused(self, model, split):
-        broken = checkpoint(model)
-        broken.variables["head/Mass/bias"][:] = np.nan
-        with pytest.raises(PredictionError, match=r"predicts NaN.*learning rate too high"):
-            predict(broken, NETWORK, split)
-
-    def test_a_model_that_a_site_keeps_for_itself_is_predicted_with_too(
-        self, model, split, tmp_path
-    ):
-
-        manifest = {"site": "nih", "round": 3}
-        save(Checkpoint(checkpoint(model).variables, manifest), tmp_path / "site_best.npz")
-        own = predict(load(tmp_path / "site_best.npz"), NETWORK, split).probabilities
-        pd.testing.assert_frame_equal(own, predict(checkpoint(model), NETWORK, split).probabilities)
+def test_a_model_that_predicts_nan_is_refused(model, split):
+    broken = checkpoint(model)
+    broken.variables["head/Mass/bias"][:] = np.nan
+    with pytest.raises(PredictionError, match=r"predicts NaN.*learning rate too high"):
+        predict(broken, NETWORK, split)

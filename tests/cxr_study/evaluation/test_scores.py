@@ -27,41 +27,40 @@ SCORES = pd.DataFrame(
 )
 
 
-class TestScore:
-    def test_every_class_is_scored_by_its_own_column_whatever_the_order(self):
-        rows, means = score("local", split(LABELS), SCORES, UNION, seed=0)
-        assert [row.class_name for row in rows] == list(UNION)
-        assert [row.auroc for row in rows] == [0.75, None, 1.0, 0.5]
-        assert (rows[1].low, rows[1].high) == (None, None)
-        assert [(row.positives, row.negatives) for row in rows] == [(2, 2), (0, 4), (1, 3), (1, 2)]
-        assert {(row.model, row.site) for row in (*rows, *means)} == {("local", "nih")}
-        sources = [(row.labelled, row.labels) for row in rows]
-        assert sources == [(True, "site"), (False, "truth"), (False, "truth"), (True, "site")]
-        found = {mean.classes: (mean.auroc, mean.defined, mean.of) for mean in means}
-        assert found == {"all": (0.75, 3, 4), "labelled": (0.625, 2, 2), "unlabelled": (1.0, 1, 2)}
+def test_every_class_is_scored_by_its_own_column_whatever_the_order():
+    rows, means = score("local", split(LABELS), SCORES, UNION, seed=0)
+    assert [row.class_name for row in rows] == list(UNION)
+    assert [row.auroc for row in rows] == [0.75, None, 1.0, 0.5]
+    assert (rows[1].low, rows[1].high) == (None, None)
+    assert [(row.positives, row.negatives) for row in rows] == [(2, 2), (0, 4), (1, 3), (1, 2)]
+    assert {(row.model, row.site) for row in (*rows, *means)} == {("local", "nih")}
+    sources = [(row.labelled, row.labels) for row in rows]
+    assert sources == [(True, "site"), (False, "truth"), (False, "truth"), (True, "site")]
+    found = {mean.classes: (mean.auroc, mean.defined, mean.of) for mean in means}
+    assert found == {"all": (0.75, 3, 4), "labelled": (0.625, 2, 2), "unlabelled": (1.0, 1, 2)}
+    _, means = score("global", split(LABELS, labelled=UNION), SCORES, UNION, seed=0)
+    assert [mean.classes for mean in means] == ["all", "labelled"]
 
-    def test_a_class_that_the_model_lacks_is_not_defined(self):
-        own = SCORES[["Edema", "Mass"]]
-        rows, means = score("local", split(LABELS), own, UNION, seed=0)
-        assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
-        assert rows[2].positives == 1
-        unlabelled = next(mean for mean in means if mean.classes == "unlabelled")
-        assert (unlabelled.auroc, unlabelled.low) == (None, None)
-        assert (unlabelled.defined, unlabelled.of) == (0, 2)
 
-    def test_a_site_that_labels_every_class_has_no_unlabelled_mean(self):
-        _, means = score("global", split(LABELS, labelled=UNION), SCORES, UNION, seed=0)
-        assert [mean.classes for mean in means] == ["all", "labelled"]
+def test_a_class_that_the_model_lacks_is_not_defined():
+    own = SCORES[["Edema", "Mass"]]
+    rows, means = score("local", split(LABELS), own, UNION, seed=0)
+    assert [row.auroc for row in rows] == [0.75, None, None, 0.5]
+    assert rows[2].positives == 1
+    unlabelled = next(mean for mean in means if mean.classes == "unlabelled")
+    assert (unlabelled.auroc, unlabelled.low) == (None, None)
+    assert (unlabelled.defined, unlabelled.of) == (0, 2)
 
-    def test_intervals_hold_the_value_and_resample_patients(self):
-        rng = np.random.default_rng(0)
-        labels = np.repeat((np.arange(40) % 2)[:, None], 1, axis=1)
-        scores = pd.DataFrame({"Edema": labels[:, 0] + rng.normal(size=40)})
-        alone = score("global", split(labels), scores, ("Edema",), seed=1)
-        (row,), means = alone
-        assert 0 < row.low < row.auroc < row.high <= 1
-        assert (means[0].low, means[0].high) == (row.low, row.high)
-        assert score("global", split(labels), scores, ("Edema",), seed=1) == alone
-        families = split(labels, patients=np.arange(40) // 10)
-        (wide,), _ = score("global", families, scores, ("Edema",), seed=1)
-        assert (wide.low, wide.high) != (row.low, row.high)
+
+def test_intervals_hold_the_value_and_resample_patients():
+    rng = np.random.default_rng(0)
+    labels = np.repeat((np.arange(40) % 2)[:, None], 1, axis=1)
+    scores = pd.DataFrame({"Edema": labels[:, 0] + rng.normal(size=40)})
+    alone = score("global", split(labels), scores, ("Edema",), seed=1)
+    (row,), means = alone
+    assert 0 < row.low < row.auroc < row.high <= 1
+    assert (means[0].low, means[0].high) == (row.low, row.high)
+    assert score("global", split(labels), scores, ("Edema",), seed=1) == alone
+    families = split(labels, patients=np.arange(40) // 10)
+    (wide,), _ = score("global", families, scores, ("Edema",), seed=1)
+    assert (wide.low, wide.high) != (row.low, row.high)

@@ -1,26 +1,16 @@
-from types import SimpleNamespace
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import study_runs
 from cxr_study.evaluation.bootstrap import difference_interval, mean_interval, resample
 from cxr_study.studies.analysis import patient_intervals as module
-from cxr_study.studies.analysis.patient_intervals import (
-    METRICS,
-    RESAMPLED_FILE,
-    make,
-    patient_intervals,
-    read,
-)
-from cxr_study.studies.analysis.study_results import RUN, gather
-from cxr_study.studies.plan.run_folder import RUNS, read_result
-from cxr_study.studies.plan.study_file import read_study
+from cxr_study.studies.analysis.patient_intervals import METRICS, RESAMPLED_FILE, patient_intervals
+from cxr_study.studies.analysis.study_results import RUN
+from cxr_study.studies.plan.run_folder import RUNS
 
-RNG = np.random.default_rng(0)
+RNG = np.random.default_rng(100)
 IMAGES = 60
-SITES = {"nih": ["Edema", "Mass"], "chexpert": ["Edema", "Fracture"]}
+NIH, CHEXPERT = ("Edema", "Mass"), ("Edema", "Fracture")
 NAMES = ("Edema", "Fracture", "Mass")
 LABELS = {name: (RNG.random(IMAGES) < 0.4).astype(float) for name in NAMES}
 PATIENTS = [str(n // 3) for n in range(IMAGES)]
@@ -28,9 +18,15 @@ GROUPS = {
     "all": NAMES,
     "shared": ("Edema",),
     "unique": ("Fracture", "Mass"),
-    "nih": ("Edema", "Mass"),
-    "chexpert": ("Edema", "Fracture"),
+    "nih": NIH,
+    "chexpert": CHEXPERT,
 }
+OF_NIH = {"unique": ("Mass",), "elsewhere": ("Fracture",)}
+TESTS = {
+    "nih": study_runs.table(LABELS, patient=PATIENTS),
+    "mimic": study_runs.table({name: LABELS[name] for name in NIH}, patient=PATIENTS),
+}
+UNDEFINED = [0, *[np.nan] * 6]
 
 
 def predicted(seed, names=NAMES):
@@ -38,215 +34,104 @@ def predicted(seed, names=NAMES):
     return {name: rng.random(IMAGES).astype(np.float32) for name in names}
 
 
-def resampled(probabilities, resamples=50):
-    names = list(probabilities)
-    labels = np.stack([LABELS[name] for name in names], axis=1)
-    scores = np.stack(list(probabilities.values()), axis=1)
-    return resample(labels, scores, names, PATIENTS, seed=0, resamples=resamples)
+def figures(kind, models, classes):
+    """Number of classes, and the figures of both metrics with their ends."""
+    resampled = []
+    for model in models:
+        labels = np.stack([LABELS[name] for name in model], axis=1)
+        scores = np.stack(list(model.values()), axis=1)
+        resampled.append(resample(labels, scores, list(model), PATIENTS, seed=0, resamples=50))
+    found = [kind(*resampled, metric, classes) for metric in METRICS]
+    if None in found:
+        return UNDEFINED
+    return [found[0].classes, *(end for of in found for end in (of.value, of.low, of.high))]
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """Surgical aggregation with two seeds, vanilla with one, and sites with models of their own."""
-    folder = tmp_path_factory.mktemp("study")
-    tests = {"mimic": study_runs.table(LABELS, patient=PATIENTS)}
-    runs = {
-        "surgical": (study_runs.run(sites=SITES), {"global": predicted(1)}),
-        "again": (study_runs.run(sites=SITES, seed=1), {"global": predicted(2)}),
-        "elsewhere": (study_runs.run(sites=SITES, scenario="4"), {"global": predicted(3)}),
-        "vanilla": (study_runs.run("vanilla", sites=SITES, seed=1), {"global": predicted(4)}),
-        "fedbn": (
-            study_runs.run("surgical", "fedbn", sites=SITES),
-            {"nih": predicted(5, GROUPS["nih"]), "chexpert": predicted(6, GROUPS["chexpert"])},
-        ),
-        "alone": (study_runs.run("vanilla", sites=SITES, seed=7), {"global": predicted(8)}),
-    }
-    for run, models in runs.values():
-        values = {(model, "mimic"): found for model, found in models.items()}
-        study_runs.finish(run, folder, tests, values)
-    planned = [*(run for run, _ in runs.values()), study_runs.run("centralised")]
-    results = gather(read_study("clients"), planned, folder)
-    return SimpleNamespace(
-        results=results, runs=runs, found=patient_intervals(results, resamples=50)
-    )
+def lines(frame):
+    """Facts -> numbers."""
+    return {facts: list(rest) for facts, *rest in frame.set_index([*RUN, "group"]).itertuples()}
 
 
-def line(frame, run, model="global", group="all"):
-    """What a frame says of a model, as numbers."""
-    facts = (run.scenario, run.row.method, run.row.strategy, run.seed, model, "mimic", group)
-    wanted = dict(zip([*RUN, "group"], facts, strict=True))
-    [found] = [each for each in frame.to_dict("records") if wanted.items() <= each.items()]
-    return [value for name, value in found.items() if name not in wanted]
+def test_means_and_differences_from_surgical_aggregation_are_bootstrapped(study, monkeypatch):
+    both = {"nih": predicted(5, NIH), "chexpert": predicted(6, CHEXPERT)}
+    ours = {seed: predicted(seed) for seed in (0, 1)}
+    runs = [(study.add({"global": ours[seed]}, TESTS, seed=seed), None) for seed in ours]
+    other = dict(reversed(predicted(4).items()))  # in another order
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=1), ours[1]))
+    runs.append((study.add({"global": other}, TESTS, "vanilla", seed=7), None))
+    runs.append((study.add(both, TESTS, "surgical", "fedbn"), ours[0]))
+    models = [{"global": each} for each in (ours[0], ours[1], other, other)] + [both]
+    study.runs.append(study_runs.run("centralised"))
+    found = patient_intervals(study.gathered(), resamples=50)
 
+    means, differences, classwise = {}, {}, {}
+    for (run, reference), own in zip(runs, models, strict=True):
+        for model, test in ((model, test) for model in own for test in TESTS):
+            facts = (run.scenario, run.row.method, run.row.strategy, run.seed, model, test)
+            groups = GROUPS | (OF_NIH if test == "nih" else {})
+            for group, names in groups.items():
+                classes = [name for name in names if name in TESTS[test]]
+                key = (*facts, group)
+                means[key] = figures(mean_interval, [own[model]], classes)
+                if reference:
+                    pair = [reference, own[model]]
+                    differences[key] = figures(difference_interval, pair, classes)
+            if reference and model in ("global", test):
+                for name in groups["all"]:
+                    if name in TESTS[test]:
+                        ends = figures(difference_interval, [reference, own[model]], [name])[2:4]
+                        classwise[(*facts[:4], test, name)] = ends
+    for frame, wanted in ((found.means, means), (found.differences, differences)):
+        got = lines(frame)
+        assert got.keys() == wanted.keys()
+        for key, numbers in wanted.items():
+            assert (key, got[key]) == (key, pytest.approx(numbers, nan_ok=True))
+    assert UNDEFINED in means.values()  # local models lack a class
+    *facts, low, high = (found.classes[name].tolist() for name in found.classes)
+    got = dict(zip(zip(*facts, strict=True), zip(low, high, strict=True), strict=True))
+    assert got.keys() == classwise.keys() and len(found.classes) == len(classwise)
+    for key, ends in classwise.items():
+        assert got[key] == pytest.approx(tuple(ends), nan_ok=True)
 
-def figures(estimates):
-    """Of the estimates of both metrics, as in a line."""
-    ends = [end for each in estimates for end in (each.value, each.low, each.high)]
-    return [estimates[0].classes, *ends]
-
-
-def means_of(probabilities, classes):
-    model = resampled(probabilities)
-    return figures([mean_interval(model, metric, classes) for metric in METRICS])
-
-
-def differences_of(first, second, classes):
-    pair = resampled(first), resampled(second)
-    return figures([difference_interval(*pair, metric, classes) for metric in METRICS])
-
-
-def test_every_model_has_the_bootstrap_interval_of_both_means_over_each_group(study):
-    for name in ("surgical", "vanilla", "elsewhere"):
-        run, models = study.runs[name]
-        for group, classes in GROUPS.items():
-            wanted = means_of(models["global"], classes)
-            assert line(study.found.means, run, group=group) == pytest.approx(wanted)
-    run, models = study.runs["fedbn"]  # which lacks a class of all, and none of NIH
-    assert line(study.found.means, run, "nih") == pytest.approx([0, *[np.nan] * 6], nan_ok=True)
-    wanted = means_of(models["nih"], GROUPS["nih"])
-    assert line(study.found.means, run, "nih", "nih") == pytest.approx(wanted)
-
-
-def test_differences_are_surgical_minus_other_on_the_same_resamples(study):
-    run, models = study.runs["vanilla"]
-    for group, classes in GROUPS.items():
-        wanted = differences_of(study.runs["again"][1]["global"], models["global"], classes)
-        assert line(study.found.differences, run, group=group) == pytest.approx(wanted)
-    run, models = study.runs["fedbn"]  # a site's model is compared with the global one
-    pair = study.runs["surgical"][1]["global"], models["chexpert"]
-    wanted = differences_of(*pair, GROUPS["chexpert"])
-    found = line(study.found.differences, run, "chexpert", "chexpert")
-    assert found == pytest.approx(wanted)
-    told = study.found.differences[["method", "strategy", "seed"]].drop_duplicates()
-    pairs = [("surgical", "fedbn", 0), ("vanilla", "fedbn+", 1)]  # of one scenario and seed
-    assert sorted(told.itertuples(index=False, name=None)) == pairs
-
-
-def test_classes_are_held_against_each_other_one_by_one(study):
-    (ours, first), (theirs, second) = study.runs["again"], study.runs["vanilla"]
-    found = study.found.classes
-    assert set(zip(found["scenario"], found["method"], found["seed"], strict=True)) == {
-        (theirs.scenario, "vanilla", ours.seed)
-    }
-    for name in NAMES:
-        wanted = difference_interval(
-            resampled(first["global"]), resampled(second["global"]), "auroc", [name]
-        )
-        [line] = found[found["class"] == name].to_dict("records")
-        assert [line["patient_low"], line["patient_high"]] == pytest.approx(
-            [wanted.low, wanted.high]
-        )
-        assert (line["strategy"], line["test"]) == ("fedbn+", "mimic")
-
-
-def test_of_models_of_sites_only_the_tested_sites_counts_class_by_class(tmp_path):
-    tests = {name: study_runs.table(LABELS, patient=PATIENTS) for name in ("nih", "chexpert")}
-    runs = [study_runs.run(sites=SITES), study_runs.run("personalised", "fedbn", sites=SITES)]
-    ours = {("global", test): predicted(1) for test in tests}
-    own = {(site, test): predicted(2, GROUPS[site]) for site in SITES for test in tests}
-    for run, models in zip(runs, (ours, own), strict=True):
-        study_runs.finish(run, tmp_path, tests, models)
-    results = gather(read_study("nih-chexpert"), runs, tmp_path)
-    found = patient_intervals(results, resamples=20).classes
-    assert len(found) == len(tests) * len(NAMES)
-    ends = found.set_index(["test", "class"])["patient_low"]
-    assert np.isnan(ends["nih", "Fracture"]) and not np.isnan(ends["nih", "Mass"])
-    assert np.isnan(ends["chexpert", "Mass"]) and not np.isnan(ends["chexpert", "Fracture"])
-
-
-def test_without_a_global_model_it_is_held_against_that_of_the_same_site(tmp_path):
-    tests = {"mimic": study_runs.table(LABELS, patient=PATIENTS)}
-    surgical, other = study_runs.run("surgical", "fedbn", sites=SITES), study_runs.run("vanilla")
-    own = predicted(1, GROUPS["nih"])
-    study_runs.finish(surgical, tmp_path, tests, {("nih", "mimic"): own})
-    both = {("nih", "mimic"): predicted(2), ("chexpert", "mimic"): predicted(3)}
-    study_runs.finish(other, tmp_path, tests, both)
-    results = gather(read_study("clients"), [surgical, other], tmp_path)
-    found = patient_intervals(results, resamples=50).differences
-    assert set(found["model"]) == {"nih"}
-    wanted = difference_interval(resampled(own), resampled(predicted(2)), "auroc", GROUPS["nih"])
-    assert line(found, other, "nih", "nih")[1] == pytest.approx(wanted.value)
-
-
-def test_runs_that_are_kept_are_not_resampled_again_and_each_is_reported(study, monkeypatch):
-    monkeypatch.setattr(module, "resample", None)
+    monkeypatch.setattr(module, "resample", None)  # what is kept is not made again
     reported = []
-    again = patient_intervals(
-        study.results, resamples=50, report=lambda done, total: reported.append((done, total))
-    )
-    pd.testing.assert_frame_equal(again.means, study.found.means)
-    pd.testing.assert_frame_equal(again.differences, study.found.differences)
-    assert reported == [(n, 6) for n in range(1, 7)]
+    again = patient_intervals(study.gathered(), resamples=50, report=lambda *n: reported.append(n))
+    assert again.means.equals(found.means) and again.differences.equals(found.differences)
+    assert reported == [(n, 5) for n in range(1, 6)]
 
 
-def test_without_surgical_aggregation_there_are_no_differences(tmp_path):
-    tests = {"mimic": study_runs.table(LABELS, patient=PATIENTS)}
-    run = study_runs.run("vanilla")
-    study_runs.finish(run, tmp_path, tests, {("global", "mimic"): predicted(1)})
-    found = patient_intervals(gather(read_study("clients"), [run], tmp_path), resamples=5)
+def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(study):
+    both = {"nih": predicted(2), "chexpert": predicted(3)}
+    run, own = study.add(both, TESTS, "vanilla"), predicted(1, NIH)
+    found = patient_intervals(study.gathered(), resamples=50)
     assert not found.means.empty and found.differences.empty
     assert list(found.differences) == list(found.means)
-
-
-OTHERS = dict(reversed(predicted(9).items()))
-
-
-@pytest.fixture
-def kept(tmp_path):
-    """A finished run on two test sets; the second lacks a class, as site b's own model does."""
-    run = study_runs.run("personalised")
-    tables = {
-        "nih": study_runs.table(LABELS, patient=PATIENTS),
-        "mimic": study_runs.table({"Mass": LABELS["Mass"]}, patient=PATIENTS),
-    }
-    own = {name: OTHERS[name] for name in ("Mass", "Fracture")}
-    predicted = {("a", test): OTHERS for test in tables} | {("b", test): own for test in tables}
-    study_runs.finish(run, tmp_path, tables, predicted)
-    result = read_result(tmp_path / RUNS / run.key)
-    patients = dict.fromkeys(result.tests.values(), np.array(PATIENTS))
-    return SimpleNamespace(
-        make=lambda resamples=20: make(tmp_path, run.key, result, resamples),
-        read=lambda resamples=20: read(tmp_path, run.key, result, patients, resamples),
-        place=tmp_path / RUNS / run.key,
+    study.add({"nih": own}, TESTS, "surgical", "fedbn")
+    found = lines(patient_intervals(study.gathered(), resamples=50).differences)
+    assert {facts[4] for facts in found} == {"nih"}
+    wanted = figures(difference_interval, [own, both["nih"]], NIH)
+    assert found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"] == pytest.approx(
+        wanted
     )
 
 
-def test_every_model_is_resampled_on_every_test_set_over_the_classes_that_both_have(kept):
-    kept.make()
-    found = kept.read()
-    assert {key: model.classes for key, model in found.items()} == {
-        ("a", "nih"): NAMES,
-        ("a", "mimic"): ("Mass",),
-        ("b", "nih"): ("Fracture", "Mass"),
-        ("b", "mimic"): ("Mass",),
-    }
-    for model in found.values():
-        labels = np.stack([LABELS[name] for name in model.classes], axis=1)
-        scores = np.stack([OTHERS[name] for name in model.classes], axis=1)
-        wanted = resample(labels, scores, model.classes, PATIENTS, seed=0, resamples=20)
-        for metric in METRICS:
-            np.testing.assert_array_equal(model.values[metric], wanted.values[metric])
-            np.testing.assert_array_equal(model.drawn[metric], wanted.drawn[metric])
-        assert (model.patients.tolist(), model.seed) == (PATIENTS, 0)
+def test_another_number_of_resamples_or_an_older_format_is_made_anew(study, monkeypatch):
+    run, made = study.add({"global": predicted(1)}, TESTS), set()
+    for number, resamples in ((1, 20), (1, 30), (2, 30)):
+        monkeypatch.setattr(module, "FORMAT", number)
+        patient_intervals(study.gathered(), resamples=resamples)
+        made.add((study.folder / RUNS / run.key / RESAMPLED_FILE).read_bytes())
+    assert len(made) == 3
 
 
-def test_another_number_of_resamples_or_an_older_format_is_made_anew(kept, monkeypatch):
-    kept.make(20)
-    kept.make(30)
-    assert len(kept.read(30)["a", "nih"].drawn["auroc"]) == 30
-    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
-    made = (kept.place / RESAMPLED_FILE).read_bytes()
-    kept.make(30)
-    assert (kept.place / RESAMPLED_FILE).read_bytes() != made
-
-
-def test_the_file_appears_whole_or_not_at_all(kept, monkeypatch):
+def test_the_file_appears_whole_or_not_at_all(study, monkeypatch):
     def full(file, **arrays):
         file.write(b"half")
         raise OSError("no space left")
 
-    before = set(kept.place.iterdir())
+    run = study.add({"global": predicted(1)}, TESTS)
+    before = set((study.folder / RUNS / run.key).iterdir())
     monkeypatch.setattr(module.np, "savez", full)
     with pytest.raises(OSError, match="no space"):
-        kept.make()
-    assert set(kept.place.iterdir()) == before
+        patient_intervals(study.gathered(), resamples=5)
+    assert set((study.folder / RUNS / run.key).iterdir()) == before

@@ -16,6 +16,7 @@ from cxr_study.studies.plan.study_file import Scenario
 
 OURS, THEIRS, BASELINE = (Row(name, "fedbn+") for name in ("surgical", "vanilla", "complete"))
 SITES = [Scenario(name=str(sites), cut="nih", sites=sites) for sites in (2, 4, 10)]
+BOTH = Scenario(name="2", sites=["nih", "chexpert"])
 SHARED = [Scenario(name=str(shared), cut="nih", sites=4, shared=shared) for shared in (0, 4, 14)]
 
 
@@ -49,7 +50,7 @@ def test_nearer_is_by_the_distance_to_the_baseline_above_or_below_it():
     assert which.baseline == Row("complete", "fedavg")
 
 
-def test_more_even_is_by_what_is_lost_from_shared_to_unique_classes():
+def test_more_even_is_the_smaller_loss_from_shared_to_unique_classes():
     values = {
         (OURS, "shared"): [0.84], (OURS, "unique"): [0.78],
         (THEIRS, "shared"): [0.82], (THEIRS, "unique"): [0.60],
@@ -57,31 +58,21 @@ def test_more_even_is_by_what_is_lost_from_shared_to_unique_classes():
     assert number(MORE_EVEN, values, SITES[:1]) == pytest.approx(0.22 - 0.06)
 
 
-class TestGrowth:
-    def test_it_is_the_rise_of_the_lead_along_a_line_over_the_number_of_sites(self):
-        leads = [0.01 + 0.02 * sites for sites in (2, 4, 10)]
-        values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * 3}
-        assert number(GROWS_WITH_SITES, values, SITES) == pytest.approx(0.02 * 8)
-
-    def test_the_line_has_the_least_squares(self):
-        # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03.
-        values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
-        slope = (0.03 * 10 / 3 + 0.03 * 14 / 3) / ((100 + 16 + 196) / 9)
-        assert number(GROWS_WITH_SITES, values, SITES) == pytest.approx(8 * slope)
-
-    def test_over_shared_classes_it_is_the_rise_as_they_become_fewer(self):
-        leads = [0.12 - 0.12 * shared / 14 for shared in (0, 4, 14)]
-        values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * 3}
-        assert number(GROWS_WITH_UNSHARED, values, SHARED) == pytest.approx(0.12)
-
-    def test_data_sets_as_sites_are_counted(self):
-        scenarios = [Scenario(name="2", sites=["nih", "chexpert"]), *SITES[1:]]
-        values = {OURS: [0.6, 0.63, 0.66], THEIRS: [0.5] * 3}
-        wanted = number(GROWS_WITH_SITES, values, SITES)
-        assert number(GROWS_WITH_SITES, values, scenarios) == pytest.approx(wanted)
-
-    def test_one_scenario_has_no_growth(self):
-        assert np.isnan(number(GROWS_WITH_SITES, {OURS: [0.8], THEIRS: [0.7]}, SITES[:1]))
+@pytest.mark.parametrize(
+    ("kind", "scenarios", "leads", "wanted"),
+    [
+        (GROWS_WITH_SITES, SITES, [0.05, 0.09, 0.21], 0.02 * 8),
+        # About their means sites are -10/3, -4/3, 14/3, and leads -0.03, 0, 0.03: least squares.
+        (GROWS_WITH_SITES, SITES, [0.1, 0.13, 0.16], 8 * 0.03 * 24 / 3 / ((100 + 16 + 196) / 9)),
+        (GROWS_WITH_SITES, [BOTH, *SITES[1:]], [0.05, 0.09, 0.21], 0.02 * 8),
+        # Over shared classes it is the rise as they become fewer.
+        (GROWS_WITH_UNSHARED, SHARED, [0.12, 0.12 - 0.12 * 4 / 14, 0], 0.12),
+        (GROWS_WITH_SITES, SITES[:1], [0.1], np.nan),
+    ],
+)
+def test_growth_is_the_rise_of_the_lead_along_a_line(kind, scenarios, leads, wanted):
+    values = {OURS: [0.6 + lead for lead in leads], THEIRS: [0.6] * len(leads)}
+    assert number(kind, values, scenarios) == pytest.approx(wanted, nan_ok=True)
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {NEARER, MORE_EVEN}))

@@ -21,9 +21,9 @@ CLAIMS = published_claims.read()
 PAIRS = [(claim, which) for claim in CLAIMS for which in claim.comparisons]
 
 
-def named(values):
-    which = values[1]
-    return f"{values[0].study}: {values[0].text} ({which.worse.name}, {which.test}, {which.group})"
+def named(pair):
+    claim, which = pair
+    return f"{claim.study}: {claim.text} ({which.worse.name}, {which.test}, {which.group})"
 
 
 def published(claim, scenario, row, test, group, model=None):
@@ -44,7 +44,7 @@ def published(claim, scenario, row, test, group, model=None):
         and line.place.row in (row, Row(row.method, ""))
         and (line.place.test, line.place.group) == (test, group)
     }
-    return next((found[each] for each in models if each in found), None)
+    return next((found[name] for name in models if name in found), None)
 
 
 def both(claim, which, scenario, group=None):
@@ -55,12 +55,17 @@ def both(claim, which, scenario, group=None):
     )
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=map(named, PAIRS))
-def test_claims_are_about_what_the_shipped_studies_run(pair):
-    claim, which = pair
+def each(*kinds, of=lambda claim, which: True):
+    """Mark of a test that is run for each comparison of such kinds."""
+    chosen = [pair for pair in PAIRS if pair[1].kind in kinds and of(*pair)]
+    return pytest.mark.parametrize(("claim", "which"), chosen, ids=map(named, chosen))
+
+
+@pytest.mark.parametrize(("claim", "which"), PAIRS, ids=map(named, PAIRS))
+def test_claims_are_about_what_the_shipped_studies_run(claim, which):
     assert claim.study in shipped()
     study = read_study(claim.study)
-    scenarios = [each for each in study.scenarios if each.name in (which.scenarios or (each.name,))]
+    scenarios = [s for s in study.scenarios if s.name in (which.scenarios or (s.name,))]
     assert scenarios and set(which.scenarios) <= {scenario.name for scenario in study.scenarios}
     for scenario in scenarios:
         assert set(which.rows) <= set(study.rows_of(scenario))
@@ -76,16 +81,14 @@ def test_every_study_with_a_source_has_claims_and_no_comparison_is_claimed_twice
     assert len({(claim.study, which) for claim, which in PAIRS}) == len(PAIRS)
 
 
-SINGLE = [
-    claim
-    for claim in CLAIMS
-    if claim.study != "methods"  # made like no published one
-    and all(each.kind == AHEAD and len(each.scenarios) == 1 for each in claim.comparisons)
-]
+def single(claim):
+    """Whether a claim is of one scenario; the study "methods" is made like no published one."""
+    scenarios = [len(which.scenarios) for which in claim.comparisons if which.kind == AHEAD]
+    return claim.study != "methods" and scenarios == [1] * len(claim.comparisons)
 
 
-@pytest.mark.parametrize("claim", SINGLE, ids=lambda claim: f"{claim.study}: {claim.text}")
-def test_what_is_claimed_of_one_scenario_is_published_so(claim):
+@pytest.mark.parametrize("claim", list(filter(single, CLAIMS)), ids=lambda claim: claim.text)
+def test_claims_about_one_scenario_match_the_published_figures(claim):
     pairs = [both(claim, which, which.scenarios[0]) for which in claim.comparisons]
     assert all(better >= worse for better, worse in pairs)
     told = re.sub(r"p (<=|<|=|>) 0\.\d+", "", claim.published)
@@ -93,27 +96,18 @@ def test_what_is_claimed_of_one_scenario_is_published_so(claim):
     assert set(re.findall(r"0\.\d+", told)) == values
 
 
-EVEN = [pair for pair in PAIRS if pair[1].kind == MORE_EVEN]
-
-
-@pytest.mark.parametrize("pair", EVEN, ids=map(named, EVEN))
-def test_what_is_lost_from_shared_to_unique_classes_is_published_so(pair):
-    claim, which = pair
+@each(MORE_EVEN)
+def test_losses_from_shared_to_unique_classes_match_the_published_figures(claim, which):
     shared, unique = (
         both(claim, which, which.scenarios[0], group) for group in ("shared", "unique")
     )
     better, worse = (a - b for a, b in zip(shared, unique, strict=True))
     assert better < worse
-    for value in (better, worse):
-        assert f"{value:.2f}" in claim.published
+    assert f"{better:.2f}" in claim.published and f"{worse:.2f}" in claim.published
 
 
-GROWING = [pair for pair in PAIRS if pair[1].kind in (GROWS_WITH_SITES, GROWS_WITH_UNSHARED)]
-
-
-@pytest.mark.parametrize("pair", GROWING, ids=map(named, GROWING))
-def test_growing_leads_are_published_so(pair):
-    claim, which = pair
+@each(GROWS_WITH_SITES, GROWS_WITH_UNSHARED)
+def test_growing_leads_match_the_published_figures(claim, which):
     ends = ("2", "10") if which.kind == GROWS_WITH_SITES else ("14", "0")
     pairs = [both(claim, which, end) for end in ends]
     first, last = (better - worse for better, worse in pairs)
@@ -125,18 +119,14 @@ def test_growing_leads_are_published_so(pair):
         assert all(f"{value:.2f}" in told for pair in pairs for value in pair)
 
 
-AVERAGES = [
-    pair
-    for pair in PAIRS
-    if pair[1].kind == AHEAD
-    and not pair[1].scenarios
-    and (pair[0].study == "data-size" or pair[1].worse.method in ("centralised", "partial_loss"))
-]
+def averaged(claim, which):
+    """Whether a paper gives the mean over the scenarios, or the ends."""
+    told = claim.study == "data-size" or which.worse.method in ("centralised", "partial_loss")
+    return told and not which.scenarios
 
 
-@pytest.mark.parametrize("pair", AVERAGES, ids=map(named, AVERAGES))
-def test_means_over_scenarios_are_those_of_the_tables_of_version_1(pair):
-    claim, which = pair
+@each(AHEAD, of=averaged)
+def test_means_over_scenarios_are_those_of_the_tables_of_version_1(claim, which):
     scenarios = [scenario.name for scenario in read_study(claim.study).scenarios]
     group = "all" if which.test == "nih" else "chexpert"
     pairs = [both(claim, which, name, group) for name in scenarios]
@@ -146,15 +136,14 @@ def test_means_over_scenarios_are_those_of_the_tables_of_version_1(pair):
     if claim.study == "data-size":  # told at both ends, not on average
         assert {value for end in (pairs[0], pairs[-1]) for value in end} <= set(told)
     else:  # the text gives 0.73 where its table gives 0.724
-        assert all(min(abs(mean - each) for each in told) < 0.006 for mean in (better, worse))
+        assert all(min(abs(mean - one) for one in told) < 0.006 for mean in (better, worse))
 
 
 def test_same_models_are_claimed_where_all_sites_have_the_same_classes():
-    assert {(claim.study, *which.scenarios) for claim, which in PAIRS if which.kind == SAME} == {
+    same = [pair for pair in PAIRS if pair[1].kind == SAME]
+    assert {(claim.study, *which.scenarios) for claim, which in same} == {
         ("shared-classes", "14"),
         ("nih-chexpert", "7"),
         ("methods", "equal classes"),
     }
-    for _, which in PAIRS:
-        if which.kind == SAME:
-            assert which.better.strategy == which.worse.strategy
+    assert all(which.better.strategy == which.worse.strategy for _, which in same)

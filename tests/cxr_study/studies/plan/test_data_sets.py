@@ -35,33 +35,22 @@ def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_
     assert digests[0] == digests[1] != digests[2]
 
 
-class TestDigest:
-    @pytest.fixture
-    def digest(self, small_data, tmp_path):
-        """The digest of a copy of NIH, after some change."""
-        (tmp_path / "copy").mkdir()
-        copy = tmp_path / "copy/nih"
+def test_a_digest_is_of_the_labels_and_the_sizes_of_images_wherever_they_are(
+    found, small_data, tmp_path
+):
+    def relabel(folder):
+        csv = next(folder.glob("*.csv"))
+        csv.write_text(csv.read_text().replace("No Finding", "Hernia", 1))
+
+    def grow(folder):
+        image = next(folder.glob("**/*.png"))
+        image.write_bytes(image.read_bytes() + b"\0")
+
+    digests = [found["nih"].digest]
+    for number, change in enumerate((lambda folder: None, relabel, grow)):
+        copy = tmp_path / f"copy{number}/nih"
         shutil.copytree(small_data.home / "phantom/nih", copy)
-
-        def digest(change=lambda folder: None):
-            change(copy)
-            data = small_data.data.model_copy(update={"data": {"nih": copy}})
-            return data_sets(data, ["nih"], tmp_path / "out")["nih"].digest
-
-        return digest
-
-    def test_it_changes_with_a_label_and_not_with_the_place(self, digest, found):
-        def relabel(folder):
-            csv = next(folder.glob("*.csv"))
-            text = csv.read_text()
-            csv.write_text(text.replace("No Finding", "Hernia", 1))
-
-        assert digest() == found["nih"].digest
-        assert digest(relabel) != found["nih"].digest
-
-    def test_it_changes_with_the_size_of_an_image(self, digest, found):
-        def grow(folder):
-            image = next(folder.glob("**/*.png"))
-            image.write_bytes(image.read_bytes() + b"\0")
-
-        assert digest(grow) != found["nih"].digest
+        change(copy)
+        data = small_data.data.model_copy(update={"data": {"nih": copy}})
+        digests.append(data_sets(data, ["nih"], tmp_path / "out")["nih"].digest)
+    assert digests[0] == digests[1] and len(set(digests)) == 3

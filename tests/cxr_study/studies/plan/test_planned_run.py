@@ -4,11 +4,10 @@ import pytest
 
 import study_runs
 from cxr_study.studies.plan.planned_run import key_of
+from cxr_study.studies.plan.run_folder import RESULT_FILE, read_result, write_result
 
-WHAT = {"sites": 2, "classes": ["Mass", "Ödem"]}
 
-
-def test_what_a_run_is_makes_its_key_and_not_where_it_is_or_what_it_is_for():
+def test_the_key_of_a_run_is_of_its_content_not_of_its_paths_or_scenario():
     changes = ({}, {"method": "vanilla"}, {"seed": 1}, {"num_rounds": 9})
     run, *others = (study_runs.run(**changed) for changed in changes)
     assert len({each.key for each in (run, *others)}) == len(changes)
@@ -24,14 +23,29 @@ def test_it_tells_its_name_rounds_and_processes():
     assert (run.name, run.rounds) == ("4, surgical-fedbn+, seed 3", 150)
 
 
-class TestKeyOf:
-    def test_the_same_content_has_the_same_key_whatever_the_order_of_its_names(self):
-        turned = dict(reversed(WHAT.items()))
-        assert key_of(turned) == key_of(WHAT) == key_of({**WHAT, "classes": ("Mass", "Ödem")})
+def test_a_key_is_of_the_content_whatever_the_order_of_its_names_and_never_changes():
+    what = {"sites": 2, "classes": ["Mass", "Ödem"]}
+    key = key_of(what)
+    assert (
+        key_of(dict(reversed(what.items()))) == key_of({**what, "classes": ("Mass", "Ödem")}) == key
+    )
+    for change in ({"sites": 3}, {"classes": ["Ödem", "Mass"]}, {"seed": 0}):
+        assert key_of(what | change) != key
+    assert key_of({"seed": 0}) == "de7d7744ccd7722e"
 
-    @pytest.mark.parametrize("change", [{"sites": 3}, {"classes": ["Ödem", "Mass"]}, {"seed": 0}])
-    def test_other_content_has_another(self, change):
-        assert key_of(WHAT | change) != key_of(WHAT)
 
-    def test_it_is_sixteen_digits_that_never_change(self):
-        assert key_of({"seed": 0}) == "de7d7744ccd7722e"
+def test_a_result_is_read_as_it_was_written_and_stays_where_another_cannot_be_written(tmp_path):
+    assert read_result(tmp_path) is None and read_result(tmp_path / "nowhere") is None
+    result = dataclasses.replace(
+        study_runs.RESULT,
+        losses=(None, 0.1 + 0.2),
+        column_similarity=({}, {"Ödem": -0.5}),
+        tests={"nih": "0123"},
+        classes={"global": ["Ödem", "Mass"]},
+        digests={"global": "4567"},
+    )
+    write_result(result, tmp_path)
+    with pytest.raises(ValueError, match="JSON"):
+        write_result(dataclasses.replace(result, losses=(float("nan"),)), tmp_path)
+    assert read_result(tmp_path) == result
+    assert "Ödem" in (tmp_path / RESULT_FILE).read_text(encoding="utf-8")  # for people to read

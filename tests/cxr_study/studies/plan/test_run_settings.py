@@ -20,10 +20,6 @@ def check(small_data):
     return check
 
 
-def test_settings_that_some_job_has_are_all_right(check):
-    check({"server_momentum": 0.5, "learning_rate": 1})
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -34,28 +30,10 @@ def test_settings_that_some_job_has_are_all_right(check):
         ({"tracking": "tensorboard"}, "a study sets 'tracking' itself"),
     ],
 )
-def test_a_setting_that_no_run_could_use_or_is_the_studys_own_is_refused(check, settings, message):
+def test_unusable_settings_and_the_studys_own_are_refused(check, settings, message):
     with pytest.raises(DataFileError, match=rf"small\.yaml: key 'settings': {message}"):
         check(settings)
-
-
-def test_an_initial_body_of_another_network_is_refused(check):
-    with pytest.raises(InitialBodyError, match="densenet121"):
-        check({"backbone": "densenet121"})
-
-
-def test_every_row_has_its_own_settings_with_those_of_the_data_file():
-    alone = run_settings.all_settings(Row("complete", "fedavg"), ("nih",), (), None, {"epochs": 7})
-    federated = run_settings.all_settings(
-        Row("surgical", "fedbn+"), ("a", "b"), (), None, {"epochs": 7}
-    )
-    assert alone["epochs"] == federated["epochs"] == 7
-    assert federated["min_clients"] == 2 and "min_clients" not in alone
-
-
-def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
-    data = small_data.data.model_copy(update={"preset": "paper", "settings": {"image_size": 96}})
-    assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
+    check({"server_momentum": 0.5, "learning_rate": 1})  # only some jobs have it
 
 
 @pytest.mark.parametrize(
@@ -66,10 +44,20 @@ def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_d
         ({"image_size": 64}, "'image_size' is the same in all scenarios"),
     ],
 )
-def test_so_is_a_scenario_with_settings_that_no_run_could_use(small_data, settings, told):
+def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told):
     scenario = Scenario(name="a", sites=["nih", "chexpert"], settings=settings)
     with pytest.raises(StudyFileError, match=told):
         run_settings.check(small_data.data, [scenario])
+
+
+def test_an_initial_body_of_another_network_is_refused(check):
+    with pytest.raises(InitialBodyError, match="densenet121"):
+        check({"backbone": "densenet121"})
+
+
+def test_the_network_is_the_jobs_with_the_preset_and_the_settings_on_top(small_data):
+    data = small_data.data.model_copy(update={"preset": "paper", "settings": {"image_size": 96}})
+    assert run_settings.network(data) == {"backbone": "densenet121", "image_size": 96, "hidden": 0}
 
 
 SITES, UNION = ("nih", "chexpert"), ("Edema", "Fracture", "Mass")
@@ -80,43 +68,48 @@ def alone(method, scenarios=None, sites=SITES, preset=None):
     return run_settings.all_settings(Row(method, "fedavg"), sites, UNION, preset, scenarios or {})
 
 
-class TestWithoutFederation:
-    @pytest.mark.parametrize(("method", "recipe"), RECIPES.items())
-    def test_they_are_those_of_the_methods_recipe_with_the_rows_strategy(self, method, recipe):
-        own = {"strategy": "fedavg", "threads": 1}
-        if method != "individual":
-            own["union"] = "Edema,Fracture,Mass"
-        assert alone(method) == baseline_run.all_settings(recipe, {}) | own
+@pytest.mark.parametrize(("method", "recipe"), RECIPES.items())
+def test_without_a_federation_they_are_those_of_the_methods_recipe(method, recipe):
+    own = {"strategy": "fedavg", "threads": 1}
+    if method != "individual":
+        own["union"] = "Edema,Fracture,Mass"
+    assert alone(method) == baseline_run.all_settings(recipe, {}) | own
+    # What is set wins, and what only a federation has, or is the row's, is left out.
+    other = {"min_clients": 2, "head_weighting": "samples", "send": "full", "strategy": "fedbn+"}
+    found = alone(method, {"epochs": 3, "seed": 7, "threads": 2, **other})
+    assert found == alone(method) | {"epochs": 3, "seed": 7, "threads": 2}
 
-    @pytest.mark.parametrize("method", RECIPES)
-    def test_what_is_set_wins_and_what_only_a_federation_has_is_left_out(self, method):
-        other = {"min_clients": 2, "head_weighting": "samples", "send": "full"}
-        other["strategy"] = "fedbn+"  # which is the row's
-        found = alone(method, {"epochs": 3, "seed": 7, "threads": 2, **other})
-        assert found == alone(method) | {"epochs": 3, "seed": 7, "threads": 2}
 
-    def test_a_preset_counts_where_nothing_is_set(self):
-        found = alone("complete", {"batch_size": 8}, preset="paper")
-        wanted = {"backbone": "densenet121", "learning_rate": 5e-5, "num_rounds": 150}
-        assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
+def test_of_a_federation_they_are_the_jobs_with_the_number_of_its_sites():
+    row = Row("surgical", "fedbn+")
+    found = run_settings.all_settings(row, ("a", "b"), (), None, {"epochs": 7})
+    assert (found["epochs"], found["min_clients"]) == (7, 2)
 
-    def test_what_a_preset_says_for_one_site_counts_where_that_trains_alone(self):
-        rates = {
-            (method, sites): alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
-            for method, sites in (
-                ("individual", ("chexpert",)),
-                ("individual", ("nih",)),
-                ("individual", SITES[::-1]),
-                ("centralised", SITES),
-                ("complete", ("chexpert",)),
-            )
-        }
-        assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
-        found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
-        assert found["learning_rate"] == 0.5
 
-    def test_a_value_of_another_kind_and_an_unknown_preset_are_refused(self):
-        with pytest.raises(JobError, match="'epochs' needs a whole number"):
-            alone("individual", {"epochs": "many"})
-        with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
-            alone("individual", preset="papr")
+def test_a_preset_counts_where_nothing_is_set():
+    found = alone("complete", {"batch_size": 8}, preset="paper")
+    wanted = {"backbone": "densenet121", "learning_rate": 5e-5, "num_rounds": 150}
+    assert found == {**found, **wanted, "batch_size": 8, "strategy": "fedavg"}
+
+
+def test_settings_of_a_preset_for_one_site_apply_where_it_trains_alone():
+    rates = {
+        (method, sites): alone(method, sites=sites, preset="paper-fedfbn")["learning_rate"]
+        for method, sites in (
+            ("individual", ("chexpert",)),
+            ("individual", ("nih",)),
+            ("individual", SITES[::-1]),
+            ("centralised", SITES),
+            ("complete", ("chexpert",)),
+        )
+    }
+    assert list(rates.values()) == [5e-5, 1e-5, 1e-5, 1e-5, 1e-5]
+    found = alone("individual", {"learning_rate": 0.5}, ("chexpert",), "paper-fedfbn")
+    assert found["learning_rate"] == 0.5
+
+
+def test_a_value_of_another_kind_and_an_unknown_preset_are_refused():
+    with pytest.raises(JobError, match="'epochs' needs a whole number"):
+        alone("individual", {"epochs": "many"})
+    with pytest.raises(JobError, match="no preset 'papr'; nearest known: paper"):
+        alone("individual", preset="papr")

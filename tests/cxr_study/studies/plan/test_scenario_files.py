@@ -47,8 +47,8 @@ def test_parts_have_their_own_classes_and_a_share_of_their_training_patients(fil
     assert patients(half) == patients(whole)
 
 
-def test_wholes_have_the_classes_that_are_asked_for_and_other_test_patients_with_another_seed(
-    files,
+def test_wholes_have_the_classes_asked_for_and_another_seed_has_other_test_patients(
+    files, monkeypatch
 ):
     folder = files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0)
     assert "Mass" in table(folder, "nih") and "Edema" not in table(folder, "nih")
@@ -56,12 +56,8 @@ def test_wholes_have_the_classes_that_are_asked_for_and_other_test_patients_with
     other = table(files.wholes({"nih": ["Mass"]}, seed=1), "nih")
     assert patients(table(folder, "nih")) != patients(other)
     assert set(table(files.test_only("mimic"), "mimic")["split"]) == {"test"}
-
-
-def test_what_is_there_is_not_written_again(files, monkeypatch):
-    folder = files.wholes({"nih": ["Mass"]}, seed=0)
-    monkeypatch.setattr(scenario_files, "write_copy", None)
-    assert files.wholes({"nih": ["Mass"]}, seed=0) == folder
+    monkeypatch.setattr(scenario_files, "write_copy", None)  # what is there is not written again
+    assert files.wholes({"nih": ["Mass"], "chexpert": ["Edema", "Fracture"]}, seed=0) == folder
 
 
 def test_images_of_data_sets_and_of_sites_with_their_own_splits_are_decoded_each_once(
@@ -94,55 +90,43 @@ WHAT = {"sites": 2, "classes": ["Mass", "Ödem"]}
 
 
 def put(text):
-    """A function that writes a text into a folder, and the folders that it was called with."""
-    calls = []
-
-    def write(folder):
-        calls.append(folder)
-        (folder / "text").write_text(text)
-
-    return write, calls
+    """A function that writes a text into a folder."""
+    return lambda folder: (folder / "text").write_text(text)
 
 
-class TestWritten:
-    def test_it_is_named_by_what_is_in_it_and_written_once(self, tmp_path):
-        write, calls = put("a")
-        folder = written(tmp_path / "sites", WHAT, write)
-        assert folder == tmp_path / "sites" / key_of(WHAT)
-        assert (folder / "text").read_text() == "a"
-        assert written(tmp_path / "sites", WHAT, write) == folder and len(calls) == 1
-        other = written(tmp_path / "sites", {"n": 2}, put("2")[0])
-        assert (other / "text").read_text() == "2" and (folder / "text").read_text() == "a"
+def test_a_folder_is_named_by_what_is_in_it_and_written_once(tmp_path):
+    def write(half):
+        put("a")(half)
+        (half / "link").symlink_to("../../labels.csv")
+        assert (half / "link").read_text() == "Mass"  # relative paths are right from the beginning
 
-    def test_relative_paths_lead_out_of_it_as_before(self, tmp_path):
-        def write(half):
-            (half / "link").symlink_to("../../labels.csv")
-            assert (half / "link").read_text() == "Mass"
+    (tmp_path / "labels.csv").write_text("Mass")
+    folder = written(tmp_path / "sites", WHAT, write)
+    assert folder == tmp_path / "sites" / key_of(WHAT)
+    assert written(tmp_path / "sites", WHAT, put("b")) == folder
+    other = written(tmp_path / "sites", {"n": 2}, put("2"))
+    assert [(each / "text").read_text() for each in (folder, other)] == ["a", "2"]
+    assert (folder / "link").read_text() == "Mass"
 
-        (tmp_path / "labels.csv").write_text("Mass")
-        folder = written(tmp_path / "sites", WHAT, write)
-        assert (folder / "link").read_text() == "Mass"
 
-    def test_one_that_fails_leaves_nothing(self, tmp_path):
-        def write(half):
-            (half / "text").write_text("half of it")
-            assert not (tmp_path / key_of(WHAT)).exists()
-            raise ValueError("no disk")
+def test_one_that_fails_leaves_nothing_and_what_another_study_wrote_meanwhile_stays(tmp_path):
+    def fail(half):
+        put("half of it")(half)
+        assert not (tmp_path / key_of(WHAT)).exists()
+        raise ValueError("no disk")
 
-        with pytest.raises(ValueError, match="no disk"):
-            written(tmp_path, WHAT, write)
-        assert list(tmp_path.iterdir()) == []
+    def slow(half):
+        put("slow")(half)
+        written(tmp_path, WHAT, put("fast"))
 
-    def test_what_another_study_wrote_meanwhile_stays(self, tmp_path):
-        def write(half):
-            put("slow")[0](half)
-            written(tmp_path, WHAT, put("fast")[0])
+    with pytest.raises(ValueError, match="no disk"):
+        written(tmp_path, WHAT, fail)
+    assert list(tmp_path.iterdir()) == []
+    folder = written(tmp_path, WHAT, slow)
+    assert (folder / "text").read_text() == "fast" and list(tmp_path.iterdir()) == [folder]
 
-        folder = written(tmp_path, WHAT, write)
-        assert (folder / "text").read_text() == "fast"
-        assert list(tmp_path.iterdir()) == [folder]
 
-    def test_a_folder_that_cannot_be_there_is_an_error(self, tmp_path):
-        (tmp_path / key_of(WHAT)).write_text("a file")
-        with pytest.raises(OSError, match=key_of(WHAT)):
-            written(tmp_path, WHAT, put("a")[0])
+def test_a_folder_that_cannot_be_there_is_an_error(tmp_path):
+    (tmp_path / key_of(WHAT)).write_text("a file")
+    with pytest.raises(OSError, match=key_of(WHAT)):
+        written(tmp_path, WHAT, put("a"))

@@ -37,57 +37,40 @@ def train(tmp_path, monkeypatch):
             {"num_rounds": 5, "min_clients": 2}, tmp_path, last,
         )  # fmt: skip
         trained = baseline_training.train(training, told.append)
+        own = {"num_rounds": 5}
+        for run in runs:
+            wanted = run_settings.all_settings(training.row, run.sites, UNION, preset, own)
+            assert run.settings == wanted
         return SimpleNamespace(runs=runs, told=told, trained=trained)
 
     return train
 
 
-class TestTrain:
-    def test_all_data_in_one_place_are_one_training_with_one_model(self, train, tmp_path):
-        done = train("centralised-partial", [[None, 0.5, 0.25]])
-        [run] = done.runs
-        assert (run.method, run.sites) == ("centralised-partial", SITES)
-        assert (run.site_files, run.initial_body) == (Path("/sites"), Path("/body.npz"))
-        assert run.out.parent == tmp_path
-        assert done.trained.models == dict.fromkeys(SITES, run.out / BEST_FILE)
-        assert (done.trained.rounds, done.trained.losses) == (2, (None, 0.5, 0.25))
-        assert done.trained.column_similarity == ()
+def test_centralised_data_are_one_training_with_one_model(train, tmp_path):
+    done = train("centralised-partial", [[None, 0.5, 0.25]])
+    [run] = done.runs
+    assert (run.method, run.sites) == ("centralised-partial", SITES)
+    assert (run.site_files, run.initial_body) == (Path("/sites"), Path("/body.npz"))
+    assert run.out.parent == tmp_path
+    assert done.trained.models == dict.fromkeys(SITES, run.out / BEST_FILE)
+    assert (done.trained.rounds, done.trained.losses) == (2, (None, 0.5, 0.25))
+    assert done.trained.column_similarity == ()
+    [complete] = train("complete", [[0.5]], sites=("nih",)).runs
+    assert (complete.method, complete.sites) == ("centralised", ("nih",))
+    last = train("centralised", [[0.5]], last=True)
+    assert set(last.trained.models.values()) == {last.runs[0].out / LAST_FILE}
 
-    def test_complete_labels_are_trained_as_data_in_one_place(self, train):
-        [run] = train("complete", [[0.5]], sites=("nih",)).runs
-        assert (run.method, run.sites) == ("centralised", ("nih",))
 
-    def test_each_site_alone_is_a_training_with_a_model_of_its_own(self, train):
-        done = train("individual", [[0.5], [0.5]])
-        assert [(run.method, run.sites) for run in done.runs] == [
-            ("individual", ("nih",)),
-            ("individual", ("chexpert",)),
-        ]
-        assert len({run.out for run in done.runs}) == 2
-        assert done.trained.models == {
-            site: run.out / BEST_FILE for site, run in zip(SITES, done.runs, strict=True)
-        }
-
-    @pytest.mark.parametrize("method", ["individual", "centralised"])
-    def test_the_last_models_are_those_where_they_are_asked_for(self, train, method):
-        models = train(method, [[0.5], [0.5]], last=True).trained.models
-        assert {path.name for path in models.values()} == {LAST_FILE}
-
-    def test_losses_are_means_of_sites_for_the_rounds_that_all_made(self, train):
-        done = train("individual", [[None, 0.5, 0.25, 0.125], [0.5, 0.25, 0.75]])
-        found = done.trained
-        assert done.told == [3, 2]
-        assert found.losses == (None, 0.375, 0.5)
-        assert found.rounds == 3
-
-    def test_the_settings_are_the_rows(self, train):
-        for method in ("individual", "centralised"):
-            for run in train(method, [[0.5], [0.5]]).runs:
-                row = Row(method, "fedbn+")
-                assert run.settings == run_settings.all_settings(
-                    row, run.sites, UNION, None, {"num_rounds": 5}
-                )
-
-    def test_each_site_alone_has_what_a_preset_says_for_it(self, train):
-        nih, chexpert = train("individual", [[0.5], [0.5]], preset="paper-fedfbn").runs
-        assert (nih.settings["learning_rate"], chexpert.settings["learning_rate"]) == (1e-5, 5e-5)
+def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(train):
+    losses = [[None, 0.5, 0.25, 0.125], [0.5, 0.25, 0.75]]
+    done = train("individual", losses, preset="paper-fedfbn", last=True)
+    assert [(run.method, run.sites) for run in done.runs] == [
+        ("individual", ("nih",)),
+        ("individual", ("chexpert",)),
+    ]
+    models = {site: run.out / LAST_FILE for site, run in zip(SITES, done.runs, strict=True)}
+    assert done.trained.models == models and len(set(models.values())) == 2
+    assert [run.settings["learning_rate"] for run in done.runs] == [1e-5, 5e-5]
+    # Losses are means of sites for the rounds that all made.
+    assert (done.told, done.trained.rounds) == ([3, 2], 3)
+    assert done.trained.losses == (None, 0.375, 0.5)

@@ -63,78 +63,56 @@ def drawn(clock):
     return draw
 
 
-class TestWithoutATerminal:
-    def test_a_run_that_ends_is_a_line_with_its_time_and_the_time_that_is_left(self, shown):
-        assert shown((0, RUNS[0], STARTS), (10, RUNS[0], DONE)) == [
-            "done after 10 s: two sites, complete-fedavg, seed 0. "
-            "1 of 4 runs, about 30 s left"
-        ]  # fmt: skip
-        [line] = shown((0, RUNS[0], STARTS), (10, RUNS[0], DONE), runs=RUNS[:1])
-        assert line.endswith("seed 0. 1 of 1 runs")
-
-    def test_runs_that_were_there_starts_and_rounds_are_no_lines(self, shown):
-        assert shown((0, RUNS[0], KEPT)) == []
-        assert shown((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (1, RUNS[0], "round 2")) == []
-        [line] = shown((0, RUNS[0], KEPT), (0, RUNS[1], STARTS), (5, RUNS[1], DONE))
-        assert line.endswith("2 of 4 runs, 1 made before, about 10 s left")
-
-    def test_a_failure_is_a_line_and_says_nothing_of_the_time_that_others_take(self, shown):
-        failed, done = shown(
-            (0, RUNS[0], STARTS),
-            (3, RUNS[0], FAILS),
-            (0, RUNS[1], STARTS),
-            (10, RUNS[1], DONE),
-        )
-        assert failed.startswith("failed after 3 s: ")
-        assert failed.endswith("1 of 4 runs, 1 failed")
-        assert done.endswith("2 of 4 runs, 1 failed, about 20 s left")
-
-    def test_names_are_shown_as_they_are(self, shown):
-        run = study_runs.run(scenario="[bold]7[/bold]")
-        [line] = shown((0, run, STARTS), (1, run, DONE), runs=[run])
-        assert "[bold]7[/bold], surgical" in line
-
-    @pytest.mark.parametrize(
-        ("seconds", "told"),
-        [
-            (0, "0 s"),
-            (59, "59 s"),
-            (60, "1 min"),
-            (100, "2 min"),
-            (3599, "1 h 0 min"),
-            (9000, "2 h 30 min"),
-        ],
-    )
-    def test_times_are_as_long_as_they_need_to_be(self, shown, seconds, told):
-        [line] = shown((0, RUNS[0], STARTS), (seconds, RUNS[0], DONE))
-        assert line.startswith(f"done after {told}: ")
+def test_without_a_terminal_a_run_that_ends_is_a_line_with_its_time_and_what_is_left(shown):
+    started = ((0, RUNS[0], STARTS), (1, RUNS[0], "round 1"), (9, RUNS[0], DONE))
+    left = "1 of 4 runs, about 30 s left"
+    assert shown(*started) == [f"done after 10 s: two sites, complete-fedavg, seed 0. {left}"]
+    [line] = shown(*started, runs=RUNS[:1])
+    assert line.endswith("seed 0. 1 of 1 runs")
+    [line] = shown((0, RUNS[1], KEPT), *started)
+    assert line.endswith("2 of 4 runs, 1 made before, about 20 s left")
+    # A failure says nothing of the time that others take.
+    failed, done = shown((0, RUNS[1], STARTS), (3, RUNS[1], FAILS), *started)
+    assert failed.startswith("failed after 3 s: ") and failed.endswith("1 of 4 runs, 1 failed")
+    assert done.endswith("2 of 4 runs, 1 failed, about 20 s left")
 
 
-class TestInATerminal:
-    def test_each_run_that_runs_has_a_row_with_its_rounds_and_its_time(self, drawn):
-        assert drawn(
-            (RUNS[1], STARTS), (RUNS[1], "round 7"), (RUNS[0], STARTS), seconds=90
-        ) == [
-            "0 of 4 runs",
-            "scenario method seed round time",
-            f"two sites Centralised, fully labelled, batch norm trained 1 7/10 {14 * '━'} 2 min",
-            "two sites Centralised, fully labelled, batch norm trained 0 0/10 2 min",
-        ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (59, "59 s"),
+        (60, "1 min"),
+        (100, "2 min"),
+        (3599, "1 h 0 min"),
+        (9000, "2 h 30 min"),
+    ],
+)
+def test_times_are_as_long_as_they_need_to_be_and_names_as_they_are(shown, seconds, told):
+    run = study_runs.run(scenario="[bold]7[/bold]")
+    [line] = shown((0, run, STARTS), (seconds, run, DONE), runs=[run])
+    assert line.startswith(f"done after {told}: [bold]7[/bold], surgical")
 
-    def test_one_that_ended_has_no_row_and_is_counted(self, drawn):
-        summary, _, row = drawn(
-            (RUNS[0], STARTS), (RUNS[0], "round 7"), (RUNS[0], DONE), (RUNS[1], KEPT),
-            (RUNS[2], STARTS),
-        )  # fmt: skip
-        assert summary == "2 of 4 runs, 1 made before, about 0 s left"
-        assert row.endswith("trained 2 0/10 0 s")
 
-    def test_a_run_moves_on_while_it_is_shown(self, clock):
-        shown = io.StringIO()
-        with LiveTable(RUNS, ONE_CORE, Console(file=shown, force_terminal=True)) as table:
-            table.told(RUNS[0], STARTS)
-            table.told(RUNS[0], "round 7")
-            began = time.monotonic()
-            while "7/10" not in shown.getvalue():
-                assert time.monotonic() - began < 10
-                time.sleep(0.05)
+def test_in_a_terminal_each_run_that_runs_has_a_row_and_others_are_counted(drawn):
+    begun = ((RUNS[1], STARTS), (RUNS[1], "round 7"), (RUNS[0], STARTS))
+    method = "two sites Centralised, fully labelled, batch norm trained"
+    assert drawn(*begun, seconds=90) == [
+        "0 of 4 runs",
+        "scenario method seed round time",
+        f"{method} 1 7/10 {14 * '━'} 2 min",
+        f"{method} 0 0/10 2 min",
+    ]
+    ended = drawn(*begun, (RUNS[1], DONE), (RUNS[2], KEPT))
+    assert ended[0] == "2 of 4 runs, 1 made before, about 0 s left"
+    assert ended[2:] == [f"{method} 0 0/10 0 s"]
+
+
+def test_a_run_moves_on_while_it_is_shown(clock):
+    shown = io.StringIO()
+    with LiveTable(RUNS, ONE_CORE, Console(file=shown, force_terminal=True)) as table:
+        table.told(RUNS[0], STARTS)
+        table.told(RUNS[0], "round 7")
+        began = time.monotonic()
+        while "7/10" not in shown.getvalue():
+            assert time.monotonic() - began < 10
+            time.sleep(0.05)

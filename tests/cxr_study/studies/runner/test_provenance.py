@@ -14,7 +14,7 @@ from surgical_aggregation import __version__
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A git checkout with the module in it, which is run from there; git in it."""
+    """A folder from which a copy of the module runs, and git in it."""
     (tmp_path / "studies").mkdir()
     module = tmp_path / "studies/provenance.py"
     shutil.copy(provenance.__file__, module)
@@ -31,27 +31,21 @@ def checkout(tmp_path, monkeypatch):
     return SimpleNamespace(git=git, module=module)
 
 
-class TestCode:
-    def test_from_a_checkout_it_has_the_commit(self, checkout):
-        checkout.git("init")
-        checkout.git("add", ".")
-        checkout.git("commit", "-m", "a")
-        checkout.git("tag", "-a", "v7", "-m", "v7")
-        commit = checkout.git("rev-parse", "--short", "HEAD")
-        (checkout.module.parent / "new.txt").touch()  # git does not track it
-        assert provenance.code() == f"{__version__} ({commit})"
-        checkout.module.write_text("changed")
-        assert provenance.code() == f"{__version__} ({commit}+)"
-
-    def test_without_a_repository_of_its_own_or_git_it_is_the_version(self, checkout, monkeypatch):
-        assert provenance.code() == __version__
-        checkout.git("init")
-        checkout.git("commit", "--allow-empty", "-m", "another project")
-        assert provenance.code() == __version__
-        checkout.git("add", ".")
-        checkout.git("commit", "-m", "a")
-        monkeypatch.setenv("PATH", "")
-        assert provenance.code() == __version__
+def test_code_is_the_version_with_the_commit_of_a_checkout_of_its_own(checkout, monkeypatch):
+    assert provenance.code() == __version__
+    checkout.git("init")
+    checkout.git("commit", "--allow-empty", "-m", "another project")
+    assert provenance.code() == __version__
+    checkout.git("add", ".")
+    checkout.git("commit", "-m", "a")
+    checkout.git("tag", "-a", "v7", "-m", "v7")
+    commit = checkout.git("rev-parse", "--short", "HEAD")
+    (checkout.module.parent / "new.txt").touch()  # git does not track it
+    assert provenance.code() == f"{__version__} ({commit})"
+    checkout.module.write_text("changed")
+    assert provenance.code() == f"{__version__} ({commit}+)"
+    monkeypatch.setenv("PATH", "")  # without git
+    assert provenance.code() == __version__
 
 
 @pytest.mark.parametrize(

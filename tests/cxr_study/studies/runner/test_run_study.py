@@ -1,10 +1,12 @@
-"""What of some studies is made; real runs are in tests/simulator and tests/poc.
+"""Which runs of studies are made, and how; real runs are in tests/simulator and tests/poc.
 
 How runs go side by side is in `test_run_queue`.
 """
 
 import io
 import json
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -15,14 +17,13 @@ import study_runs
 from cxr_study.runs.run_queue import DONE, FAILS, KEPT, STARTS, Failure
 from cxr_study.studies.plan.run_folder import FOLDERS, LOG_FILE, RUNS, write_result
 from cxr_study.studies.plan.selection import Selection, StudyError
-from cxr_study.studies.runner import one_run
 from cxr_study.studies.runner import run_study as module
 from cxr_study.studies.runner.machine_capacity import Machine
 
 
 @pytest.fixture
 def happened():
-    """What has been done before the runs begin."""
+    """What has been done, in order."""
     return []
 
 
@@ -31,33 +32,24 @@ def make(monkeypatch, tmp_path, happened):
     """Make studies of given runs, {study: runs}; those of seed 9 fail."""
 
     def make(studies, out="out", names=None):
-        made = []
+        def step(owner, name, told, result=lambda first: None):
+            def called(*given):
+                happened.append(told(*given))
+                return result(given[0])
+
+            monkeypatch.setattr(owner, name, called)
 
         def run_all(runs, folder, machine, told):
-            made.extend((run, folder) for run in runs)
-            failures = [Failure(run, "no disk.", folder) for run in runs if run.seed == 9]
+            happened.append((folder, sorted(run.seed for run in runs)))
             for run in runs:
                 told(run, STARTS)
                 told(run, FAILS if run.seed == 9 else DONE)
-            return failures
+            return [Failure(run, "no disk.", folder) for run in runs if run.seed == 9]
 
-        def check(study, *_):
-            happened.append(f"check {study.name}")
-            return study.name, "nih"
-
-        def read(data, needed, folder):
-            happened.append(f"read {', '.join(needed)}")
-
-        def plan(study, *_):
-            happened.append(f"plan {study.name}")
-            return studies[study.name]
-
-        monkeypatch.setattr(module.plan, "check", check)
-        monkeypatch.setattr(module, "data_sets", read)
-        monkeypatch.setattr(module.plan, "runs", plan)
-        monkeypatch.setattr(
-            module, "decode", lambda found, runs, folder, size: happened.append(f"decode {size}")
-        )
+        step(module.plan, "check", lambda study, *_: study.name, lambda study: (study.name, "nih"))
+        step(module, "data_sets", lambda data, needed, folder: f"read {', '.join(needed)}")
+        step(module.plan, "runs", lambda study, *_: study.name, lambda study: studies[study.name])
+        step(module, "decode", lambda found, runs, folder, size: f"decode {size}")
         monkeypatch.setattr(module, "run_all", run_all)
         shown = io.StringIO()
         result = module.make(
@@ -68,41 +60,28 @@ def make(monkeypatch, tmp_path, happened):
             machine=Machine(cores=1, memory=1.0),
             console=Console(file=shown),
         )
-        return made, result, shown.getvalue()
+        return result, shown.getvalue()
 
     return make
 
 
-def test_runs_with_the_same_key_are_made_once_and_each_study_has_them(make, tmp_path):
+def test_runs_with_the_same_key_are_made_once_after_all_studies_are_checked(
+    make, happened, tmp_path
+):
+    failing = study_runs.run(seed=9)
     studies = {
-        "clients": [study_runs.run(seed=0), study_runs.run(seed=0), study_runs.run(seed=1)],
-        "classes": [study_runs.run(seed=1), study_runs.run(seed=2)],
+        "a": [study_runs.run(seed=0), study_runs.run(seed=0), study_runs.run(seed=1)],
+        "b": [study_runs.run(seed=1), failing],
     }
-    made, result, shown = make(studies)
-    assert sorted(run.seed for run, _ in made) == [0, 1, 2]
-    assert {folder for _, folder in made} == {tmp_path / "out/runs"}
+    (tmp_path / "out" / RUNS / failing.key).mkdir(parents=True)
+    write_result(study_runs.RESULT, tmp_path / "out" / RUNS / failing.key)
+    result, shown = make(studies)
+    runs = (tmp_path / "out/runs", [0, 1, 9])
+    assert happened == ["a", "b", "read a, nih, b", "a", "b", "decode 32", runs]
     assert result.runs == studies
-    assert "3 of 3 runs" in shown
-
-
-def test_failures_are_told_and_kept(make):
-    failed = study_runs.run(seed=9)
-    _, result, shown = make({"clients": [failed, study_runs.run()]})
-    assert [failure.training for failure in result.failures] == [failed]
-    assert "failed after" in shown and "done after" in shown
-
-
-def test_every_study_is_checked_before_any_data_are_read_and_images_decoded_last(make, happened):
-    make({"a": [study_runs.run(seed=0)], "b": [study_runs.run(seed=1)]})
-    assert happened == ["check a", "check b", "read a, nih, b", "plan a", "plan b", "decode 32"]
-
-
-def test_how_many_runs_there_are_and_are_made_is_said_before_they_begin(make, tmp_path):
-    runs = [study_runs.run(seed=seed) for seed in range(3)]
-    (tmp_path / "out" / RUNS / runs[1].key).mkdir(parents=True)
-    write_result(study_runs.RESULT, tmp_path / "out" / RUNS / runs[1].key)
-    _, _, shown = make({"clients": runs})
+    assert [failure.training for failure in result.failures] == [failing]
     assert shown.splitlines()[0] == "3 runs: 1 made before, 2 begin now."
+    assert "failed after" in shown and "done after" in shown and "3 of 3 runs" in shown
 
 
 @pytest.mark.parametrize(
@@ -115,7 +94,7 @@ def test_how_many_runs_there_are_and_are_made_is_said_before_they_begin(make, tm
         ({"out": "my out"}, "without spaces in its path"),
     ],
 )
-def test_what_cannot_be_made_is_refused_before_anything_is_done(
+def test_unusable_names_and_folders_are_refused_before_anything_is_done(
     make, tmp_path, happened, how, message
 ):
     (tmp_path / "file").touch()
@@ -131,7 +110,7 @@ ONE_AT_A_TIME = Machine(cores=1, memory=1.0)
 
 @pytest.fixture
 def run_all(tmp_path, monkeypatch):
-    """Make runs with a program in the place of the real one; the failures, and what was told."""
+    """Make runs with a stand-in for their program; returns the failures and what was told."""
 
     def run_all(program, *runs, machine=ONE_AT_A_TIME):
         write_result(study_runs.RESULT, tmp_path)
@@ -155,26 +134,16 @@ def seeds(number):
     return [study_runs.run("complete", "fedavg", seed) for seed in range(number)]
 
 
-def test_every_run_is_made_in_a_folder_named_by_its_key_and_told_what_to_do(run_all, tmp_path):
-    runs = seeds(2)
-    failures, told = run_all(DO, *runs)
-    assert failures == []
-    assert told == [(run, doing) for run in runs for doing in (STARTS, DONE)]
-    for run in runs:
+def test_every_run_is_made_once_in_a_folder_of_its_own_and_told_what_to_do(run_all, tmp_path):
+    one, other = seeds(2)
+    assert run_all(DO, one) == ([], [(one, STARTS), (one, DONE)])
+    assert run_all(DO, one, other) == ([], [(one, KEPT), (other, STARTS), (other, DONE)])
+    for run in (one, other):
         spec = json.loads((tmp_path / "runs" / run.key / "run.json").read_text())
         assert spec == {"name": run.name, "what": run.what, "where": run.where}
 
 
-def test_one_that_is_finished_is_not_made_again(run_all):
-    one, other = seeds(2)
-    run_all(DO, one)
-    _, told = run_all(DO, one, other)
-    assert told == [(one, KEPT), (other, STARTS), (other, DONE)]
-
-
-def test_one_without_a_result_has_failed_and_left_its_log_and_is_made_the_next_time(
-    run_all, tmp_path
-):
+def test_one_without_a_result_has_failed_left_its_log_and_is_made_the_next_time(run_all, tmp_path):
     [run] = seeds(1)
     [failure], _ = run_all('print("how so", file=sys.stderr)', run)
     assert (failure.training, failure.reason) == (run, "it left no result")
@@ -197,5 +166,14 @@ time.sleep(0.3)
     assert notes[: at_once + 1] == ["start"] * at_once + ["done"]
 
 
-def test_a_run_is_made_by_the_module_for_one_run():
-    assert module.COMMAND == (sys.executable, "-m", one_run.__name__)
+def test_why_a_process_failed_is_one_line_and_exit_code_1(tmp_path):
+    read, write = os.pipe()  # it ends when its standard input does
+    try:
+        done = subprocess.run(
+            [*module.COMMAND, tmp_path], stdin=read, capture_output=True, text=True
+        )
+    finally:
+        os.close(read)
+        os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("failed: ") and str(tmp_path / "run.json") in done.stdout
