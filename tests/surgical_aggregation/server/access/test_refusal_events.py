@@ -1,3 +1,5 @@
+import pytest
+
 from flare import Engine, context
 from surgical_aggregation.server.access.refusal_events import (
     Refusal,
@@ -6,38 +8,30 @@ from surgical_aggregation.server.access.refusal_events import (
     drop_round,
 )
 from surgical_aggregation.server.records.run_record import RunRecord
-from surgical_aggregation.wire.headers import (
-    CONTRIBUTION_REFUSED,
-    DROP,
-    REFUSAL,
-    ROUND_DROPPED,
-    SITE_SILENT,
-)
+from surgical_aggregation.wire import headers
+
+NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
+GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
+DROP = {"round": 3, "reason": "it is not finite"}
 
 
-def test_a_refusal_is_logged_and_told(logged):
+@pytest.mark.parametrize(
+    ("tell", "facts", "event", "name", "text"),
+    [
+        (announce, [Refusal(**NAN)], headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
+         "refused the result of a, task 'train' of round 3: it has NaN."),
+        (announce_silence, [Refusal(**GONE)], headers.SITE_SILENT, headers.REFUSAL,
+         "no result of a, task 'test': it is gone."),
+        (drop_round, DROP.values(), headers.ROUND_DROPPED, headers.DROP,
+         "round 3 is dropped: it is not finite"),
+    ],
+    ids=["a refusal", "a site that is silent", "a round that is dropped"],
+)  # fmt: skip
+def test_is_logged_and_told_to_the_servers_components(tell, facts, event, name, text, logged):
     engine = Engine()
     fl_ctx = context("a", engine=engine)
-    announce(RunRecord(), Refusal("a", "train", 3, "it has NaN"), fl_ctx)
-    assert engine.events == [CONTRIBUTION_REFUSED]
-    told = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
+    tell(RunRecord(), *facts, fl_ctx)
+    assert engine.events == [event] and logged["warning"] + logged["error"] == [text]
+    told = next(one for one in (NAN, GONE, DROP) if one["reason"] in text)
     # A public property would travel to the sites, and a refusal may name another site's class.
-    assert fl_ctx.get_prop_detail(REFUSAL) == {"value": told, "private": True, "sticky": False}
-    assert logged["warning"] == ["refused the result of a, task 'train' of round 3: it has NaN."]
-
-
-def test_so_is_a_site_that_is_silent(logged):
-    engine = Engine()
-    announce_silence(RunRecord(), Refusal("a", "test", None, "it is gone"), context(engine=engine))
-    assert engine.events == [SITE_SILENT]
-    assert logged["warning"] == ["no result of a, task 'test': it is gone."]
-
-
-def test_so_is_a_round_that_is_dropped(logged):
-    engine = Engine()
-    fl_ctx = context(engine=engine)
-    drop_round(RunRecord(), 3, "it is not finite", fl_ctx)
-    assert engine.events == [ROUND_DROPPED]
-    told = {"round": 3, "reason": "it is not finite"}
-    assert fl_ctx.get_prop_detail(DROP) == {"value": told, "private": True, "sticky": False}
-    assert logged["error"] == ["round 3 is dropped: it is not finite"]
+    assert fl_ctx.get_prop_detail(name) == {"value": told, "private": True, "sticky": False}
