@@ -115,10 +115,6 @@ class TestAggregate:
         assert dxo.data_kind == DataKind.WEIGHTS
         assert values(dxo) == (pytest.approx(38 / 3), {"Edema": pytest.approx(58 / 3), "Mass": 1})
 
-    def test_where_heads_are_personal_it_has_no_columns(self):
-        dxo = aggregate(SurgicalAggregator(personal_head=True), [("a", train(1, []))])
-        assert values(dxo) == (1, {}) and dxo.meta[headers.TRAINED_BY] == {}
-
     @pytest.mark.parametrize(
         "labelled", [(["Edema", "Mass"],) * 3, (["Edema", "Mass"], ["Edema"], ["Hernia"])]
     )
@@ -182,6 +178,9 @@ class TestAccept:
     def test_a_refusal_fixes_no_spelling_and_the_next_round_goes_by_its_own_model(self):
         aggregator = SurgicalAggregator()
         give(aggregator, "c", train(np.nan, ["mass"]))
+        with pytest.raises(WeightingError, match=r"round 0 needs .* one site at least; got none"):
+            aggregate(aggregator, [])
+        aggregator.reset(context())
         aggregate(aggregator, [("a", train(1, ["MASS"]))])
         assert give(aggregator, "b", EDEMA) == "round 0 has been averaged already"
         aggregator.reset(context())
@@ -189,10 +188,6 @@ class TestAccept:
         model = global_model({"conv/kernel": BODY["conv/kernel"]}, {"Mass": column(0)})
         dxo = aggregate(aggregator, [("a", sent)], model, current_round=1)
         assert values(dxo) == (5, {"Mass": 5})
-
-    def test_a_round_without_an_accepted_result_is_an_error(self):
-        with pytest.raises(WeightingError, match=r"round 0 needs .* one site at least; got none"):
-            aggregate(SurgicalAggregator(), [])
 
     def test_a_refusal_says_site_and_round_and_goes_no_further_than_the_server(self):
         engine = Engine()
@@ -217,11 +212,13 @@ class TestAccept:
         said = give(SurgicalAggregator(strategy), "a", sent)
         assert said is None if why is None else why in said
 
-    def test_columns_that_a_site_should_have_kept_are_refused(self):
+    def test_where_heads_are_personal_columns_are_refused_and_the_aggregate_has_none(self):
         aggregator = SurgicalAggregator(personal_head=True)
         assert "columns of 'Edema' came" in give(aggregator, "a", EDEMA)
         dense = train(1, [], {"head/kernel": np.zeros((2, 1))})
         assert "or keep it (personal_head)" in give(aggregator, "a", dense)
+        dxo = aggregate(aggregator, [("a", train(1, []))])
+        assert values(dxo) == (1, {}) and dxo.meta[headers.TRAINED_BY] == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from nvflare.app_common.app_constant import AppConstants
 from flare import Engine, context
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
@@ -16,7 +17,7 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
-BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
+BODY = {"conv/kernel": np.float32([1]), "bn/moving_mean": np.float32([2])}
 MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float32([1])}
 ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
 
@@ -31,9 +32,10 @@ def model(columns=(), moments=None, **facts):
     return GlobalModel(wire.join(BODY, own), {"head_features": 2, **facts}, moments or {})
 
 
-def merged(last, kernel=None, columns=(), by=(), round_=0, accepted=None, **optimizer):
+def merged(last, kernel=None, columns=(), by=(), round_=0, accepted=None, mean=None, **optimizer):
     """The model after a round with these averages, and the round's context."""
-    body = {} if kernel is None else {"conv/kernel": np.float32(kernel)}
+    sent = {"conv/kernel": kernel, "bn/moving_mean": mean}
+    body = {name: np.float32(value) for name, value in sent.items() if value is not None}
     data = wire.join(body, {name: column(value) for name, value in dict(columns).items()})
     aggregate = DXO(DataKind.WEIGHTS, data=data, meta={headers.TRAINED_BY: dict(by)})
     fl_ctx = context(current_round=round_, model=last, engine=Engine())
@@ -49,7 +51,7 @@ def lists(variables):
 
 def test_what_nobody_sent_stays_and_a_new_class_is_added():
     after, _ = merged(model({"Edema": 1, "Mass": 2}), [7], {"Edema": 9, "Hernia": 5})
-    assert lists(after.body) == {"conv/kernel": [7], "bn/gamma": [2]}
+    assert lists(after.body) == {"conv/kernel": [7], "bn/moving_mean": [2]}
     kernels = {name: kernel for name, (kernel, _) in after.columns.items()}
     assert lists(kernels) == {"Edema": [9, 9], "Hernia": [5, 5], "Mass": [2, 2]}
 
@@ -68,11 +70,12 @@ def test_manifest_keeps_who_ever_trained_a_class_and_when_last_and_what_is_remov
 
 
 def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
-    momentum = {"optimizer": "fedavgm", "momentum": 0.5}
-    first, _ = merged(model({"Mass": 2}), [3], {"Mass": 2}, **momentum)
-    assert first.body["conv/kernel"].tolist() == [3]
-    second, _ = merged(first, [3], round_=1, **momentum)
-    assert second.body["conv/kernel"].tolist() == [4]  # nobody moved; half of the last step
+    momentum = {"optimizer": "fedavgm", "momentum": 0.5, "mean": [4]}
+    kinds = VariableKinds(frozenset({"bn/moving_mean"}))
+    first, _ = merged(model({"Mass": 2}, **kinds.facts()), [3], {"Mass": 2}, **momentum)
+    assert lists(first.body) == {"conv/kernel": [3], "bn/moving_mean": [4]}
+    second, _ = merged(first, [3], round_=1, **momentum)  # nobody moved; half of the last step
+    assert lists(second.body) == {"conv/kernel": [4], "bn/moving_mean": [4]}
     assert second.moments["velocity/conv/kernel"].tolist() == [1]
     assert merged(second, [7])[0].moments == {}  # without one nothing is remembered
     with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
