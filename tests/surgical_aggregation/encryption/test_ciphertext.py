@@ -43,14 +43,10 @@ def packed(contexts):
     return pack(tenseal.ckks_vector(contexts.site, VALUES.ravel()), VALUES)
 
 
-def test_a_packed_ciphertext_is_an_array_that_numpy_stores(packed, tmp_path):
+def test_values_come_back_from_a_numpy_file_with_the_secret_key_alone(packed, contexts, tmp_path):
     np.save(tmp_path / "c.npy", packed)
-    again = np.load(tmp_path / "c.npy", allow_pickle=False)
-    assert is_packed(again) and not is_packed(VALUES)
-    assert again.tobytes() == packed.tobytes()
-
-
-def test_values_come_back_with_the_secret_key_alone(packed, contexts):
+    packed = np.load(tmp_path / "c.npy", allow_pickle=False)
+    assert is_packed(packed) and not is_packed(VALUES)
     back = plain(packed, contexts.site)
     for like in (form(packed), back):
         assert (like.shape, like.dtype) == (VALUES.shape, VALUES.dtype)

@@ -15,7 +15,7 @@ from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
 )
 
 import encrypted
-from flare import Engine, context, global_model, result
+from flare import context, global_model, result
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
@@ -130,10 +130,7 @@ def test_a_second_round_compares_with_a_model_that_is_encrypted():
     assert give(encrypted.aggregator(), "a", secret(2, ["Edema"]), model) is None
 
 
-def test_a_server_without_a_context_ends_the_run_with_the_reason():
-    engine = Engine()
-    fl_ctx = encrypted.insecure(context("server", engine=engine))
+def test_a_server_without_a_context_ends_the_run_with_the_reason(panics):
     aggregator = EncryptedSurgicalAggregator(tenseal_context_file="elsewhere.tenseal")
-    aggregator.handle_event(EventType.START_RUN, fl_ctx)
-    assert EventType.FATAL_SYSTEM_ERROR in engine.events
-    assert "HEBuilder" in str(fl_ctx.get_prop(ReservedKey.EVENT_DATA, ""))
+    aggregator.handle_event(EventType.START_RUN, encrypted.insecure(context("server")))
+    assert "HEBuilder" in panics[0]

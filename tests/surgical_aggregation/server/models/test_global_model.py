@@ -126,18 +126,12 @@ def task(current_round=0, first=0, **facts):
     return MergeIntoGlobalModel().learnable_to_shareable(to_learnable(sent), fl_ctx)
 
 
-class TestToSites:
-    def test_only_variables_leave_the_server(self):
-        sent = task(secret=1)
-        assert from_shareable(sent).meta == {}
-        assert "velocity" not in str(sent) and "secret" not in str(sent)
-
-    @pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
-    def test_the_first_task_has_the_bodys_digest_and_every_task_what_the_run_continues(
-        self, round_, first
-    ):
-        history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
-        sent = task(round_, first, history=history, initial_body_sha256="of the first run")
-        assert sent.get_header(headers.INITIAL_BODY) == (digest(BODY) if round_ == first else None)
-        assert sent.get_header(headers.CONTINUES) == {"jobs": ["b", "a"], "round": 5}
-        assert task(round_, first).get_header(headers.CONTINUES) is None
+@pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
+def test_sites_get_variables_first_the_bodys_digest_and_what_the_run_continues(round_, first):
+    history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
+    sent = task(round_, first, history=history, initial_body_sha256="of the first run", secret=1)
+    assert from_shareable(sent).meta == {}
+    assert "velocity" not in str(sent) and "secret" not in str(sent)
+    assert sent.get_header(headers.INITIAL_BODY) == (digest(BODY) if round_ == first else None)
+    assert sent.get_header(headers.CONTINUES) == {"jobs": ["b", "a"], "round": 5}
+    assert task(round_, first).get_header(headers.CONTINUES) is None

@@ -28,32 +28,23 @@ class Network(Engine):
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def watched(monkeypatch):
+    """Two sites, and a look at them 15 seconds after the look before: who is gone."""
     now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
     monkeypatch.setattr(heartbeat, "time", now)
-    return now
+    network, watch = Network("north", "south"), SiteWatch(silence=60)
+    fl_ctx = context(engine=network)
 
+    def look():
+        now.seconds += 15
+        watch.look(fl_ctx)
+        return fl_ctx.get_prop(GONE, {})
 
-@pytest.fixture
-def watched(clock):
-    """A network, and a look at it some seconds after the look before: who is gone."""
-
-    def make(*sites):
-        network, watch = Network(*sites), SiteWatch(silence=60)
-        fl_ctx = context(engine=network)
-
-        def look(seconds=15.0):
-            clock.seconds += seconds
-            watch.look(fl_ctx)
-            return fl_ctx.get_prop(GONE, {})
-
-        return network, look
-
-    return make
+    return network, look
 
 
 def test_a_silent_site_is_gone_until_it_comes_back_and_the_log_says_so_once(watched, caplog):
-    network, look = watched("north", "south")
+    network, look = watched
     look()
     network.away = {"south"}
     for _ in range(4):
@@ -69,7 +60,7 @@ def test_a_silent_site_is_gone_until_it_comes_back_and_the_log_says_so_once(watc
 
 
 def test_one_answer_in_time_is_enough_and_a_site_without_any_is_only_starting(watched):
-    network, look = watched("north", "south")
+    network, look = watched
     for away in ([], ["north"], ["north"], ["north"]) * 3:
         network.away = {"south", *away}
         assert look() == {}
