@@ -18,6 +18,7 @@ from surgical_aggregation.wire import variables as wire
 
 FEW, MANY = 40, 320
 BODY = {f"layer{i}/kernel": np.ones(2, np.float32) for i in range(3)}
+COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 SITES = "abcd"
 
 
@@ -36,14 +37,10 @@ def names(count):
     return [Name(f"class {i}") for i in range(count)]
 
 
-def column():
-    return (np.ones(2, np.float32), np.ones(1, np.float32))
-
-
 def a_round(count, **arguments):
     """Four sites with the same classes, from what is sent to them to the new model."""
     table = {site: names(count) for site in SITES}
-    labelled = {name: column() for name in names(count)}
+    labelled = dict.fromkeys(names(count), COLUMN)
     model = global_model(BODY, labelled)
     generator, aggregator = (
         MergeIntoGlobalModel("fedavgm"),

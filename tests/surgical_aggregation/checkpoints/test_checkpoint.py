@@ -100,15 +100,8 @@ def test_a_variable_cannot_pass_for_a_moment(tmp_path):
     assert not (tmp_path / "model.npz").exists()
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"a": np.float32([2])},
-        {"b": np.float32([1])},
-        {"a": np.float64([1])},
-        {"a": np.float32([[1]])},
-    ],
-)
-def test_digest_depends_on_name_value_dtype_and_shape_and_not_on_order(other):
-    assert digest(other) != digest({"a": np.float32([1])})
+def test_digest_depends_on_name_value_dtype_and_shape_and_not_on_order():
+    names = [{"a": np.float32([1])}, {"b": np.float32([1])}]
+    values = [{"a": np.float32([2])}, {"a": np.float64([1])}, {"a": np.float32([[1]])}]
+    assert len({digest(variables) for variables in names + values}) == 5
     assert digest(VARIABLES) == digest(dict(reversed(VARIABLES.items())))

@@ -123,11 +123,7 @@ class TestPermitted:
             (None, {}, CLASSES),
             (None, {"permitted": {"a": "Edema"}}, ()),  # until the run has ended for it
         ],
-        ids=[
-            "server", "job", "both", "not in the server's", "not in the job's", "no table",
-            "malformed",
-        ],
-    )  # fmt: skip
+    )
     def test_a_class_must_be_in_every_table(self, job, policy, permitted):
         got = received(SelectHead(job), classes=CLASSES, policy=policy)
         assert wire.classes_of(got.data) == permitted
