@@ -32,13 +32,13 @@ def job(tmp_path):
 
 
 def started(job, **arguments):
-    """The guard after START_RUN of a job whose custom/ is the folder; and the context."""
+    """The check after START_RUN of a job whose custom/ is the folder; and the context."""
     engine = Engine()
     engine.get_workspace = lambda: SimpleNamespace(get_app_custom_dir=lambda job_id: str(job))
-    guard = ByocCheck(["byoc_example"], **arguments)
+    check_ = ByocCheck(["byoc_example"], **arguments)
     fl_ctx = context(engine=engine)
-    guard.handle_event(EventType.START_RUN, fl_ctx)
-    return guard, fl_ctx
+    check_.handle_event(EventType.START_RUN, fl_ctx)
+    return check_, fl_ctx
 
 
 SAME = {"wire": "VERSION = 1\n", "head": ""}
@@ -66,11 +66,11 @@ def test_a_site_with_other_code_refuses_every_task_and_a_server_with_it_ends_the
     installed, job, ends_run
 ):
     package(job, **{**SAME, "wire": "VERSION = 2\n"})
-    guard, fl_ctx = started(job, ends_run=ends_run)
+    check_, fl_ctx = started(job, ends_run=ends_run)
     assert (EventType.FATAL_SYSTEM_ERROR in fl_ctx.get_engine().events) == ends_run
     for _ in range(2):
         with pytest.raises(ByocError, match="another copy is installed here"):
-            guard.process(Shareable(), fl_ctx)
+            check_.process(Shareable(), fl_ctx)
 
 
 def test_the_same_code_runs_whatever_signatures_and_compiled_files_it_has(installed, job):
@@ -78,6 +78,6 @@ def test_the_same_code_runs_whatever_signatures_and_compiled_files_it_has(instal
     (shipped / ".__nvfl_sig.json").touch()
     (shipped / "__pycache__").mkdir()
     (shipped / "__pycache__" / "wire.cpython-311.pyc").touch()
-    guard, fl_ctx = started(job, ends_run=True)
+    check_, fl_ctx = started(job, ends_run=True)
     assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
-    assert guard.process(task, fl_ctx) is task
+    assert check_.process(task, fl_ctx) is task

@@ -42,10 +42,8 @@ def a_round(count, **arguments):
     table = {site: names(count) for site in SITES}
     labelled = dict.fromkeys(names(count), COLUMN)
     model = global_model(BODY, labelled)
-    generator, aggregator = (
-        MergeIntoGlobalModel("fedavgm"),
-        SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments),
-    )
+    generator = MergeIntoGlobalModel("fedavgm")
+    aggregator = SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments)
     for site in SITES:
         fl_ctx = context(site, names(count), model=model)
         task = generator.learnable_to_shareable(to_learnable(model), fl_ctx)

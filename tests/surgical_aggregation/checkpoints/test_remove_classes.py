@@ -12,14 +12,10 @@ CLASSES = ("Edema", "Mass", "Nodule/Mass")
 @pytest.fixture
 def model():
     variables = wire.join({"conv/kernel": np.float32([4])}, dict.fromkeys(CLASSES, COLUMN))
-    manifest = {
-        "head_features": 2,
-        "round": 5,
-        "job": "a",
-        "classes": {name: {"sites": [name[0]], "last_round": 4} for name in CLASSES},
-        "best": {"round": 3},
-    }
-    return Checkpoint(variables, manifest, {f"mean/{name}": np.ones(1) for name in variables})
+    facts = {"head_features": 2, "round": 5, "job": "a", "best": {"round": 3}}
+    classes = {name: {"sites": [name[0]], "last_round": 4} for name in CLASSES}
+    moments = {f"mean/{name}": np.ones(1) for name in variables}
+    return Checkpoint(variables, {**facts, "classes": classes}, moments)
 
 
 def test_takes_columns_and_moments_of_the_classes_and_of_no_other(model):
@@ -52,6 +48,6 @@ def test_the_manifest_says_when_they_were_removed_and_who_had_trained_them(model
         (CLASSES, "at least one class"),
     ],
 )
-def test_what_is_no_class_or_all_are_refused(model, classes, reason):
+def test_unknown_classes_none_or_all_are_refused(model, classes, reason):
     with pytest.raises(RemovalError, match=reason):
         remove(model, classes)

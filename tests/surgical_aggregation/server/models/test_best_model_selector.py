@@ -105,7 +105,7 @@ class TestRounds:
         run.round(0, {"a": 0.5}, classes={"a": ()}, model=EMPTY)
         assert run.announced == [(0, 0.5)]
 
-    def test_so_many_sites_must_have_measured_it_but_those_that_left_for_good(self):
+    def test_enough_sites_must_have_measured_it_without_those_that_left_for_good(self):
         run = Run(min_share=0.75)
         run.round(0, dict.fromkeys("abc", 0.5))
         run.round(1, {"a": 0.4, "b": 0.4})  # of three sites two
@@ -115,7 +115,7 @@ class TestRounds:
         assert run.best_round == 2
 
     @pytest.mark.parametrize("share", [0, -0.5, 1.5])
-    def test_a_share_that_is_none_is_refused(self, share):
+    def test_a_share_outside_0_to_1_is_refused(self, share):
         with pytest.raises(ValueError, match="min_share must be above 0 and at most 1"):
             BestModelSelector(min_share=share)
 
@@ -228,9 +228,7 @@ class TestContinued:
             "other classes", "another loss", "a record without classes",
         ],
     )  # fmt: skip
-    def test_it_is_dropped_where_it_cannot_be_this_runs(
-        self, sites, earlier, losses, dropped, best
-    ):
+    def test_it_is_dropped_if_incomparable(self, sites, earlier, losses, dropped, best):
         run = Run(sites)
         run.continue_from(earlier)
         run.round(5, losses)

@@ -145,7 +145,7 @@ class TestContinue:
     """From an earlier job's last.npz, with or without its best.npz beside it."""
 
     @pytest.mark.parametrize("by_id", [True, False], ids=["by the job's id", "by the file"])
-    def test_all_goes_on_until_a_better_model_comes(self, tmp_path, logged, panics, by_id):
+    def test_round_history_moments_and_best_model_continue(self, tmp_path, logged, panics, by_id):
         path = earlier(tmp_path / "server/checkpoints/a")
         earlier(tmp_path / "server/checkpoints/other", round=9)
         server = Server(tmp_path, "nowhere.npz" if by_id else path, "a" if by_id else "")
@@ -165,7 +165,7 @@ class TestContinue:
         assert logged["warning"] == [] == panics
 
     @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}, "damaged", "no job's"])
-    def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, logged, best):
+    def test_a_missing_best_model_is_left_out_with_a_warning(self, tmp_path, logged, best):
         path = earlier(tmp_path, best=best)
         if best == "damaged":
             (tmp_path / "best.npz").write_bytes(b"half")
@@ -199,7 +199,7 @@ class TestContinue:
             assert Server(tmp_path, "nowhere.npz", asked).load()["round"] == round_
 
     @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
-    def test_what_is_no_earlier_job_ends_the_run_with_those_that_are(self, tmp_path, panics, job):
+    def test_an_unknown_job_ends_the_run_and_the_newest_are_named(self, tmp_path, panics, job):
         Server(tmp_path, "nowhere.npz", job).load()
         assert f"{job!r} left none in" in panics[0] and panics[0].endswith("newest first: none.")
         names = ["a", *(f"job{number:02}" for number in range(11))]

@@ -44,7 +44,7 @@ def left_out(event, site, workflow="test_best"):
     return event, None, {headers.REFUSAL: refusal, FLContextKey.WORKFLOW: workflow}
 
 
-def test_says_which_model_is_best_how_it_did_and_where_it_is(tell, tmp_path):
+def test_logs_the_best_model_its_test_results_and_where_it_is(tell, tmp_path):
     figures = {"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3, "bce/Mass": 0.4}
     assert tell(
         STARTED,
@@ -68,7 +68,7 @@ def test_says_which_model_is_best_how_it_did_and_where_it_is(tell, tmp_path):
     ]
 
 
-def test_says_that_it_stopped_early_and_that_there_is_no_best_model(tell):
+def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
     earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
     assert "best model: round 4" in tell(STARTED, earlier)[0]
     dropped, stop = (headers.BEST_DROPPED, None, {}), {"round": 7, "best_round": 5, "patience": 2}
@@ -77,7 +77,7 @@ def test_says_that_it_stopped_early_and_that_there_is_no_best_model(tell):
     assert early == "  stopped early, after round 7: patience 2" and "no best model" in none
 
 
-def test_of_a_run_that_trains_nothing_it_says_how_the_model_did_and_nothing_else(tell):
+def test_without_training_it_logs_the_test_results_alone(tell):
     result = measured("north", {"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3}, "evaluation")
     lines = tell(result, workflow="evaluation")
     assert lines == ["  test split of north: mean AUROC 0.750 over 1 of its 1 classes"]

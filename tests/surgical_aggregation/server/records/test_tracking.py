@@ -22,7 +22,7 @@ SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
 
 
 class Server:
-    """A server with the component; the test says what its sites measure."""
+    """A server with the component; tests say what its sites measure."""
 
     def __init__(self, component, folder):
         self.component = component
@@ -51,7 +51,7 @@ class Server:
 
 
 def track(server):
-    """Let a run have results of two sites in one round."""
+    """One round with results of two sites."""
     for site, metrics in {"north": NORTH, "south": SOUTH}.items():
         server.trained(site, metrics)
     server.fire(AppEventType.BEFORE_AGGREGATION)

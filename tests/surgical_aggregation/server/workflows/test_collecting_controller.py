@@ -20,7 +20,7 @@ from workflow import runner, running
 
 
 class Base(Controller):
-    """What is below: a workflow of FLARE's."""
+    """Stands for a workflow of FLARE's."""
 
     def start_controller(self, fl_ctx):
         self.started = True
@@ -33,7 +33,7 @@ class Base(Controller):
 
 
 class Workflow(CollectingController, Base):
-    """A workflow that finds fault with what a test marks."""
+    """A workflow that refuses what a test marks."""
 
     def current_round(self, fl_ctx):
         return 3
@@ -67,7 +67,7 @@ def gone(task, site):
 
 
 class TestEnd:
-    def test_with_enough_the_others_are_waited_for_no_longer_than_said(self, start, panics):
+    def test_after_enough_results_the_others_get_the_configured_wait(self, start, panics):
         task = start(needed=2, wait=1)
         task.answer("north")
         task.answer("south")

@@ -127,7 +127,7 @@ def test_the_metrics_that_come_with_a_model_are_checked(metrics, reason):
     assert FederatedTraining().current_round(fl_ctx) == 7
 
 
-def test_whose_a_result_is_and_of_which_round_is_not_the_results_to_say():
+def test_the_server_says_whose_a_result_is_and_of_which_round():
     """FLARE's MetricsArtifactWriter believes both."""
     sent = result({}, {}, metrics={"bce": np.float32(0.5)})
     dxo = from_shareable(sent)

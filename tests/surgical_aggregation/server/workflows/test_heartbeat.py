@@ -29,7 +29,7 @@ class Network(Engine):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Two sites, and a look at them 15 seconds after the look before: who is gone."""
+    """Two sites, and a look at them every 15 seconds: who is gone."""
     now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
     monkeypatch.setattr(heartbeat, "time", now)
     network, watch = Network("north", "south"), SiteWatch(silence=60)
