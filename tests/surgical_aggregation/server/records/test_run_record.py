@@ -77,6 +77,7 @@ def test_a_run_has_its_code_and_its_seconds(run):
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
     run.fire(EventType.END_RUN)
     assert [line["event"] for line in run.lines()] == ["started", "round", "ended"]
+    assert '{"é": 0.5}' in run.path.read_text(encoding="utf-8")  # as people write it
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
