@@ -6,7 +6,7 @@ from nvflare.apis.event_type import EventType
 from nvflare.apis.shareable import Shareable
 
 from flare import Engine, context
-from surgical_aggregation.byoc_check import ByocCheck, ByocError, check, code_files
+from surgical_aggregation.byoc_check import ByocCheck, ByocError, check
 
 
 def package(folder, **modules):
@@ -32,58 +32,52 @@ def job(tmp_path):
 
 
 def started(job, **arguments):
-    """The guard after START_RUN of a job whose custom/ is the folder; and the context."""
+    """The check after START_RUN of a job whose custom/ is the folder; and the context."""
     engine = Engine()
     engine.get_workspace = lambda: SimpleNamespace(get_app_custom_dir=lambda job_id: str(job))
-    guard = ByocCheck(["byoc_example"], **arguments)
+    check_ = ByocCheck(["byoc_example"], **arguments)
     fl_ctx = context(engine=engine)
-    guard.handle_event(EventType.START_RUN, fl_ctx)
-    return guard, fl_ctx
+    check_.handle_event(EventType.START_RUN, fl_ctx)
+    return check_, fl_ctx
 
 
-class TestCheck:
-    @pytest.mark.parametrize(
-        "modules",
-        [
-            {"wire": "VERSION = 2\n", "head": ""},
-            {"wire": "VERSION = 1\n", "head": "", "newer": ""},
-            {"wire": "VERSION = 1\n"},
-        ],
-        ids=["changed", "added", "removed"],
-    )
-    def test_an_installed_copy_that_differs_in_one_file_is_refused(self, installed, job, modules):
-        with pytest.raises(ByocError, match="another copy is installed here") as caught:
-            check("byoc_example", package(job, **modules))
-        assert "1 files differ, '" in str(caught.value)  # and which, but not where
-        assert str(installed.parent) not in str(caught.value)
-
-    def test_a_job_that_brings_nothing_is_refused(self, installed, job):
-        with pytest.raises(ByocError, match="brings no package 'byoc_example'"):
-            check("byoc_example", job / "byoc_example")
-
-    def test_signatures_and_compiled_files_do_not_count(self, installed, job):
-        shipped = package(job, wire="VERSION = 1\n", head="")
-        (shipped / ".__nvfl_sig.json").touch()
-        (shipped / "__pycache__").mkdir()
-        (shipped / "__pycache__" / "wire.cpython-311.pyc").touch()
-        check("byoc_example", shipped)
-        assert list(code_files(shipped)) == ["__init__.py", "head.py", "wire.py"]
+SAME = {"wire": "VERSION = 1\n", "head": ""}
 
 
-class TestByocCheck:
-    def test_a_site_with_other_code_refuses_every_task_and_lets_the_run_go_on(self, installed, job):
-        package(job, wire="VERSION = 2\n", head="")
-        guard, fl_ctx = started(job)
-        for _ in range(2):
-            with pytest.raises(ByocError, match="another copy is installed here"):
-                guard.process(Shareable(), fl_ctx)
-        assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
+@pytest.mark.parametrize(
+    "modules",
+    [{**SAME, "wire": "VERSION = 2\n"}, {**SAME, "newer": ""}, {"wire": SAME["wire"]}],
+    ids=["changed", "added", "removed"],
+)
+def test_an_installed_copy_that_differs_in_one_file_is_refused(installed, job, modules):
+    with pytest.raises(ByocError, match="another copy is installed here") as caught:
+        check("byoc_example", package(job, **modules))
+    assert "1 files differ, '" in str(caught.value)  # and which, but not where
+    assert str(installed.parent) not in str(caught.value)
 
-    @pytest.mark.parametrize(("version", "ends"), [(1, False), (2, True)])
-    def test_a_server_with_other_code_ends_the_run(self, installed, job, version, ends):
-        package(job, wire=f"VERSION = {version}\n", head="")
-        guard, fl_ctx = started(job, ends_run=True)
-        assert (EventType.FATAL_SYSTEM_ERROR in fl_ctx.get_engine().events) == ends
-        if not ends:
-            task = Shareable()
-            assert guard.process(task, fl_ctx) is task
+
+def test_a_job_that_brings_nothing_is_refused(installed, job):
+    with pytest.raises(ByocError, match="brings no package 'byoc_example'"):
+        check("byoc_example", job / "byoc_example")
+
+
+@pytest.mark.parametrize("ends_run", [False, True], ids=["site", "server"])
+def test_a_site_with_other_code_refuses_every_task_and_a_server_with_it_ends_the_run(
+    installed, job, ends_run
+):
+    package(job, **{**SAME, "wire": "VERSION = 2\n"})
+    check_, fl_ctx = started(job, ends_run=ends_run)
+    assert (EventType.FATAL_SYSTEM_ERROR in fl_ctx.get_engine().events) == ends_run
+    for _ in range(2):
+        with pytest.raises(ByocError, match="another copy is installed here"):
+            check_.process(Shareable(), fl_ctx)
+
+
+def test_the_same_code_runs_whatever_signatures_and_compiled_files_it_has(installed, job):
+    shipped, task = package(job, **SAME), Shareable()
+    (shipped / ".__nvfl_sig.json").touch()
+    (shipped / "__pycache__").mkdir()
+    (shipped / "__pycache__" / "wire.cpython-311.pyc").touch()
+    check_, fl_ctx = started(job, ends_run=True)
+    assert EventType.FATAL_SYSTEM_ERROR not in fl_ctx.get_engine().events
+    assert check_.process(task, fl_ctx) is task

@@ -38,31 +38,19 @@ def components():
     return sorted(found, key=lambda cls: cls.__name__)
 
 
-def parameters(cls):
-    return [p for p in inspect.signature(cls).parameters.values() if p.name != "self"]
-
-
 @pytest.mark.parametrize("cls", components(), ids=lambda cls: cls.__name__)
-class TestComponent:
-    def make(self, cls):
-        return cls(**{p.name: REQUIRED[p.name] for p in parameters(cls) if p.default is p.empty})
-
-    def test_stores_every_argument_under_its_own_name(self, cls):
-        # FLARE's job export reads the arguments back from the attributes.
-        component = self.make(cls)
-        for parameter in parameters(cls):
-            given = REQUIRED.get(parameter.name, parameter.default)
-            assert getattr(component, parameter.name) == given
-
-    def test_says_every_argument_in_its_docstring(self, cls):
-        for parameter in parameters(cls):
-            assert f"{parameter.name}:" in inspect.getdoc(cls)
-
-    def test_says_where_it_runs(self, cls):
-        text = inspect.getdoc(inspect.getmodule(cls)) + inspect.getdoc(cls)
-        if issubclass(cls, Site):
-            text += inspect.getdoc(Site)
-        assert ("Runs on the server" in text) != ("Runs on the client" in text)
+def test_a_component_says_where_it_runs_and_keeps_every_argument_under_its_name(cls):
+    """FLARE's job export reads the arguments back from the attributes."""
+    parameters = inspect.signature(cls).parameters.values()
+    required = {p.name: REQUIRED[p.name] for p in parameters if p.default is p.empty}
+    component, text = cls(**required), inspect.getdoc(cls)
+    for parameter in parameters:
+        given = required.get(parameter.name, parameter.default)
+        assert getattr(component, parameter.name) == given
+        assert f"{parameter.name}:" in text
+    text += inspect.getdoc(inspect.getmodule(cls))
+    text += inspect.getdoc(Site) if issubclass(cls, Site) else ""
+    assert ("Runs on the server" in text) != ("Runs on the client" in text)
 
 
 SERVER = modules(surgical_aggregation.server)

@@ -2,13 +2,11 @@
 
 import sys
 from collections import Counter
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from flare import context, global_model, result
-from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import (
@@ -20,6 +18,7 @@ from surgical_aggregation.wire import variables as wire
 
 FEW, MANY = 40, 320
 BODY = {f"layer{i}/kernel": np.ones(2, np.float32) for i in range(3)}
+COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 SITES = "abcd"
 
 
@@ -38,19 +37,13 @@ def names(count):
     return [Name(f"class {i}") for i in range(count)]
 
 
-def column():
-    return (np.ones(2, np.float32), np.ones(1, np.float32))
-
-
 def a_round(count, **arguments):
     """Four sites with the same classes, from what is sent to them to the new model."""
     table = {site: names(count) for site in SITES}
-    labelled = {name: column() for name in names(count)}
+    labelled = dict.fromkeys(names(count), COLUMN)
     model = global_model(BODY, labelled)
-    generator, aggregator = (
-        MergeIntoGlobalModel("fedavgm"),
-        SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments),
-    )
+    generator = MergeIntoGlobalModel("fedavgm")
+    aggregator = SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments)
     for site in SITES:
         fl_ctx = context(site, names(count), model=model)
         task = generator.learnable_to_shareable(to_learnable(model), fl_ctx)
@@ -93,14 +86,3 @@ def test_eight_times_the_classes_are_eight_times_the_work(function, monkeypatch)
     few, many = work(function, FEW), work(function, MANY)
     for less, more in zip(few, many, strict=True):
         assert 0 < more <= 1.1 * MANY / FEW * less
-
-
-def test_what_all_results_of_a_round_must_be_like_is_found_out_once(monkeypatch):
-    kept, result_type = Mock(wraps=result_checks.kept_at_site), Mock(wraps=np.result_type)
-    monkeypatch.setattr(result_checks, "kept_at_site", kept)
-    monkeypatch.setattr(np, "result_type", result_type)
-    aggregator, model = SurgicalAggregator(), global_model(BODY)
-    for site in SITES:
-        sent = result(BODY, {name: column() for name in names(9)})
-        assert aggregator.accept(sent, context(site, model=model))
-    assert kept.call_count == result_type.call_count == 1

@@ -6,7 +6,6 @@ import pytest
 
 from body_statistics import with_statistics
 from one_process import SITES, OneProcess
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.site.contract.architecture import initial_body
 
 SHAPE = (6, 6, 3)
@@ -124,17 +123,6 @@ def test_the_global_model_has_the_mean_of_what_was_sent_and_else_the_initial_bod
         assert value.tobytes() == initial.variables[path].tobytes()
 
 
-def test_the_servers_optimizer_moves_no_statistics(run):
-    strategy, _, rounds, _ = run
-    if strategy == "fedavg":
-        statistics = {path for path in BATCH_NORM if "/moving_" in path}
-        _, made = rounds
-        for path in statistics | {"stem/kernel"}:
-            mean = np.mean([made.sent[site][path] for site in SITES], axis=0, dtype=np.float64)
-            averaged = np.allclose(made.model.body[path], mean, rtol=1e-6, atol=1e-8)
-            assert averaged == (path in statistics)
-
-
 def test_sites_have_the_global_model_and_with_fedbn_their_own_batch_normalisation(run):
     strategy, federation, rounds, evaluated = run
     for site, found in evaluated.items():
@@ -142,14 +130,3 @@ def test_sites_have_the_global_model_and_with_fedbn_their_own_batch_normalisatio
         for path, value in federation.model.body.items():
             expected = rounds[1].trained[site][path] if path in own else value
             assert found[path].tobytes() == expected.tobytes()
-
-
-def test_an_older_body_of_such_a_network_is_refused_with_what_to_do(initial, tmp_path):
-    """Of what its manifest does not say, names do not tell that Normalization is constant."""
-    facts = {"head_features": 4, "initial_body_sha256": initial.manifest["initial_body_sha256"]}
-    older = Checkpoint(initial.variables, facts)
-    refused = OneProcess(older, network, SHAPE, tmp_path, "fedavg").train().refused
-    assert refused.keys() == SITES.keys()
-    for reason in refused.values():
-        assert "'adapted/mean', 'adapted/variance'" in reason
-        assert "make it anew (`surgagg model init`)" in reason

@@ -1,14 +1,21 @@
+"""Ciphertexts, and the two filters by which a site makes and opens them."""
+
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from nvflare.apis.dxo import DXO, DataKind, MetaKey, from_shareable
+from nvflare.apis.shareable import ReturnCode, make_reply
 
 pytest.importorskip("tenseal", reason="homomorphic encryption needs TenSEAL: the extra 'he'")
 
 import tenseal
 
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+import encrypted
+from flare import context, result
+from surgical_aggregation.aggregation.weighting import WeightingError
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.encryption.ciphertext import (
     CiphertextError,
     decrypted,
@@ -18,8 +25,17 @@ from surgical_aggregation.encryption.ciphertext import (
     plain,
     unpack,
 )
+from surgical_aggregation.encryption.decrypt_task import DecryptTask
+from surgical_aggregation.encryption.encrypt_result import EncryptResult
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import INITIAL_BODY
+
+pytestmark = pytest.mark.usefixtures("provisioned")
 
 VALUES = np.float32([[1, 2, 3], [4, 5, 6]])
+COLUMN = (np.float32([5, 6]), np.float32([7]))
+VARIABLES = wire.join({"conv/kernel": VALUES}, {"Edema": COLUMN})
 
 
 @pytest.fixture
@@ -27,29 +43,20 @@ def packed(contexts):
     return pack(tenseal.ckks_vector(contexts.site, VALUES.ravel()), VALUES)
 
 
-def test_a_packed_ciphertext_is_an_array_that_numpy_stores(packed, tmp_path):
+def test_values_come_back_from_a_numpy_file_with_the_secret_key_alone(packed, contexts, tmp_path):
     np.save(tmp_path / "c.npy", packed)
-    again = np.load(tmp_path / "c.npy", allow_pickle=False)
-    assert is_packed(again)
-    assert again.tobytes() == packed.tobytes()
-    assert not is_packed(VALUES)
-
-
-def test_values_come_back_with_the_secret_key_alone(packed, contexts):
-    assert (form(packed).shape, form(packed).dtype) == (VALUES.shape, VALUES.dtype)
+    packed = np.load(tmp_path / "c.npy", allow_pickle=False)
+    assert is_packed(packed) and not is_packed(VALUES)
     back = plain(packed, contexts.site)
-    assert (back.shape, back.dtype) == (VALUES.shape, VALUES.dtype)
+    for like in (form(packed), back):
+        assert (like.shape, like.dtype) == (VALUES.shape, VALUES.dtype)
     np.testing.assert_allclose(back, VALUES, atol=1e-5)
+    opened = decrypted(Checkpoint({"a": packed, "b": VALUES}, {"round": 2}), contexts.site)
+    np.testing.assert_array_equal(opened.variables["a"], back)
+    assert opened.variables["b"] is VALUES and opened.manifest == {"round": 2}
     assert not contexts.server.is_private()
     with pytest.raises(CiphertextError, match=r"with the secret key.*client_context"):
         decrypted(Checkpoint({"a": packed}), contexts.server)
-
-
-def test_decrypting_a_checkpoint_leaves_what_is_plain(packed, contexts):
-    opened = decrypted(Checkpoint({"a": packed, "b": VALUES}, {"round": 2}), contexts.site)
-    np.testing.assert_allclose(opened.variables["a"], VALUES, atol=1e-5)
-    assert opened.variables["b"] is VALUES
-    assert opened.manifest == {"round": 2}
 
 
 def test_rubbish_or_a_form_of_another_size_is_refused(contexts):
@@ -68,3 +75,55 @@ def test_tensorflow_first_is_refused_instead_of_a_crash():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
     assert "tenseal to be imported before TensorFlow" in done.stderr
+
+
+def secret(**arguments):
+    """A site's result as it leaves the site."""
+    facts = {"samples": 100, "metrics": {"bce": 1.0}}
+    sent = result({"conv/kernel": VALUES}, {"Edema": COLUMN}, **facts)
+    return from_shareable(encrypted.encrypted(sent, **arguments))
+
+
+def processed(data, initial=None, filter_=None):
+    """A task after the site's filter."""
+    shareable = DXO(DataKind.WEIGHTS, data=data).to_shareable()
+    shareable.set_header(INITIAL_BODY, initial)
+    filter_ = filter_ or encrypted.started(DecryptTask())
+    return filter_.process(shareable, encrypted.insecure(context("server")))
+
+
+@pytest.mark.parametrize(("weighting", "factor"), [("mean", 1), ("samples", 100)])
+def test_every_variable_leaves_weighed_and_encrypted_and_comes_back_in_its_form(weighting, factor):
+    dxo = secret(weighting=weighting)
+    assert dxo.data.keys() == VARIABLES.keys() and all(map(is_packed, dxo.data.values()))
+    assert dxo.meta[MetaKey.INITIAL_METRICS] == {"bce": 1.0}
+    assert dxo.meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 100
+    opened = from_shareable(processed({**dxo.data, "bn/gamma": COLUMN[0]})).data
+    assert opened.pop("bn/gamma").tobytes() == COLUMN[0].tobytes()  # which came in the clear
+    assert opened.keys() == VARIABLES.keys()
+    for name, value in VARIABLES.items():
+        assert (opened[name].shape, opened[name].dtype) == (value.shape, value.dtype)
+        np.testing.assert_allclose(opened[name], factor * value, atol=1e-4)
+
+
+def test_an_error_reply_and_a_model_in_the_clear_pass_and_positives_cannot_weigh():
+    reply = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+    assert EncryptResult().process(reply, context("server")) is reply
+    assert from_shareable(processed({"conv/kernel": VALUES}, "a")).data["conv/kernel"] is VALUES
+    with pytest.raises(WeightingError, match="got 'positives'"):
+        EncryptResult(weighting="positives")
+
+
+def test_digest_of_an_encrypted_initial_body_becomes_that_of_the_decrypted_one():
+    data = secret().data
+    out = processed(data, digest(wire.split(data)[0]))
+    opened, _ = wire.split(from_shareable(out).data)
+    assert out.get_header(INITIAL_BODY) == digest(opened)
+    with pytest.raises(SiteError, match="sha256 abc; this site received another"):
+        processed(data, "abc")
+
+
+@pytest.mark.parametrize("filter_", [EncryptResult, DecryptTask])
+def test_without_the_sites_context_nothing_leaves_or_comes(filter_, packed):
+    with pytest.raises(ValueError, match=r"elsewhere\.tenseal"):
+        processed({"a": packed}, filter_=filter_(tenseal_context_file="elsewhere.tenseal"))

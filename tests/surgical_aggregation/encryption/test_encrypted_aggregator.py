@@ -15,7 +15,7 @@ from nvflare.app_opt.he.intime_accumulate_model_aggregator import (
 )
 
 import encrypted
-from flare import Engine, context, global_model, result
+from flare import context, global_model, result
 from surgical_aggregation.aggregation.weighting import WeightingError
 from surgical_aggregation.encryption.ciphertext import pack, plain, unpack
 from surgical_aggregation.encryption.encrypted_aggregator import EncryptedSurgicalAggregator
@@ -37,41 +37,28 @@ def train(value, classes, samples=None, kind=DataKind.WEIGHTS):
     return result(body, dict.fromkeys(classes, column), samples=samples, kind=kind)
 
 
-def site_context(site):
-    return encrypted.insecure(context(site, model=MODEL))
-
-
 def secret(value, classes, weighting="mean", **facts):
     shareable = encrypted.encrypted(train(value, classes, **facts), weighting=weighting)
     shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
     return shareable
 
 
-def refusal(shareable):
-    fl_ctx = site_context("a")
-    assert encrypted.aggregator().accept(shareable, fl_ctx) is False
-    return fl_ctx.get_prop(REFUSAL)["reason"]
+def give(aggregator, site, sent, model=MODEL):
+    """Why a site's result is refused; None when it is taken."""
+    fl_ctx = encrypted.insecure(context(site, model=model))
+    taken = aggregator.accept(sent, fl_ctx)
+    return None if taken else fl_ctx.get_prop(REFUSAL)["reason"]
 
 
-def opened(dxo, contexts):
-    """Body value, and class -> column value, of an aggregate."""
-    body, columns = wire.split({name: plain(v, contexts.site) for name, v in dxo.data.items()})
-    assert body["conv/kernel"].shape == SHAPE
-    values = {name: round(float(kernel[0]), 4) for name, (kernel, _) in columns.items()}
-    return round(float(body["conv/kernel"][0, 0]), 4), values
-
-
-@pytest.mark.parametrize(
-    ("weighting", "expected"),
-    [("mean", (3, {"Edema": 3, "Mass": 2})), ("samples", (3.5, {"Edema": 3.5, "Mass": 2}))],
-)
-def test_body_over_all_sites_and_columns_over_those_with_the_class(weighting, expected, contexts):
-    aggregator = encrypted.aggregator(weighting=weighting)
-    for site, value, classes, samples in (("a", 2, ("Edema", "Mass"), 1), ("b", 4, ("Edema",), 3)):
-        sent = secret(value, classes, weighting, samples=samples)
-        assert aggregator.accept(sent, site_context(site))
+def test_body_over_all_sites_and_columns_over_those_with_the_class(contexts):
+    aggregator = encrypted.aggregator()
+    for site, value, classes in (("a", 2, ("Edema", "Mass")), ("b", 4, ("Edema",))):
+        assert give(aggregator, site, secret(value, classes)) is None
     dxo = from_shareable(aggregator.aggregate(context(model=MODEL)))
-    assert opened(dxo, contexts) == expected
+    body, columns = wire.split({name: plain(v, contexts.site) for name, v in dxo.data.items()})
+    np.testing.assert_allclose(body["conv/kernel"], 3 * KERNEL, atol=1e-4)
+    values = {name: round(float(kernel[0]), 4) for name, (kernel, _) in columns.items()}
+    assert values == {"Edema": 3, "Mass": 2}
     assert dxo.meta[TRAINED_BY] == {"Edema": ["a", "b"], "Mass": ["a"]}
 
 
@@ -85,13 +72,13 @@ def test_weighted_by_samples_it_is_flares_encrypted_aggregate(labelled, contexts
     )
     for site, value, classes, samples in zip("ab", (3.0, 5.0), labelled, (10, 30), strict=True):
         sent = secret(value, classes, "samples", samples=samples)
-        assert ours.accept(sent, site_context(site))
+        assert give(ours, site, sent) is None
         dxo = from_shareable(sent)
         vectors = {name: unpack(v, contexts.server) for name, v in dxo.data.items()}
         theirs = DXO(dxo.data_kind, data=vectors, meta=dxo.meta).to_shareable()
         theirs.add_cookie(AppConstants.CONTRIBUTION_ROUND, 0)
         theirs.set_peer_props({ReservedKey.IDENTITY_NAME: site})
-        assert stock.accept(theirs, site_context(site))
+        assert give(stock, site, theirs) is None
     averaged = from_shareable(ours.aggregate(context(model=MODEL))).data
     expected = from_shareable(stock.aggregate(context(model=MODEL))).data
     assert averaged.keys() == expected.keys()
@@ -101,65 +88,49 @@ def test_weighted_by_samples_it_is_flares_encrypted_aggregate(labelled, contexts
         np.testing.assert_allclose(value, vector.decrypt(secret_key), rtol=0, atol=1e-5)
 
 
-def changed(**data):
-    """A site's result with other variables; None: without the variable."""
+def changed(name, value):
+    """A site's result with another value of a variable; None: without the variable."""
     shareable = secret(1, ["Edema"])
     dxo = from_shareable(shareable)
-    both = {**dxo.data, **{name.replace("_", "/"): value for name, value in data.items()}}
-    dxo.data = {name: value for name, value in both.items() if value is not None}
+    dxo.data = {key: v for key, v in {**dxo.data, name: value}.items() if v is not None}
     return dxo.update_shareable(shareable)
 
 
-@pytest.mark.parametrize(
-    ("sent", "reason"),
-    [
-        (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
-        (
-            lambda _: changed(head_Edema_bias=np.zeros(1, np.float32)),
-            "1 variables came in the clear, e.g. 'head/Edema/bias'",
-        ),
-        (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "kind WEIGHTS was needed"),
-        (
-            lambda key: changed(
-                conv_kernel=pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
-            ),
-            "'conv/kernel' must have shape (2, 2500); got (4,)",
-        ),
-        (lambda _: changed(conv_kernel=None), "'conv/kernel' are missing"),
-        (lambda _: secret(1, []), "the head is empty"),
-        (
-            lambda _: changed(head_Edema_bias=np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)),
-            "'head/Edema/bias' cannot be added",
-        ),
-    ],
-    ids=["clear", "one clear", "differences", "shape", "missing", "no head", "no ciphertext"],
-)
+def other_shape(key):
+    return pack(tenseal.ckks_vector(key, [0.0] * 4), np.zeros(4, np.float32))
+
+
+BIAS = "head/Edema/bias"
+RUBBISH = np.frombuffer(b'["<f4", [1]]\nrubbish', np.uint8)
+REFUSED = {
+    "clear": (lambda _: train(1, ["Edema"]), "3 variables came in the clear, e.g. 'conv/kernel'"),
+    "one clear": (lambda _: changed(BIAS, np.zeros(1, "f4")), "1 variables came in the clear"),
+    "differences": (lambda _: secret(1, ["Edema"], kind=DataKind.WEIGHT_DIFF), "kind WEIGHTS was"),
+    "shape": (lambda key: changed("conv/kernel", other_shape(key)), "(2, 2500); got (4,)"),
+    "missing": (lambda _: changed("conv/kernel", None), "'conv/kernel' are missing"),
+    "no head": (lambda _: secret(1, []), "the head is empty"),
+    "no ciphertext": (lambda _: changed(BIAS, RUBBISH), f"'{BIAS}' cannot be added"),
+}
+
+
+@pytest.mark.parametrize(("sent", "reason"), REFUSED.values(), ids=REFUSED)
 def test_refuses(sent, reason, contexts):
-    assert reason in refusal(sent(contexts.site))
+    assert reason in give(encrypted.aggregator(), "a", sent(contexts.site))
 
 
-def test_refuses_a_result_without_the_count_that_the_weighting_needs():
-    fl_ctx = site_context("a")
-    assert not encrypted.aggregator(weighting="samples").accept(secret(1, ["Edema"]), fl_ctx)
-    assert "needs the number of images" in fl_ctx.get_prop(REFUSAL)["reason"]
-
-
-def test_a_second_round_compares_with_a_model_that_is_encrypted(contexts):
-    model = global_model(from_shareable(secret(1, ["Edema"])).data)
-    body, columns = wire.split(model.body)
-    fl_ctx = encrypted.insecure(context("a", model=global_model(body, columns)))
-    assert encrypted.aggregator().accept(secret(2, ["Edema"]), fl_ctx)
-
-
-def test_a_server_without_a_context_ends_the_run_with_the_reason():
-    engine = Engine()
-    fl_ctx = encrypted.insecure(context("server", engine=engine))
-    aggregator = EncryptedSurgicalAggregator(tenseal_context_file="elsewhere.tenseal")
-    aggregator.handle_event(EventType.START_RUN, fl_ctx)
-    assert EventType.FATAL_SYSTEM_ERROR in engine.events
-    assert "HEBuilder" in str(fl_ctx.get_prop(ReservedKey.EVENT_DATA, ""))
-
-
-def test_positives_cannot_weigh_ciphertexts():
+def test_the_weighting_needs_its_count_and_is_not_by_positives():
+    by_samples = encrypted.aggregator(weighting="samples")
+    assert "needs the number of images" in give(by_samples, "a", secret(1, ["Edema"]))
     with pytest.raises(WeightingError, match=r"weighting must be one of .* got 'positives'"):
         EncryptedSurgicalAggregator(weighting="positives")
+
+
+def test_a_second_round_compares_with_a_model_that_is_encrypted():
+    model = global_model(*wire.split(from_shareable(secret(1, ["Edema"])).data))
+    assert give(encrypted.aggregator(), "a", secret(2, ["Edema"]), model) is None
+
+
+def test_a_server_without_a_context_ends_the_run_with_the_reason(panics):
+    aggregator = EncryptedSurgicalAggregator(tenseal_context_file="elsewhere.tenseal")
+    aggregator.handle_event(EventType.START_RUN, encrypted.insecure(context("server")))
+    assert "HEBuilder" in panics[0]

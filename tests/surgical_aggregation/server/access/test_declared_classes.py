@@ -1,8 +1,12 @@
-import pytest
-from nvflare.apis.fl_constant import ReservedKey
-from nvflare.apis.fl_context import FLContextManager
+"""Who a message is from, which classes that site declares, and what is told of a refusal."""
 
-from flare import context
+import pytest
+from nvflare.apis.client import Client
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey, ServerCommandKey
+from nvflare.apis.fl_context import FLContextManager
+from nvflare.apis.shareable import Shareable
+
+from flare import Engine, context
 from surgical_aggregation.server.access.declared_classes import (
     declaration_fault,
     declared_classes,
@@ -10,7 +14,44 @@ from surgical_aggregation.server.access.declared_classes import (
     permitted_classes,
     tables,
 )
+from surgical_aggregation.server.access.refusal_events import (
+    Refusal,
+    announce,
+    announce_silence,
+    drop_round,
+)
+from surgical_aggregation.server.access.site_identity import claimed_site, set_site, site_of
+from surgical_aggregation.server.records.run_record import RunRecord
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.privacy_json import PolicyError
+
+
+def result(client):
+    """A result as FLARE's server gets it: a header has the client of the connection's token."""
+    shareable = Shareable()
+    shareable.set_header(ServerCommandKey.FL_CLIENT, client)
+    return shareable
+
+
+@pytest.mark.parametrize(
+    ("claims", "sent", "site", "claimed"),
+    [
+        ("south", result(Client("north", "token")), "north", "south"),
+        ("south", None, "", "south"),
+        ("south", result("south"), "", "south"),
+        ("south", "text", "", "south"),
+        (10**5000, None, "", ""),  # it cannot even be written: that would end the round for all
+        (["south"], None, "", ""),
+    ],
+    ids=["token", "no result", "no client", "text", "long number", "list"],
+)
+def test_a_site_is_who_sent_the_token_or_whom_the_workflow_names(claims, sent, site, claimed):
+    assert site_of(context()) == "" == claimed_site(context())  # the server's own
+    fl_ctx = context("west", claims=claims, authenticated=False)
+    fl_ctx.set_prop(FLContextKey.TASK_RESULT, sent, private=True, sticky=False)
+    assert (site_of(fl_ctx), claimed_site(fl_ctx)) == (site, claimed)
+    set_site("west", fl_ctx)
+    assert site_of(fl_ctx) == "west"
 
 
 @pytest.fixture
@@ -27,31 +68,34 @@ def message():
 
 
 @pytest.mark.parametrize(
-    ("declared", "counted"),
-    [(["Edema"], ("Edema",)), ([], ()), ([1], ()), (["Edema", None], ())],
+    ("declared", "claims", "counted", "fault"),
+    [
+        (["Edema"], None, ("Edema",), None),
+        ([], None, (), None),
+        ([1], None, (), None),
+        (["Edema", None], None, (), None),
+        (["Edema", "Ma\nss"], None, (), "printable text without outer spaces; got 'Ma\\nss'"),
+        (["Edema"], "north", (), "it calls itself 'north'"),
+    ],
 )
-def test_a_declaration_is_a_list_of_names(declared, counted):
-    assert declared_classes(context("north", classes=declared)) == counted
-
-
-def test_nobody_declares_under_anothers_name_or_an_unprintable_class():
-    fl_ctx = context("west", classes=["Edema"], claims="north")
-    assert declared_classes(fl_ctx) == () == permitted_classes(fl_ctx, {"north": ["Edema"]})
-    assert declaration_fault(fl_ctx) == "it calls itself 'north'"
-    fl_ctx = context("north", classes=["Edema", "Ma\nss"])
-    assert declared_classes(fl_ctx) == ()
-    assert "printable text without outer spaces; got 'Ma\\nss'" in declaration_fault(fl_ctx)
+def test_a_declaration_is_a_list_of_names_that_a_site_gives_under_its_own(
+    declared, claims, counted, fault
+):
+    fl_ctx = context("west", declared, claims=claims)
+    everybody = {"north": ["Edema"], "west": ["Edema"]}
+    assert declared_classes(fl_ctx) == counted == permitted_classes(fl_ctx, everybody)
+    found = declaration_fault(fl_ctx)
+    assert found is None if fault is None else fault in found
 
 
 def test_a_declaration_stands_for_the_whole_run(message):
     hold_to_declaration(message())
     again = message(classes=["Edema", "Mass"])
     assert declared_classes(again) == ()
-    assert "declares ['Edema', 'Mass'], and has declared ['Edema'] before" in declaration_fault(
-        again
-    )
+    fault = "declares ['Edema', 'Mass'], and has declared ['Edema'] before"
+    assert fault in declaration_fault(again)
     hold_to_declaration(again)  # which does not make it good
-    assert declaration_fault(again)
+    assert fault in declaration_fault(again)
     assert declared_classes(message()) == ("Edema",)
 
 
@@ -72,23 +116,39 @@ def test_an_impostor_does_not_change_what_the_victim_is_held_to(message):
     assert declared_classes(message("west", classes=["Fracture"])) == ("Fracture",)
 
 
-class TestTables:
-    def test_there_may_be_none_either_or_both(self):
-        job, server = {"a": ["Edema"]}, {"a": ["Mass"], "b": []}
-        assert tables(context(), None) == tables(context(policy={}), None) == ()
-        assert tables(context(), job) == (job,)
-        assert tables(context(policy={"permitted": server}), None) == (server,)
-        assert tables(context(policy={"permitted": server}), job) == (job, server)
-
-    @pytest.mark.parametrize("table", [None, ["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
-    def test_one_that_is_malformed_is_refused_by_where_it_stands(self, table):
+@pytest.mark.parametrize("table", [["Edema"], {"a": "Edema"}, {"a": [1]}, {"a": None}])
+def test_a_malformed_table_is_refused_by_where_it_stands(table):
+    for policy in (table, None):
         with pytest.raises(PolicyError, match=r"^the server's local/privacy.json: 'permitted' nee"):
-            tables(context(policy={"permitted": table}), None)
-        if table is not None:
-            with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
-                tables(context(), table)
+            tables(context(policy={"permitted": policy}), None)
+    with pytest.raises(PolicyError, match=r"^the job's configuration: 'permitted' needs a"):
+        tables(context(), table)
+    with pytest.raises(PolicyError, match=r"may have the keys permitted; got .*permited"):
+        tables(context(policy={"permited": {}}), None)
 
-    @pytest.mark.parametrize("key", ["permited", "share"])
-    def test_another_key_is_refused(self, key):
-        with pytest.raises(PolicyError, match=f"may have the keys permitted; got .*{key}"):
-            tables(context(policy={key: {}}), None)
+
+NAN = {"site": "a", "task": "train", "round": 3, "reason": "it has NaN"}
+GONE = {"site": "a", "task": "test", "round": None, "reason": "it is gone"}
+DROP = {"round": 3, "reason": "it is not finite"}
+
+
+@pytest.mark.parametrize(
+    ("tell", "facts", "event", "name", "text"),
+    [
+        (announce, [Refusal(**NAN)], headers.CONTRIBUTION_REFUSED, headers.REFUSAL,
+         "refused the result of a, task 'train' of round 3: it has NaN."),
+        (announce_silence, [Refusal(**GONE)], headers.SITE_SILENT, headers.REFUSAL,
+         "no result of a, task 'test': it is gone."),
+        (drop_round, DROP.values(), headers.ROUND_DROPPED, headers.DROP,
+         "round 3 is dropped: it is not finite"),
+    ],
+    ids=["a refusal", "a site that is silent", "a round that is dropped"],
+)  # fmt: skip
+def test_is_logged_and_told_to_the_servers_components(tell, facts, event, name, text, logged):
+    engine = Engine()
+    fl_ctx = context("a", engine=engine)
+    tell(RunRecord(), *facts, fl_ctx)
+    assert engine.events == [event] and logged["warning"] + logged["error"] == [text]
+    told = next(one for one in (NAN, GONE, DROP) if one["reason"] in text)
+    # A public property would travel to the sites, and a refusal may name another site's class.
+    assert fl_ctx.get_prop_detail(name) == {"value": told, "private": True, "sticky": False}

@@ -1,3 +1,5 @@
+"""What a run's events tell the selector; how two models are compared is `ModelComparison`'s."""
+
 import math
 
 import numpy as np
@@ -15,78 +17,68 @@ from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DR
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 EMPTY = global_model({})
+EDEMA, BOTH = ("Edema",), ("Edema", "Mass")
 
 
 class Run:
-    """A selector and what it announced: [(round, loss), ...]."""
+    """A selector in a run of sites, and the records that it announced."""
 
-    def __init__(self, sites=("a", "b"), **args):
+    def __init__(self, sites="ab", **args):
         self.selector = BestModelSelector(**args)
-        self.model = global_model({}, {"Edema": COLUMN, "Mass": COLUMN})
+        self.model = global_model({}, dict.fromkeys(BOTH, COLUMN))
         self.sites, self.gone = sites, {}
-        self.announced, self.records, self.dropped = [], [], []
-        self.best_round = "never said"
+        self.records, self.dropped, self.best_round = [], [], "never said"
+
+    @property
+    def announced(self):
+        return [(best["round"], best["value"]) for best in self.records]
 
     def fire_event(self, event_type, fl_ctx):
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
-            best = fl_ctx.get_prop(BEST)
-            self.announced.append((best["round"], best["value"]))
-            self.records.append(best)
+            self.records.append(fl_ctx.get_prop(BEST))
         elif event_type == BEST_DROPPED:
             self.dropped.append(fl_ctx.get_prop(DROPPED))
 
-    def fire(self, event_type, current_round, site=None, classes=("Edema",), model=None, **props):
+    def fire(self, event_type, round_, props=(), site=None, classes=EDEMA, model=None):
         engine = Engine()
         engine.sites, engine.fire_event = self.sites, self.fire_event
-        fl_ctx = context(site, classes, current_round, model or self.model, engine)
-        known = {GONE: self.gone, FLContextKey.WORKFLOW: "train"}
-        if event_type in FINAL:
-            known[FLContextKey.WORKFLOW] = "validate_final"
-        known |= {getattr(AppConstants, key, key): value for key, value in props.items()}
-        for key, value in known.items():
+        fl_ctx = context(site, classes, round_, model or self.model, engine)
+        for key, value in {GONE: self.gone, FLContextKey.WORKFLOW: "train", **dict(props)}.items():
             fl_ctx.set_prop(key, value, private=True, sticky=False)
         self.selector.handle_event(event_type, fl_ctx)
         self.best_round = fl_ctx.get_prop(BEST_ROUND, self.best_round)
 
     def continue_from(self, record):
         """Start from a checkpoint of an earlier run, whose best model has this record."""
-        self.fire(AppEventType.INITIAL_MODEL_LOADED, None, **{BEST: record})
+        self.fire(AppEventType.INITIAL_MODEL_LOADED, None, {BEST: record})
 
-    def result(self, round_, site, loss, accepted=True, classes=("Edema",), **facts):
+    def result(self, round_, site, loss, accepted=True, classes=EDEMA, model=None):
         """A site's result of training."""
         sent = result({}, {"Edema": COLUMN}, metrics={"bce": loss})
-        facts |= {"TRAINING_RESULT": sent, "AGGREGATION_ACCEPTED": accepted}
-        self.fire(AppEventType.AFTER_CONTRIBUTION_ACCEPT, round_, site, classes, **facts)
+        props = {AppConstants.TRAINING_RESULT: sent, AppConstants.AGGREGATION_ACCEPTED: accepted}
+        event = AppEventType.AFTER_CONTRIBUTION_ACCEPT
+        self.fire(event, round_, props, site, classes, model)
 
-    def round(self, round_, losses, accepted=True, classes=None, **facts):
-        """`losses`: site -> loss; `classes`: of all sites, or site -> classes; default Edema."""
+    def round(self, round_, losses, accepted=True, classes=None, model=None):
+        """`losses`: site -> loss; `classes`: site -> classes, where not Edema."""
         self.fire(AppEventType.ROUND_STARTED, round_)
         for site, loss in losses.items():
-            of = classes.get(site) if isinstance(classes, dict) else classes
-            self.result(round_, site, loss, accepted, ("Edema",) if of is None else of, **facts)
-        self.fire(AppEventType.BEFORE_AGGREGATION, round_, **facts)
+            self.result(round_, site, loss, accepted, (classes or {}).get(site, EDEMA), model)
+        self.fire(AppEventType.BEFORE_AGGREGATION, round_, model=model)
 
     def final(self, last_round, losses, **facts):
         """After the last round; of a job that made none of its own, no round is current."""
-        made = GlobalModel(self.model.variables, {"round": last_round + 1, **facts})
-        self.fire(EventType.START_WORKFLOW, None, model=made)
+        model = GlobalModel(self.model.variables, {"round": last_round + 1, **facts})
+        final = {FLContextKey.WORKFLOW: "validate_final"}
+        self.fire(EventType.START_WORKFLOW, None, final, model=model)
         for site, loss in losses.items():
             measured = DXO(DataKind.METRICS, data={"bce": loss}).to_shareable()
-            event = AppEventType.VALIDATION_RESULT_RECEIVED
-            self.fire(event, None, site, model=made, VALIDATION_RESULT=measured)
-        self.fire(EventType.END_WORKFLOW, None, model=made)
-
-
-FINAL = (
-    EventType.START_WORKFLOW,
-    AppEventType.VALIDATION_RESULT_RECEIVED,
-    EventType.END_WORKFLOW,
-)
+            props = {**final, AppConstants.VALIDATION_RESULT: measured}
+            self.fire(AppEventType.VALIDATION_RESULT_RECEIVED, None, props, site, model=model)
+        self.fire(EventType.END_WORKFLOW, None, final, model=model)
 
 
 class TestRounds:
-    """How two models are compared is `ModelComparison`'s, and tested there."""
-
     @pytest.mark.parametrize(
         ("rounds", "announced"),
         [
@@ -110,10 +102,10 @@ class TestRounds:
         run.round(1, {"a": 0.2})
         assert (run.announced, run.best_round) == ([(1, 0.2)], 1)
         run = Run()
-        run.round(0, {"a": 0.5}, classes=(), model=EMPTY)
+        run.round(0, {"a": 0.5}, classes={"a": ()}, model=EMPTY)
         assert run.announced == [(0, 0.5)]
 
-    def test_so_many_sites_must_have_measured_it_but_those_that_left_for_good(self):
+    def test_enough_sites_must_have_measured_it_without_those_that_left_for_good(self):
         run = Run(min_share=0.75)
         run.round(0, dict.fromkeys("abc", 0.5))
         run.round(1, {"a": 0.4, "b": 0.4})  # of three sites two
@@ -123,7 +115,7 @@ class TestRounds:
         assert run.best_round == 2
 
     @pytest.mark.parametrize("share", [0, -0.5, 1.5])
-    def test_a_share_that_is_none_is_refused(self, share):
+    def test_a_share_outside_0_to_1_is_refused(self, share):
         with pytest.raises(ValueError, match="min_share must be above 0 and at most 1"):
             BestModelSelector(min_share=share)
 
@@ -139,7 +131,7 @@ class TestRounds:
 
     def test_the_record_says_who_measured_it_with_which_classes_and_what_the_model_has(self):
         run = Run()
-        run.round(0, {"b": 0.5, "a": 0.25}, classes=("Mass", "Edema"))
+        run.round(0, {"b": 0.5, "a": 0.25}, classes=dict.fromkeys("ab", ("Mass", "Edema")))
         classes = ["Edema", "Mass"]
         assert run.records == [
             {
@@ -148,86 +140,77 @@ class TestRounds:
             }
         ]  # fmt: skip
 
-
-class TestLosses:
-    def test_of_refused_results_or_of_an_unfinished_round_do_not_count(self):
+    def test_losses_of_refused_or_late_results_or_of_an_unfinished_round_do_not_count(self):
         run = Run()
         run.round(0, {"a": 0.1}, accepted=False)
-        assert run.announced == []
         run.fire(AppEventType.ROUND_STARTED, 1)
-        run.result(1, "b", 0.9)
-        run.round(2, {"a": 0.1})
-        assert run.announced == [(2, 0.1)]
-
-    def test_that_come_late_do_not_change_the_record(self):
-        run = Run()
-        run.round(0, {"a": 0.5})
-        run.result(0, "b", 0.9)
-        run.round(1, {"a": 0.5, "b": 0.1})  # over a alone: no better
-        assert run.announced == [(0, 0.5)]
+        run.result(1, "b", 0.9)  # in a round that is begun anew
+        assert run.announced == []
+        run.round(2, {"a": 0.5})
+        run.result(2, "b", 0.9)
+        run.round(3, {"a": 0.5, "b": 0.1})  # over a alone: no better
+        assert run.announced == [(2, 0.5)]
 
     @pytest.mark.parametrize(
         "loss", [math.nan, math.inf, -0.1, "0.1", None, np.ones(2), "x" * 5000]
     )
-    def test_that_are_no_numbers_do_not_count_and_are_one_line_of_the_log(self, loss, caplog):
+    def test_losses_that_are_no_numbers_do_not_count_and_are_one_line_of_the_log(
+        self, loss, caplog
+    ):
         run = Run()
         run.round(0, {"a": loss})
         (said,) = [r.getMessage() for r in caplog.records if "usable" in r.getMessage()]
         assert run.announced == [] and said.isprintable() and len(said) < 2000
 
 
+def record(metric="bce", classes=EDEMA, **losses):
+    """Of an earlier run's best model, that of round 2."""
+    facts = {"value": sum(losses.values()) / len(losses), "sites": losses}
+    of = {site: list(classes) for site in losses}
+    return {"round": 2, "metric": metric, "classes": of, **facts}
+
+
 class TestFinalModel:
     def test_counts_with_what_those_sites_measured_whose_results_were_accepted(self, caplog):
         run = Run()
-        run.round(0, {"a": 0.5})
+        run.round(0, {"a": 0.5, "c": 0.5})  # c does not measure the final one
         run.final(0, {"a": 0.25, "b": 0.125})
         assert run.announced == [(0, 0.5), (1, 0.25)]
         assert "what b measured does not count" in caplog.text
         assert "what a measured" not in caplog.text
 
-    def test_is_judged_by_a_site_that_measured_the_best_model_though_it_trained_nothing_since(self):
-        run = Run()
-        run.continue_from(record(a=0.25, b=0.25))
-        run.round(5, {"a": 0.5})
-        run.final(5, {"a": 0.125, "b": 0.25})
-        assert run.announced == [(6, 0.1875)]
-
     @pytest.mark.parametrize(
-        ("before", "sites", "announced"),
-        [(None, ["a"], (8, 0.125)), ({"a": 0.25}, ["a", "b"], (8, 0.25))],
-        ids=["no best model yet", "one that b has not measured"],
+        ("before", "rounds", "trained_by", "loss"),
+        [
+            ({"a": 0.25, "b": 0.5}, [{"a": 0.5}], [], 0.25),
+            (None, [], ["a"], 0.125),
+            ({"a": 0.25}, [], ["a", "b"], 0.25),
+        ],
+        ids=["b measured the best model", "b did not train", "b trained in the earlier run"],
     )
-    def test_is_judged_by_those_that_trained_in_the_continued_run(self, before, sites, announced):
+    def test_of_a_continued_run_counts_with_what_the_earlier_runs_sites_measured(
+        self, before, rounds, trained_by, loss
+    ):
         run = Run()
         run.continue_from(before and record(**before))
-        trained = {"Edema": {"sites": sites, "last_round": 7}}
-        run.final(7, {"a": 0.125, "b": 0.375}, classes=trained)
-        assert run.announced == [announced]
-
-
-def record(round_=2, *, metric="bce", classes=("Edema",), **losses):
-    return {
-        "round": round_,
-        "metric": metric,
-        "value": sum(losses.values()) / len(losses),
-        "sites": losses,
-        "classes": {site: list(classes) for site in losses},
-    }
-
-
-BOTH = ("Edema", "Mass")
+        for losses in rounds:
+            run.round(7, losses)
+        facts = {"Edema": {"sites": trained_by, "last_round": 7}}
+        run.final(7, {"a": 0.125, "b": 0.375}, classes=facts)
+        assert run.announced == [(8, loss)]
 
 
 class TestContinued:
     def test_the_earlier_best_is_the_one_to_beat(self):
-        run = Run()
+        run = Run("abc")
         run.continue_from(record(a=0.25, b=0.75))
         assert run.best_round == 2
         run.round(5, {"a": 0.25, "b": 0.75})  # the same is not better
         assert run.best_round == 2
         run.round(6, {"a": 0.25, "b": 0.5})
         assert run.announced == [(6, 0.375)] and run.best_round == 6
-        assert run.dropped == []
+        run.round(7, {"a": 0.9, "c": 0.9}, classes={"c": ("Mass",)})
+        assert run.dropped == []  # as the earlier best would be, for want of a column
 
     @pytest.mark.parametrize(
         ("sites", "earlier", "losses", "dropped", "best"),
@@ -245,35 +228,24 @@ class TestContinued:
             "other classes", "another loss", "a record without classes",
         ],
     )  # fmt: skip
-    def test_it_is_dropped_where_it_cannot_be_this_runs(
-        self, sites, earlier, losses, dropped, best
-    ):
+    def test_it_is_dropped_if_incomparable(self, sites, earlier, losses, dropped, best):
         run = Run(sites)
         run.continue_from(earlier)
         run.round(5, losses)
         assert run.best_round == best
-        assert run.dropped[0].startswith(dropped) if dropped else run.dropped == []
-
-    def test_a_class_whose_only_site_was_absent_when_it_was_measured_drops_nothing(self):
-        run = Run()
-        run.continue_from({**record(a=0.5), "columns": ["Edema", "Mass"]})
-        run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
-        assert (run.dropped, run.best_round) == ([], 2)
+        assert [why.startswith(dropped) for why in run.dropped] == [True] * bool(dropped)
 
     def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
+        run = Run()
+        run.continue_from({**record(a=0.5), "columns": BOTH})  # b was absent
+        run.round(5, {"a": 0.5, "b": 0.5}, classes={"b": ("Mass",)})
+        assert (run.dropped, run.best_round) == ([], 2)
         run = Run("abc")
         run.continue_from(record(a=0.1, b=0.1))
-        losses, new = {"a": 0.9, "b": 0.9, "c": 0.9}, {"c": ("Mass",)}
-        run.round(5, losses, classes=new, model=global_model({}, {"Edema": COLUMN}))
+        losses, new = dict.fromkeys("abc", 0.5), {"c": ("Mass",)}
+        for round_ in (5, 6):
+            run.round(round_, losses, classes=new, model=global_model({}, {"Edema": COLUMN}))
         assert run.dropped == ["it has no columns for all classes of ['c']"]
         assert run.announced == [] and run.best_round is None
-        run.round(6, losses, classes=new)
-        assert run.announced == [(6, pytest.approx(0.9))]
-
-    def test_what_is_this_runs_own_is_not_dropped_any_more(self):
-        run = Run("abc")
-        run.continue_from(record(a=0.5, b=0.5, c=0.5))
-        run.round(5, {"a": 0.1, "b": 0.1, "c": 0.1})
-        run.sites = ("a",)
-        run.round(6, {"a": 0.05})
-        assert run.dropped == [] and run.best_round == 5
+        run.round(7, losses, classes=new)
+        assert run.announced == [(7, 0.5)]

@@ -13,57 +13,50 @@ from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_R
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 VARIABLES = wire.join(BODY, {"Nodule/Mass": (np.float32([3, 4]), np.float32([5]))})
+LAST = "server/job/models/last.npz"
 
 
 @pytest.fixture
 def fl_ctx(tmp_path):
     """The server's context in a job after 7 rounds, where earlier jobs left models as well."""
-    server = tmp_path / "server"
-    save(Checkpoint(VARIABLES, {"round": 7}), server / "job/models/last.npz")
-    save(Checkpoint(VARIABLES, {}), server / "checkpoints/earlier/best.npz")
-    save(Checkpoint(BODY, {}), server / "checkpoints/headless/best.npz")
+    save(Checkpoint(VARIABLES, {"round": 7}), tmp_path / LAST)
+    save(Checkpoint(VARIABLES, {}), tmp_path / "server/checkpoints/earlier/best.npz")
+    save(Checkpoint(BODY, {}), tmp_path / "server/checkpoints/headless/best.npz")
     save(Checkpoint({**VARIABLES, "conv/kernel": np.float32([7, 7])}, {}), tmp_path / "file.npz")
     return context(engine=Engine(tmp_path))
 
 
 def sent(fl_ctx, owner="SRV_last"):
-    """A model's task, as it goes out once the last model is located."""
+    """What locating the last model gives, and the task of a model as it goes out then."""
     locator, task = CheckpointLocator("last"), Shareable()
-    locator.locate_model("last", fl_ctx)
+    dxo = locator.locate_model("last", fl_ctx)
     fl_ctx.set_prop(AppConstants.MODEL_OWNER, owner, private=True, sticky=False)
     fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
     locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
-    return task
+    return dxo, task
 
 
 class TestCheckpointLocator:
-    def test_finds_the_variables_that_the_persistor_wrote_and_nothing_else(self, fl_ctx):
-        locator = CheckpointLocator("last")
-        assert locator.get_model_names(fl_ctx) == ["last"]
-        dxo = locator.locate_model("last", fl_ctx)
+    def test_finds_one_of_the_two_models_that_the_persistor_writes(self, fl_ctx):
+        assert CheckpointLocator("last").get_model_names(fl_ctx) == ["last"]
+        assert CheckpointLocator("best").get_model_names(fl_ctx) == []  # not written
+        with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
+            CheckpointLocator("first")
+
+    def test_sites_get_its_variables_and_round_and_what_the_run_continues(self, fl_ctx, tmp_path):
+        dxo, task = sent(fl_ctx)
         assert dxo.data_kind == DataKind.WEIGHTS and dxo.meta == {}
         assert dxo.data.keys() == VARIABLES.keys()
         assert dxo.data["head/Nodule/Mass/bias"].tolist() == [5]
-        assert CheckpointLocator("best").get_model_names(fl_ctx) == []  # not written
-
-    def test_server_and_sites_learn_the_round_and_the_server_whether_there_is_a_head(
-        self, fl_ctx, tmp_path
-    ):
-        assert sent(fl_ctx).get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
-        assert fl_ctx.get_prop(MODEL_HAS_HEAD) is True
+        assert task.get_header(MODEL_ROUND) == 7 == fl_ctx.get_prop(MODEL_ROUND)
+        assert task.get_header(CONTINUES) is None and fl_ctx.get_prop(MODEL_HAS_HEAD) is True
         assert not {MODEL_ROUND, MODEL_HAS_HEAD} & fl_ctx.get_all_public_props().keys()
-        save(Checkpoint(BODY, {}), tmp_path / "server/job/models/last.npz")
-        assert sent(fl_ctx).get_header(MODEL_ROUND) == 0
-        assert fl_ctx.get_prop(MODEL_HAS_HEAD) is False
-
-    def test_its_tasks_alone_tell_a_site_what_the_run_continues(self, fl_ctx, tmp_path):
-        assert sent(fl_ctx).get_header(CONTINUES) is None
-        manifest = {"round": 7, "history": [{"job": "a", "rounds": [0, 7]}]}
-        save(Checkpoint({}, manifest), tmp_path / "server/job/models/last.npz")
-        assert sent(fl_ctx).get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
-        assert sent(fl_ctx, "SRV_best").get_header(MODEL_ROUND) is None
-        with pytest.raises(ValueError, match="'best' or 'last'; got 'first'"):
-            CheckpointLocator("first")
+        save(Checkpoint(BODY, {"history": [{"job": "a", "rounds": [0, 7]}]}), tmp_path / LAST)
+        _, task = sent(fl_ctx)
+        assert task.get_header(MODEL_ROUND) == 0 and fl_ctx.get_prop(MODEL_HAS_HEAD) is False
+        assert task.get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
+        _, task = sent(fl_ctx, "SRV_best")  # another's
+        assert task.get_header(MODEL_ROUND) is None
 
 
 class TestGivenModelLocator:

@@ -1,13 +1,12 @@
-"""Rule 2 of the design: a class never vanishes."""
-
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.app_common.app_constant import AppConstants
 
-from flare import Engine, context, global_model
+from flare import Engine, context
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
@@ -18,94 +17,73 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire import variables as wire
 
-BODY = {"conv/kernel": np.float32([1]), "bn/gamma": np.float32([2])}
+BODY = {"conv/kernel": np.float32([1]), "bn/moving_mean": np.float32([2])}
+MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float32([1])}
+ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
 
 
 def column(value):
     return (np.full(2, value, np.float32), np.float32([value]))
 
 
-def merged(model, body, columns, trained, current_round=0, **optimizer):
-    aggregate = DXO(
-        DataKind.WEIGHTS, data=wire.join(body, columns), meta={headers.TRAINED_BY: trained}
-    )
-    fl_ctx = context(current_round=current_round, model=model)
-    return from_learnable(
-        MergeIntoGlobalModel(**optimizer).shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
-    )
+def model(columns=(), moments=None, **facts):
+    """`columns`: class -> value."""
+    own = {name: column(value) for name, value in dict(columns).items()}
+    return GlobalModel(wire.join(BODY, own), {"head_features": 2, **facts}, moments or {})
+
+
+def merged(last, kernel=None, columns=(), by=(), round_=0, accepted=None, mean=None, **optimizer):
+    """The model after a round with these averages, and the round's context."""
+    sent = {"conv/kernel": kernel, "bn/moving_mean": mean}
+    body = {name: np.float32(value) for name, value in sent.items() if value is not None}
+    data = wire.join(body, {name: column(value) for name, value in dict(columns).items()})
+    aggregate = DXO(DataKind.WEIGHTS, data=data, meta={headers.TRAINED_BY: dict(by)})
+    fl_ctx = context(current_round=round_, model=last, engine=Engine())
+    fl_ctx.set_prop(headers.ACCEPTED, accepted, private=True, sticky=False)
+    generator = MergeIntoGlobalModel(**optimizer)
+    after = generator.shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
+    return from_learnable(after), fl_ctx
+
+
+def lists(variables):
+    return {name: value.tolist() for name, value in variables.items()}
 
 
 def test_what_nobody_sent_stays_and_a_new_class_is_added():
-    model = global_model(BODY, {"Edema": column(1), "Mass": column(2)})
-    sent = {"Edema": column(9), "Hernia": column(5)}
-    after = merged(model, {"conv/kernel": np.float32([7])}, sent, {"Edema": ["a"]})
-    assert {name: value.item() for name, value in after.body.items()} == {
-        "conv/kernel": 7, "bn/gamma": 2,
-    }  # fmt: skip
-    assert {name: kernel.tolist() for name, (kernel, _) in after.columns.items()} == {
-        "Edema": [9, 9], "Hernia": [5, 5], "Mass": [2, 2],
-    }  # fmt: skip
+    after, _ = merged(model({"Edema": 1, "Mass": 2}), [7], {"Edema": 9, "Hernia": 5})
+    assert lists(after.body) == {"conv/kernel": [7], "bn/moving_mean": [2]}
+    kernels = {name: kernel for name, (kernel, _) in after.columns.items()}
+    assert lists(kernels) == {"Edema": [9, 9], "Hernia": [5, 5], "Mass": [2, 2]}
 
 
-def test_manifest_keeps_who_ever_trained_a_class_and_when_last():
-    first = merged(global_model(BODY), {}, {"Edema": column(1)}, {"Edema": ["b"]}, 0)
-    second = merged(first, {}, {"Mass": column(1)}, {"Mass": ["a"]}, 1)
-    third = merged(second, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 2)
-    assert third.manifest["classes"] == {
+def test_manifest_keeps_who_ever_trained_a_class_and_when_last_and_what_is_removed():
+    gone = {"Edema": {"round": 1, "sites": ["a"]}, "Hernia": {"round": 1, "sites": ["b"]}}
+    last = model(removed=gone)
+    for round_, (name, site) in enumerate([("Edema", "b"), ("Mass", "a"), ("Edema", "a")]):
+        last, _ = merged(last, None, {name: 1}, {name: [site]}, round_)
+    assert last.manifest["classes"] == {
         "Edema": {"sites": ["a", "b"], "last_round": 2},
         "Mass": {"sites": ["a"], "last_round": 1},
     }
-    assert third.manifest["round"] == 3
+    assert last.manifest["round"] == 3
+    assert last.manifest["removed"] == {"Hernia": gone["Hernia"]}
 
 
-def test_a_class_that_is_trained_again_is_removed_no_more():
-    gone = {"Edema": {"round": 1, "sites": ["a"]}, "Mass": {"round": 1, "sites": ["b"]}}
-    model = GlobalModel(BODY, {"head_features": 2, "removed": gone})
-    after = merged(model, {}, {"Edema": column(1)}, {"Edema": ["a"]}, 4)
-    assert after.manifest["removed"] == {"Mass": gone["Mass"]}
-
-
-class TestOptimizer:
-    def test_takes_a_step_and_remembers_it_for_the_next(self):
-        momentum = {"optimizer": "fedavgm", "momentum": 0.5}
-        model = global_model({"conv/kernel": np.float32([1])}, {"Mass": column(2)})
-        first = merged(model, {"conv/kernel": np.float32([3])}, {"Mass": column(2)}, {}, **momentum)
-        assert first.body["conv/kernel"].tolist() == [3]
-        second = merged(first, {"conv/kernel": np.float32([3])}, {}, {}, 1, **momentum)
-        assert second.body["conv/kernel"].tolist() == [4]  # nobody moved; half of the last step
-        assert second.moments["velocity/conv/kernel"].tolist() == [1]
-
-    def test_an_unknown_one_is_refused_and_without_one_nothing_is_remembered(self):
-        with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
-            MergeIntoGlobalModel("adam")
-        model = GlobalModel(BODY, {"head_features": 2}, {"velocity/conv/kernel": np.ones(1)})
-        assert merged(model, {"conv/kernel": np.float32([7])}, {}, {}).moments == {}
-
-
-ADAM = {"optimizer": "fedadam", "learning_rate": 0.01}
-MOMENTS = {"mean/conv/kernel": np.float32([0.5]), "square/conv/kernel": np.float32([1])}
+def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
+    momentum = {"optimizer": "fedavgm", "momentum": 0.5, "mean": [4]}
+    kinds = VariableKinds(frozenset({"bn/moving_mean"}))
+    first, _ = merged(model({"Mass": 2}, **kinds.facts()), [3], {"Mass": 2}, **momentum)
+    assert lists(first.body) == {"conv/kernel": [3], "bn/moving_mean": [4]}
+    second, _ = merged(first, [3], round_=1, **momentum)  # nobody moved; half of the last step
+    assert lists(second.body) == {"conv/kernel": [4], "bn/moving_mean": [4]}
+    assert second.moments["velocity/conv/kernel"].tolist() == [1]
+    assert merged(second, [7])[0].moments == {}  # without one nothing is remembered
+    with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
+        MergeIntoGlobalModel("adam")
 
 
 class TestDroppedRound:
     """A step that is not finite leaves the model as it was; the run goes on."""
-
-    def merge(self, value, **optimizer):
-        """A round in which one site of two has sent something large; the engine, too."""
-        start = {"head_features": 2, "round": 3, "classes": {"Mass": {}}}
-        model = GlobalModel(wire.join(BODY, {"Mass": column(2)}), start, MOMENTS)
-        engine = Engine()
-        fl_ctx = context(current_round=3, model=model, engine=engine)
-        large = Contribution({"conv/kernel": np.float32([value])}, {"Mass": column(-5)})
-        fl_ctx.set_prop(
-            headers.ACCEPTED,
-            {"a": Contribution({"conv/kernel": np.float32([1])}, {"Mass": column(-7)}), "b": large},
-            private=True, sticky=False,
-        )  # fmt: skip
-        data = wire.join(large.body, {"Mass": column(4)})
-        meta = {headers.TRAINED_BY: {"Mass": ["a", "b"]}}
-        aggregate = DXO(DataKind.WEIGHTS, data=data, meta=meta).to_shareable()
-        generator = MergeIntoGlobalModel(**optimizer)
-        return from_learnable(generator.shareable_to_learnable(aggregate, fl_ctx)), fl_ctx, engine
 
     @pytest.mark.parametrize(
         ("value", "optimizer"),
@@ -116,58 +94,44 @@ class TestDroppedRound:
         ],
     )
     def test_leaves_model_and_moments_as_they_were(self, value, optimizer):
-        after, _, engine = self.merge(value, **optimizer)
-        assert {name: v.tolist() for name, v in after.body.items()} == {
-            "conv/kernel": [1], "bn/gamma": [2],
-        }  # fmt: skip
-        assert after.columns["Mass"][0].tolist() == [2, 2]
-        assert {name: v.tolist() for name, v in after.moments.items()} == {
-            "mean/conv/kernel": [0.5], "square/conv/kernel": [1],
-        }  # fmt: skip
+        last = model({"Mass": 2}, MOMENTS, round=3, classes={"Mass": {}})
+        after, fl_ctx = merged(last, [value], {"Mass": 4}, {"Mass": ["a"]}, 3, **optimizer)
+        assert lists(after.variables) == lists(last.variables)
+        assert lists(after.moments) == lists(MOMENTS)
         assert after.manifest == {"head_features": 2, "round": 4, "classes": {"Mass": {}}}
-        assert engine.events == [headers.ROUND_DROPPED]
+        assert fl_ctx.get_engine().events == [headers.ROUND_DROPPED]
 
     def test_says_which_variable_and_whose_values_were_the_largest(self):
-        _, fl_ctx, _ = self.merge(1e38, **ADAM)
+        large = Contribution({"conv/kernel": np.float32([1e38])}, {"Mass": column(-5)})
+        small = Contribution({"conv/kernel": np.float32([1])}, {"Mass": column(-7)})
+        _, fl_ctx = merged(model(), [1e38], round_=3, accepted={"a": small, "b": large}, **ADAM)
         drop = fl_ctx.get_prop(headers.DROP)
         assert drop["round"] == 3
-        assert (
-            "1 variables would get values that are NaN or infinite, e.g. 'square/conv/kernel'"
-            in (drop["reason"])
-        )
+        lost = "1 variables would get values that are NaN or infinite, e.g. 'square/conv/kernel'"
+        assert lost in drop["reason"]
         assert "came: b 1e+38 in 'conv/kernel'; a 7 in 'head/Mass/kernel'. Look" in drop["reason"]
 
     def test_a_large_value_is_merged_if_finite_and_its_senders_need_not_be_known(self):
-        after, _, engine = self.merge(1e38)
-        assert after.body["conv/kernel"].tolist() == [np.float32(1e38)] and engine.events == []
-        aggregate = DXO(DataKind.WEIGHTS, data={"conv/kernel": np.float32([np.nan, 1])})
-        fl_ctx = context(model=global_model(BODY))
-        MergeIntoGlobalModel().shareable_to_learnable(aggregate.to_shareable(), fl_ctx)
+        after, fl_ctx = merged(model(), [1e38])
+        assert after.body["conv/kernel"].tolist() == [np.float32(1e38)]
+        assert fl_ctx.get_engine().events == []
+        _, fl_ctx = merged(model(), [np.nan, 1])
         assert "came: not known" in fl_ctx.get_prop(headers.DROP)["reason"]
 
 
-class TestToSites:
-    def task(self, current_round=0, first=0, moments=(), **facts):
-        manifest = {"head_features": 2, "initial_body_sha256": "of the first run", **facts}
-        variables = wire.join(BODY, {"Edema": column(1)})
-        learnable = to_learnable(GlobalModel(variables, manifest, dict(moments)))
-        fl_ctx = context(current_round=current_round)
-        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
-        return MergeIntoGlobalModel().learnable_to_shareable(learnable, fl_ctx)
+def task(current_round=0, first=0, **facts):
+    sent = model({"Edema": 1}, {"velocity/conv/kernel": np.float32([1])}, **facts)
+    fl_ctx = context(current_round=current_round)
+    fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
+    return MergeIntoGlobalModel().learnable_to_shareable(to_learnable(sent), fl_ctx)
 
-    def test_only_variables_leave_the_server(self):
-        task = self.task(moments={"velocity/conv/kernel": np.float32([1])}, secret=1)
-        assert from_shareable(task).meta == {}
-        assert "velocity" not in str(task) and "secret" not in str(task)
 
-    @pytest.mark.parametrize("round_", [5, 6])
-    def test_every_task_of_a_continued_run_names_the_jobs_that_it_continues(self, round_):
-        history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
-        task = self.task(round_, 5, history=history)
-        assert task.get_header(headers.CONTINUES) == {"jobs": ["b", "a"], "round": 5}
-        assert self.task(round_).get_header(headers.CONTINUES) is None
-
-    @pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
-    def test_the_first_task_carries_the_digest_of_the_body_it_starts_from(self, round_, first):
-        told = self.task(round_, first).get_header(headers.INITIAL_BODY)
-        assert told == (digest(BODY) if round_ == first else None)
+@pytest.mark.parametrize(("round_", "first"), [(0, 0), (1, 0), (5, 5), (6, 5)])
+def test_sites_get_variables_first_the_bodys_digest_and_what_the_run_continues(round_, first):
+    history = [{"job": "a", "rounds": [0, 2]}, {"job": "b", "rounds": [2, 5]}]
+    sent = task(round_, first, history=history, initial_body_sha256="of the first run", secret=1)
+    assert from_shareable(sent).meta == {}
+    assert "velocity" not in str(sent) and "secret" not in str(sent)
+    assert sent.get_header(headers.INITIAL_BODY) == (digest(BODY) if round_ == first else None)
+    assert sent.get_header(headers.CONTINUES) == {"jobs": ["b", "a"], "round": 5}
+    assert task(round_, first).get_header(headers.CONTINUES) is None

@@ -1,7 +1,6 @@
-"""Best and last model on disk, inside and outside the job's workspace."""
-
 import dataclasses
 import errno
+import os
 
 import numpy as np
 import pytest
@@ -81,94 +80,72 @@ def earlier(folder, record=RECORD, best=RECORD, **facts):
     return folder / "last.npz"
 
 
-class TestLoad:
-    def test_starts_from_the_checkpoint_and_records_its_digest(self, tmp_path, panics):
-        path = tmp_path / "start.npz"
-        save(Checkpoint(wire.join(BODY, {"Edema": COLUMN}), FACTS, MOMENTS), path)
-        server = Server(tmp_path, path)
-        manifest = server.load()
-        model = from_learnable(server.model)
-        assert list(model.body) == ["conv/kernel"] and list(model.columns) == ["Edema"]
-        assert (manifest["job"], manifest["round"]) == ("job", 0)
-        assert manifest["initial_body_sha256"] == digest(BODY)
-        assert model.moments.keys() == MOMENTS.keys() and not panics
-
-    @pytest.mark.parametrize(
-        ("file", "reason"),
-        [
-            (None, "surgagg model init"),
-            ("nowhere.npz", "nowhere.npz' does not exist"),
-            ("featureless.npz", "head_features"),
-        ],
-    )
-    def test_an_unusable_start_ends_the_run_with_the_reason(self, tmp_path, panics, file, reason):
-        save(Checkpoint(BODY, {}), tmp_path / "featureless.npz")
-        Server(tmp_path, file and tmp_path / file).load()
-        CheckpointPersistor().load(context(engine=Engine(tmp_path)))
-        assert reason in panics[0]
-        assert "InitialBody component with id 'initial_body'" in panics[1]
-
-    def test_a_model_with_a_class_spelt_twice_is_opened_and_told_of(self, tmp_path, logged):
-        variables = wire.join(BODY, {"Edema": COLUMN, "Mass": COLUMN, "edema": COLUMN})
-        save(Checkpoint(variables, FACTS), tmp_path / "start.npz")
-        server = Server(tmp_path, tmp_path / "start.npz")
-        server.load()
-        assert sorted(from_learnable(server.model).columns) == ["Edema", "Mass", "edema"]
-        assert "columns of 'Edema' and 'edema', which are one class" in logged["warning"][0]
+def test_starts_from_the_checkpoint_and_records_its_digest(tmp_path, panics, logged):
+    columns = dict.fromkeys(("Edema", "Mass", "edema"), COLUMN)
+    save(Checkpoint(wire.join(BODY, columns), FACTS, MOMENTS), tmp_path / "start.npz")
+    server = Server(tmp_path, tmp_path / "start.npz")
+    manifest = server.load()
+    model = from_learnable(server.model)
+    assert list(model.body) == ["conv/kernel"] and list(model.columns) == [*columns]
+    assert (manifest["job"], manifest["round"]) == ("job", 0)
+    assert manifest["initial_body_sha256"] == digest(BODY)
+    assert model.moments.keys() == MOMENTS.keys() and not panics
+    assert "columns of 'Edema' and 'edema', which are one class" in logged["warning"][0]
 
 
-class TestSave:
-    def test_last_is_in_the_job_and_outside_of_it_with_its_moments(self, tmp_path):
-        server = Server(tmp_path)
-        server.save(dataclasses.replace(MODEL, moments=MOMENTS))
-        for copy in server.copies("last.npz"):
-            assert list(copy.variables) == list(MODEL.variables)
-            assert copy.manifest["head_features"] == 2 and copy.moments.keys() == MOMENTS.keys()
-        assert len(server.copies("last.npz")) == 2
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (None, "surgagg model init"),
+        ("nowhere.npz", "nowhere.npz' does not exist"),
+        ("featureless.npz", "head_features"),
+    ],
+)
+def test_an_unusable_start_ends_the_run_with_the_reason(tmp_path, panics, file, reason):
+    save(Checkpoint(BODY, {}), tmp_path / "featureless.npz")
+    Server(tmp_path, file and tmp_path / file).load()
+    CheckpointPersistor().load(context(engine=Engine(tmp_path)))
+    assert reason in panics[0]
+    assert "InitialBody component with id 'initial_body'" in panics[1]
 
-    def test_best_is_written_when_announced_and_its_record_goes_with_later_models(self, tmp_path):
-        server = Server(tmp_path)
+
+def test_last_and_best_are_in_the_job_and_outside_of_it(tmp_path):
+    server, record = Server(tmp_path), {"round": 4, "value": 0.1}
+    server.save(dataclasses.replace(MODEL, moments=MOMENTS))
+    for copy in server.copies("last.npz"):
+        assert list(copy.variables) == list(MODEL.variables)
+        assert copy.manifest["head_features"] == 2 and copy.moments.keys() == MOMENTS.keys()
+    assert server.records("last.npz") == [None] * 2 and server.copies("best.npz") == []
+    server.announce(record)
+    assert server.records("best.npz") == server.records("last.npz") == [record] * 2
+    server.save()  # the record goes with later models
+    assert server.records("last.npz") == [record] * 2
+
+
+def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
+    tmp_path, monkeypatch, panics
+):
+    def write(file, manifest, variables):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    server = Server(tmp_path)
+    server.announce({"round": 4})
+    monkeypatch.setattr(checkpoint, "_write", write)
+    with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
         server.save()
-        assert server.copies("best.npz") == []
-        server.announce({"round": 4, "value": 0.1})
-        for name in ("best.npz", "last.npz"):
-            assert server.records(name) == [{"round": 4, "value": 0.1}] * 2
-        server.save()
-        assert server.records("last.npz") == [{"round": 4, "value": 0.1}] * 2
-
-
-class TestFullDisk:
-    @pytest.fixture
-    def server(self, tmp_path, monkeypatch):
-        """One that has written a best model, and whose disk is full now."""
-
-        def write(file, manifest, variables):
-            file.write(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        server = Server(tmp_path)
-        server.announce({"round": 4})
-        monkeypatch.setattr(checkpoint, "_write", write)
-        return server
-
-    def test_a_round_ends_the_run_with_the_file_and_the_reason(self, server):
-        with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
-            server.save()
-        assert server.records("last.npz") == [{"round": 4}] * 2
-
-    def test_a_best_model_ends_the_run_too_for_flare_would_go_on(self, server, panics, tmp_path):
-        server.announce({"round": 5})
-        assert "best.npz' could not be written: No space left on device" in panics[0]
-        assert server.records("best.npz") == [{"round": 4}] * 2
-        Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
-        assert "best.npz' could not be written" in panics[1]  # an earlier run's, which is copied
+    server.announce({"round": 5})  # FLARE would log what an event raises, and go on
+    assert "best.npz' could not be written: No space left on device" in panics[0]
+    assert server.records("last.npz") == server.records("best.npz") == [{"round": 4}] * 2
+    Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
+    assert "best.npz' could not be written" in panics[1]  # an earlier run's, which is copied
 
 
 class TestContinue:
     """From an earlier job's last.npz, with or without its best.npz beside it."""
 
     @pytest.mark.parametrize("by_id", [True, False], ids=["by the job's id", "by the file"])
-    def test_all_goes_on_until_a_better_model_comes(self, tmp_path, logged, panics, by_id):
+    def test_round_history_moments_and_best_model_continue(self, tmp_path, logged, panics, by_id):
         path = earlier(tmp_path / "server/checkpoints/a")
         earlier(tmp_path / "server/checkpoints/other", round=9)
         server = Server(tmp_path, "nowhere.npz" if by_id else path, "a" if by_id else "")
@@ -187,22 +164,19 @@ class TestContinue:
         assert server.kernels("best.npz") == [[1, 2]] * 2
         assert logged["warning"] == [] == panics
 
-    def test_the_best_model_of_a_checkpoint_that_no_job_wrote_is_not_this_runs(self, tmp_path):
-        for name in ("last.npz", "best.npz"):  # as training alone leaves them
-            save(Checkpoint(BODY, {**FACTS, "round": 3, "best": RECORD}), tmp_path / name)
-        server = Server(tmp_path, tmp_path / "last.npz")
-        assert server.load()["round"] == 0
-        assert server.fl_ctx.get_prop(BEST) is None and server.copies("best.npz") == []
-
-    @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}, "damaged"])
-    def test_without_it_the_run_starts_without_and_says_so(self, tmp_path, logged, best):
+    @pytest.mark.parametrize("best", [None, {"round": 2, "value": 0.1}, "damaged", "no job's"])
+    def test_a_missing_best_model_is_left_out_with_a_warning(self, tmp_path, logged, best):
         path = earlier(tmp_path, best=best)
         if best == "damaged":
             (tmp_path / "best.npz").write_bytes(b"half")
+        if best == "no job's":  # as training alone leaves both
+            for name in ("last.npz", "best.npz"):
+                save(Checkpoint(BODY, {**FACTS, "round": 3, "best": RECORD}), tmp_path / name)
         server = Server(tmp_path, path)
-        server.load()
+        assert server.load()["round"] == (0 if best == "no job's" else 3)
         assert server.fl_ctx.get_prop(BEST) is None and server.copies("best.npz") == []
-        assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
+        if best != "no job's":
+            assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
         server.save()
         assert server.records("last.npz") == [None] * 2
 
@@ -218,11 +192,22 @@ class TestContinue:
         server.save()
         assert server.records("last.npz") == [None] * 2
 
+    def test_of_several_jobs_it_is_the_first_that_left_a_model(self, tmp_path):
+        for round_, job in enumerate("ab"):
+            earlier(tmp_path / "server/checkpoints" / job, round=round_)
+        for asked, round_ in (("a", 0), ("lost,b,a", 1), ("lost, b", 1)):
+            assert Server(tmp_path, "nowhere.npz", asked).load()["round"] == round_
+
     @pytest.mark.parametrize("job", ["b", "../a", "../checkpoints/a", "/etc", ".", "..", "*", "a/"])
-    def test_what_is_no_earlier_job_ends_the_run_with_those_that_are(self, tmp_path, panics, job):
-        earlier(tmp_path / "server/checkpoints/a")
-        save(Checkpoint(BODY, {}), tmp_path / "server" / "a" / "last.npz")  # outside
+    def test_an_unknown_job_ends_the_run_and_the_newest_are_named(self, tmp_path, panics, job):
+        Server(tmp_path, "nowhere.npz", job).load()
+        assert f"{job!r} left none in" in panics[0] and panics[0].endswith("newest first: none.")
+        names = ["a", *(f"job{number:02}" for number in range(11))]
+        for second, name in enumerate(names):
+            os.utime(earlier(tmp_path / "server/checkpoints" / name), (second, second))
+        save(Checkpoint(BODY, {}), tmp_path / "server/checkpoints/b/best.npz")  # another file alone
+        save(Checkpoint(BODY, {}), tmp_path / "server/a/last.npz")  # outside
         server = Server(tmp_path, "nowhere.npz", job)
         server.load()
-        assert server.model.is_empty() and f"{job!r} left none in" in panics[0]
-        assert panics[0].endswith("the newest first: a.")
+        assert server.model.is_empty()
+        assert panics[1].endswith(f"the newest first: {', '.join(names[:1:-1])}.")  # ten at most

@@ -22,31 +22,20 @@ class Run:
         self.path = folder / "server" / "job" / "run_record.jsonl"
         self.fire(EventType.START_RUN)
 
-    def context(self, **props):
+    def fire(self, event, **props):
+        """The last line then."""
         fl_ctx = context(current_round=2, engine=self.engine)
         for key, value in props.items():
             fl_ctx.set_prop(key, value, private=True, sticky=False)
-        return fl_ctx
-
-    def fire(self, event, **props):
-        """The last line then."""
-        self.record.handle_event(event, self.context(**props))
+        self.record.handle_event(event, fl_ctx)
         return self.lines()[-1]
 
     def refuse(self, site, times=1, task="train", round_=0):
         for _ in range(times):
-            announce(self.record, Refusal(site, task, round_, "odd"), self.context())
+            announce(self.record, Refusal(site, task, round_, "odd"), context(engine=self.engine))
 
     def lines(self):
         return [json.loads(text) for text in self.path.read_text(encoding="utf-8").splitlines()]
-
-    def told(self):
-        """What an admin is told who asks how far the run is."""
-        collector = GroupInfoCollector()
-        self.fire(
-            InfoCollector.EVENT_TYPE_GET_STATS, **{InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}
-        )
-        return collector.info["RunRecord"]
 
 
 @pytest.fixture
@@ -61,29 +50,21 @@ DROPPED_ROUND = {"round": 2, "reason": "it is not finite"}
 
 
 @pytest.mark.parametrize(
-    ("event", "props", "line"),
+    ("event", "name", "facts", "line"),
     [
-        (
-            AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, {headers.BEST: BEST_MODEL},
-            ("best", BEST_MODEL),
-        ),
-        (AppEventType.INITIAL_MODEL_LOADED, {headers.BEST: BEST_MODEL}, ("best", BEST_MODEL)),
-        (
-            headers.BEST_DROPPED, {headers.DROPPED: "other sites"},
-            ("best_dropped", {"reason": "other sites"}),
-        ),
-        (headers.TRAINING_STOPPED, {headers.STOPPED: STOP}, ("stopped", STOP)),
-        (headers.CONTRIBUTION_REFUSED, {headers.REFUSAL: LATE}, ("refused", LATE)),
-        (headers.SITE_SILENT, {headers.REFUSAL: LATE}, ("silent", LATE)),
-        (headers.ROUND_DROPPED, {headers.DROP: DROPPED_ROUND}, ("dropped", DROPPED_ROUND)),
-        (
-            EventType.FATAL_SYSTEM_ERROR, {FLContextKey.EVENT_DATA: "no disk"},
-            ("failed", {"reason": "no disk"}),
-        ),
+        (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, headers.BEST, BEST_MODEL, "best"),
+        (AppEventType.INITIAL_MODEL_LOADED, headers.BEST, BEST_MODEL, "best"),
+        (headers.BEST_DROPPED, headers.DROPPED, "other sites", "best_dropped"),
+        (headers.TRAINING_STOPPED, headers.STOPPED, STOP, "stopped"),
+        (headers.CONTRIBUTION_REFUSED, headers.REFUSAL, LATE, "refused"),
+        (headers.SITE_SILENT, headers.REFUSAL, LATE, "silent"),
+        (headers.ROUND_DROPPED, headers.DROP, DROPPED_ROUND, "dropped"),
+        (EventType.FATAL_SYSTEM_ERROR, FLContextKey.EVENT_DATA, "no disk", "failed"),
     ],
-)  # fmt: skip
-def test_an_event_is_a_line_at_once(run, event, props, line):
-    assert run.fire(event, **props) == {"event": line[0], **line[1]}
+)
+def test_an_event_is_a_line_at_once(run, event, name, facts, line):
+    told = facts if isinstance(facts, dict) else {"reason": facts}
+    assert run.fire(event, **{name: facts}) == {"event": line, **told}
 
 
 def test_a_run_has_its_code_and_its_seconds(run):
@@ -96,6 +77,7 @@ def test_a_run_has_its_code_and_its_seconds(run):
     assert line["round"] == 2 and line["seconds"] >= 0 and line["column_similarity"] == {"é": 0.5}
     run.fire(EventType.END_RUN)
     assert [line["event"] for line in run.lines()] == ["started", "round", "ended"]
+    assert '{"é": 0.5}' in run.path.read_text(encoding="utf-8")  # as people write it
 
 
 def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
@@ -114,10 +96,16 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
 
 
 def test_an_admin_is_told_how_far_the_run_is(run):
-    assert run.told() == {"rounds": 0, "best": None, "stopped": False}
+    def told():
+        collector = GroupInfoCollector()
+        asked = {InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}
+        run.fire(InfoCollector.EVENT_TYPE_GET_STATS, **asked)
+        return collector.info["RunRecord"]
+
+    assert told() == {"rounds": 0, "best": None, "stopped": False}
     run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
     run.fire(AppEventType.ROUND_DONE)
-    assert run.told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
+    assert told() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
     run.fire(headers.BEST_DROPPED, **{headers.DROPPED: "other sites"})
     run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
-    assert run.told() == {"rounds": 1, "best": None, "stopped": True}
+    assert told() == {"rounds": 1, "best": None, "stopped": True}

@@ -22,7 +22,7 @@ SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
 
 
 class Server:
-    """A server with the component; the test says what its sites measure."""
+    """A server with the component; tests say what its sites measure."""
 
     def __init__(self, component, folder):
         self.component = component
@@ -50,14 +50,12 @@ class Server:
         self.fire(event, site, **props, **{MODEL_ROUND: round_})
 
 
-def track(component, folder):
-    """Let a run have results of two sites in one round."""
-    server = Server(component, folder)
+def track(server):
+    """One round with results of two sites."""
     for site, metrics in {"north": NORTH, "south": SOUTH}.items():
         server.trained(site, metrics)
     server.fire(AppEventType.BEFORE_AGGREGATION)
-    server.fire(EventType.END_RUN)
-    return folder / "server/job"
+    return server
 
 
 def curves(folder, whose):
@@ -72,57 +70,47 @@ def server(tmp_path):
     return Server(Tracking(), tmp_path)
 
 
-class TestCurves:
-    def test_a_rounds_metrics_are_the_sites_neither_counts_nor_times(self, tmp_path):
-        track(Tracking(), tmp_path)
-        expected = {"bce": [(4, 0.5)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
-        assert curves(tmp_path, "north") == expected
-        means = {"bce": [(4, 0.375)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
-        assert curves(tmp_path, "server") == means
-        assert len(list((tmp_path / "server/job/tb_events/north").iterdir())) == 1
+def test_curves_are_the_sites_metrics_and_their_means_neither_counts_nor_times(server, tmp_path):
+    track(server)
+    server.fire(EventType.START_WORKFLOW)  # the final model's, and then a test
+    server.evaluated("south", {"bce": 0.125})
+    final = {FLContextKey.WORKFLOW: "validate_final", MODEL_ROUND: 8}
+    server.fire(EventType.END_WORKFLOW, **final)
+    server.evaluated("south", {"bce/Edema": 0.125}, task="test", round_=3)
+    server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
+    server.fire(EventType.END_RUN)
+    north = {"bce": [(4, 0.5)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
+    assert curves(tmp_path, "north") == north
+    south = {"bce": [(4, 0.25), (8, 0.125)], "bce/Edema": [(4, 1.0)]}
+    assert curves(tmp_path, "south") == south | {"test/bce/Edema": [(3, 0.125)]}
+    means = {"bce": [(4, 0.375), (8, 0.125)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
+    assert curves(tmp_path, "server") == means
+    assert len(list((tmp_path / "server/job/tb_events/north").iterdir())) == 1
 
-    def test_only_accepted_results_of_the_round_count_under_the_sites_own_name(
-        self, server, tmp_path
-    ):
-        server.trained("west", {"bce": 9.0})
-        server.fire(AppEventType.ROUND_STARTED)
-        server.trained("north", {"bce": 0.5}, claims="south")
-        server.trained("south", SOUTH, accepted=False)
-        server.fire(AppEventType.BEFORE_AGGREGATION)
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "north") == curves(tmp_path, "server") == {"bce": [(4, 0.5)]}
-        assert not (tmp_path / "server/job/tb_events/south").exists()
 
-    def test_what_flare_streams_is_kept_by_nobody(self, server, tmp_path):
-        dxo = create_analytic_dxo("x", {"bce": 0.5}, AnalyticsDataType.SCALARS, global_step=1)
-        shareable = dxo.to_shareable()
-        shareable.set_peer_props({ReservedKey.IDENTITY_NAME: "south"})
-        scope = {FLContextKey.EVENT_SCOPE: EventScope.FEDERATION}
-        server.fire("fed.analytix_log_stats", **scope, **{FLContextKey.EVENT_DATA: shareable})
-        server.fire(EventType.END_RUN)
-        assert not list((tmp_path / "server/job").glob("tb_events/*"))
+def test_only_accepted_results_of_the_round_count_under_the_sites_own_name(server, tmp_path):
+    server.trained("west", {"bce": 9.0})
+    server.fire(AppEventType.ROUND_STARTED)
+    server.trained("north", {"bce": 0.5}, claims="south")
+    server.trained("south", SOUTH, accepted=False)
+    server.fire(AppEventType.BEFORE_AGGREGATION)
+    dxo = create_analytic_dxo("x", {"bce": 0.5}, AnalyticsDataType.SCALARS, global_step=1)
+    shareable = dxo.to_shareable()  # what FLARE streams
+    shareable.set_peer_props({ReservedKey.IDENTITY_NAME: "south"})
+    scope = {FLContextKey.EVENT_SCOPE: EventScope.FEDERATION}
+    server.fire("fed.analytix_log_stats", **scope, **{FLContextKey.EVENT_DATA: shareable})
+    server.fire(EventType.END_RUN)
+    assert curves(tmp_path, "north") == curves(tmp_path, "server") == {"bce": [(4, 0.5)]}
+    assert not (tmp_path / "server/job/tb_events/south").exists()
 
-    def test_the_final_model_goes_on_with_the_curves_and_a_test_has_its_own(self, server, tmp_path):
-        server.trained("north", NORTH)
-        server.fire(AppEventType.BEFORE_AGGREGATION)
-        server.fire(EventType.START_WORKFLOW)
-        server.evaluated("south", {"bce": 0.125})
-        final = {FLContextKey.WORKFLOW: "validate_final", MODEL_ROUND: 8}
-        server.fire(EventType.END_WORKFLOW, **final)
-        server.evaluated("south", {"bce/Edema": 0.125}, task="test", round_=3)
-        server.fire(EventType.END_WORKFLOW, **{FLContextKey.WORKFLOW: "test_best"})
-        server.fire(EventType.END_RUN)
-        assert curves(tmp_path, "south") == {"bce": [(8, 0.125)], "test/bce/Edema": [(3, 0.125)]}
-        means = {"bce": [(4, 0.5), (8, 0.125)], "bce/Edema": [(4, 0.5)], "bce/Mass": [(4, 0.25)]}
-        assert curves(tmp_path, "server") == means
 
-    def test_what_cannot_be_kept_does_not_stop_the_run(self, server, monkeypatch, caplog):
-        def full(*args):
-            raise OSError("the disk is full")
+def test_what_cannot_be_kept_does_not_stop_the_run(server, monkeypatch, caplog):
+    def full(*args):
+        raise OSError("the disk is full")
 
-        monkeypatch.setattr(server.component._receiver, "save", full)
-        server.trained("north", NORTH)
-        assert "the metrics of north are not kept: the disk is full" in caplog.text
+    monkeypatch.setattr(server.component._receiver, "save", full)
+    server.trained("north", NORTH)
+    assert "the metrics of north are not kept: the disk is full" in caplog.text
 
 
 def test_tensorboards_files_are_written_without_tensorflow(tmp_path):
@@ -130,36 +118,33 @@ def test_tensorboards_files_are_written_without_tensorflow(tmp_path):
     code = (
         f"import sys; sys.path[:0] = {[*sys.path, str(Path(__file__).parent)]}\n"
         "from pathlib import Path; import test_tracking as t\n"
-        "t.track(t.Tracking(), Path(sys.argv[1]))\n"
+        "t.track(t.Server(t.Tracking(), Path(sys.argv[1])))\n"
         "sys.exit('tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, tmp_path]).returncode == 0
     assert list((tmp_path / "server/job/tb_events/north").iterdir())
 
 
-@pytest.mark.filterwarnings("ignore")  # its own packages' deprecations
-class TestMlflow:
-    def test_every_site_has_a_run_of_its_own(self, tmp_path, monkeypatch, panics):
-        mlflow = pytest.importorskip("mlflow")
-        uri = f"sqlite:///{tmp_path}/mlflow.db"
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-        track(Tracking("mlflow"), tmp_path)
-        client = mlflow.MlflowClient(uri)
-        experiment = client.get_experiment_by_name("surgical-aggregation")
-        runs = client.search_runs([experiment.experiment_id])
-        figures = {
-            run.info.run_name.partition("-")[0]: [
-                (metric.step, metric.value)
-                for metric in client.get_metric_history(run.info.run_id, "bce/Edema")
-            ]
-            for run in runs
-        }
-        assert figures == {"north": [(4, 0.5)], "south": [(4, 1.0)]}
-        assert not panics
+def test_a_name_is_as_mlflow_takes_it():
+    assert Tracking("mlflow")._tag("bce/Épaule (2+)") == "bce/Épaule _2__"
+    assert Tracking()._tag("bce/Épaule (2+)") == "bce/Épaule (2+)"
 
-    def test_a_name_is_as_mlflow_takes_it(self):
-        assert Tracking("mlflow")._tag("bce/Épaule (2+)") == "bce/Épaule _2__"
-        assert Tracking()._tag("bce/Épaule (2+)") == "bce/Épaule (2+)"
+
+@pytest.mark.filterwarnings("ignore")  # its own packages' deprecations
+def test_in_mlflow_every_site_has_a_run_of_its_own(tmp_path, monkeypatch, panics):
+    mlflow = pytest.importorskip("mlflow")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    track(Server(Tracking("mlflow"), tmp_path)).fire(EventType.END_RUN)
+    client = mlflow.MlflowClient(uri)
+    experiment = client.get_experiment_by_name("surgical-aggregation")
+    figures = {}
+    for run in client.search_runs([experiment.experiment_id]):
+        history = client.get_metric_history(run.info.run_id, "bce/Edema")
+        points = [(metric.step, metric.value) for metric in history]
+        figures[run.info.run_name.partition("-")[0]] = points
+    assert figures == {"north": [(4, 0.5)], "south": [(4, 1.0)]}
+    assert not panics
 
 
 @pytest.mark.parametrize(
@@ -175,5 +160,5 @@ def test_a_tracker_that_cannot_start_ends_the_run(tmp_path, panics, monkeypatch,
     found = {"tensorboard": "there"}
     monkeypatch.setattr(tracking, "find_spec", found.get)
     (tmp_path / "server").write_text("in the way of its folder")
-    track(Tracking(tracker), tmp_path)
+    track(Server(Tracking(tracker), tmp_path))
     assert panics == [] if reason is None else reason in panics[0]

@@ -1,6 +1,9 @@
 import threading
+from unittest.mock import Mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
@@ -11,12 +14,13 @@ from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.workflows import collecting_controller
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.server.workflows.task_status import Collection
 from surgical_aggregation.wire.headers import GONE
 from workflow import runner, running
 
 
 class Base(Controller):
-    """What is below: a workflow of FLARE's."""
+    """Stands for a workflow of FLARE's."""
 
     def start_controller(self, fl_ctx):
         self.started = True
@@ -29,7 +33,7 @@ class Base(Controller):
 
 
 class Workflow(CollectingController, Base):
-    """A workflow that finds fault with what a test marks."""
+    """A workflow that refuses what a test marks."""
 
     def current_round(self, fl_ctx):
         return 3
@@ -38,10 +42,6 @@ class Workflow(CollectingController, Base):
         if result.get("raises"):
             raise KeyError("auroc")
         return result.get("fault")
-
-
-def marked(**marks):
-    return Shareable(marks)
 
 
 @pytest.fixture
@@ -60,8 +60,14 @@ def start(panics, monkeypatch):
         scope.__exit__(None, None, None)
 
 
+def gone(task, site):
+    """The heartbeat has found a site gone."""
+    fl_ctx = task.thread._args[1]
+    fl_ctx.set_prop(GONE, {site: "no sign of life"}, private=True, sticky=True)
+
+
 class TestEnd:
-    def test_with_enough_the_others_are_waited_for_no_longer_than_said(self, start, panics):
+    def test_after_enough_results_the_others_get_the_configured_wait(self, start, panics):
         task = start(needed=2, wait=1)
         task.answer("north")
         task.answer("south")
@@ -70,46 +76,47 @@ class TestEnd:
         assert task.engine.said == [("silent", "west", "it has not asked for it")]
 
     @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
-    def test_a_failed_result_does_not_count_and_nobody_is_waited_for_who_has_answered(
-        self, start, panics, code
-    ):
-        """FLARE would end the round here, and the run for want of results."""
-        task = start(needed=2, wait=600)
-        task.answer("north")
+    def test_a_failed_result_or_a_second_one_does_not_count(self, start, panics, monkeypatch, code):
+        """FLARE would end the round at the failure, and the run for want of results."""
+        ending = runner()
+        task = start(needed=2, wait=600, runner=ending)
+        assert ending.ABORT_RETURN_CODES == [] and task.controller.started
+        task_id, _ = task.ask("north")
+        for _ in range(2):
+            task.answer("north", task_id=task_id)
         task.fail("west", code)
-        assert not task.is_over(1.0)
+        assert not task.is_over(0.3)
+        monkeypatch.setattr(collecting_controller, "_LOOK", 5)  # an answer is noticed at once
+        task.is_over(0.1)
         task.answer("south")
-        assert task.is_over() and panics == []
+        assert task.is_over(2) and panics == []
 
     def test_the_run_ends_when_enough_cannot_come_any_more_with_every_reason(self, start, panics):
-        task = start(needed=2, wait=600)
+        task = start(sites=("east", "north", "south", "west"), needed=3, wait=600)
+        task.ask("west", claims="north")
+        task.answer("west")  # it was accepted at last: no reason for the end
         task.ask("south")
-        task.fail("west", ReturnCode.TASK_UNKNOWN)
-        task.answer("north", marked(fault="'bce' must be a number"))
+        task.fail("east", ReturnCode.TASK_UNKNOWN)
+        task.answer("north", Shareable({"fault": "'bce' must be a number"}))
         assert task.is_over()
         assert panics == [
-            "task 'train' of round 3 needs accepted results of 2 of the 3 sites; got 0 "
-            "(accepted: none; refused or silent: north: 'bce' must be a number; south: it has not "
-            "answered in time; west: its configuration has no executor for the task "
-            "(TASK_UNKNOWN)). Mend the sites, or lower min_clients."
+            "task 'train' of round 3 needs accepted results of 3 of the 4 sites; got 1 "
+            "(accepted: west; refused or silent: east: its configuration has no executor for the "
+            "task (TASK_UNKNOWN); north: 'bce' must be a number; south: it has not answered in "
+            "time). Mend the sites, or lower min_clients."
         ]
 
-    def test_a_site_that_is_gone_is_not_waited_for(self, start, panics):
-        task = start(needed=2, wait=600)
+    def test_a_site_that_is_gone_or_whose_process_has_ended_is_not_waited_for(
+        self, start, panics, monkeypatch
+    ):
+        task = start(needed=1, wait=600)
         task.answer("north")
-        task.answer("south")
-        fl_ctx = task.thread._args[1]
-        fl_ctx.set_prop(GONE, {"west": "no sign of life"}, private=True, sticky=True)
+        monkeypatch.setattr(task.controller, "get_client_disconnect_time", {"south": 1.0}.get)
+        assert not task.is_over(0.1)
+        gone(task, "west")
         assert task.is_over() and panics == []
-        assert task.engine.said == [("silent", "west", "no sign of life")]
-
-    def test_a_site_whose_process_has_ended_is_not_waited_for(self, start, panics, monkeypatch):
-        task = start(needed=2, wait=600)
-        task.answer("north")
-        ended = {"south": 1.0, "west": 1.0}
-        monkeypatch.setattr(task.controller, "get_client_disconnect_time", ended.get)
-        assert task.is_over()
-        assert "south: its job process has ended" in panics[0]
+        ended, silent = ("silent", "south", "its job process has ended"), "no sign of life"
+        assert task.engine.said == [ended, ("silent", "west", silent)]
 
     def test_an_abort_ends_it_without_a_word(self, start, panics):
         task = start()
@@ -118,30 +125,26 @@ class TestEnd:
 
     def test_a_failure_of_the_servers_own_is_told(self, start, panics):
         task = start(needed=1)
-
-        def broken(client_task, fl_ctx):
-            raise OSError("the disk is full")
-
-        task.task.before_task_sent_cb = broken
+        task.task.before_task_sent_cb = Mock(side_effect=OSError("the disk is full"))
         task.ask("north")
         assert task.is_over()
         assert "the server: the disk is full" in panics[0]
 
 
+REFUSED = [
+    (Shareable({"fault": "no metric"}), "no metric"),
+    (Shareable({"raises": True}), "it could not be read (KeyError: 'auroc')"),
+    (Shareable({"odd": True}), "it could not be read (TypeError: no file name)"),
+    (Shareable({"poor": True}), "the aggregator did not accept it; the server's log says why"),
+    (make_reply(ReturnCode.UNSAFE_JOB), "its policy takes the job for unsafe (UNSAFE_JOB)"),
+    (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
+    (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
+]
+
+
 class TestResults:
-    @pytest.mark.parametrize(
-        ("result", "reason"),
-        [
-            (marked(fault="no metric"), "no metric"),
-            (marked(raises=True), "it could not be read (KeyError: 'auroc')"),
-            (marked(odd=True), "it could not be read (TypeError: no file name)"),
-            (make_reply(ReturnCode.UNSAFE_JOB), "its policy takes the job for unsafe (UNSAFE_JOB)"),
-            (make_reply("odd"), "it did not carry out the task (odd)"),
-            (make_reply(["odd"]), "it did not carry out the task (['odd'])"),
-            (make_reply("no\n2026"), "it did not carry out the task (no\\n2026)"),
-        ],
-    )
-    def test_a_bad_one_is_refused_once_with_the_reason_and_passed_to_nobody(
+    @pytest.mark.parametrize(("result", "reason"), REFUSED)
+    def test_a_bad_one_is_refused_once_with_the_reason_and_does_not_count(
         self, start, result, reason
     ):
         passed = []
@@ -149,7 +152,10 @@ class TestResults:
         def take(client_task, fl_ctx):
             if client_task.result.get("odd"):
                 raise TypeError("no file name")
-            passed.append(client_task.client.name)
+            poor = client_task.result.get("poor", False)
+            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, not poor, private=True, sticky=False)
+            if not poor:
+                passed.append(client_task.client.name)
 
         task = start(needed=2, wait=0, received=take)
         task.answer("west", result)
@@ -173,25 +179,14 @@ class TestResults:
         task.answer("west", make_reply(ReturnCode.EXECUTION_RESULT_ERROR), task_id)
         assert task.engine.said == [("refused", "west", "a class of another")]
 
-    def test_what_the_aggregator_does_not_accept_does_not_count(self, start):
-        def refused(client_task, fl_ctx):
-            fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, False, private=True, sticky=False)
-
-        task = start(needed=1, received=refused)
-        task.answer("west")
-        reason = "the aggregator did not accept it; the server's log says why"
-        assert task.engine.said == [("refused", "west", reason)] and not task.is_over(0.1)
-
     def test_what_was_not_asked_for_is_refused_and_no_reason_for_an_end(self, start, panics):
         task = start(needed=3, wait=600)
         task.answer("west", task_id="of the round before")
-        assert task.engine.said == [
-            ("refused", "west", "it came when its task was over, or answers none")
-        ]
+        late = "it came when its task was over, or answers none"
+        assert task.engine.said == [("refused", "west", late)]
         task.fail("west", ReturnCode.EXECUTION_EXCEPTION)
         assert task.is_over()
-        assert "west: it could not carry out the task" in panics[0]
-        assert "it came when its task was over" not in panics[0]
+        assert "west: it could not carry out the task" in panics[0] and late not in panics[0]
 
     def test_while_one_is_taken_nothing_is_decided(self, start, panics):
         began, go_on = threading.Event(), threading.Event()
@@ -205,19 +200,11 @@ class TestResults:
         answers = threading.Thread(target=lambda: [task.answer(s) for s in ("north", "south")])
         answers.start()
         assert began.wait(10)
-        fl_ctx = task.thread._args[1]
-        fl_ctx.set_prop(GONE, {"north": "no sign of life"}, private=True, sticky=True)
-        assert not task.is_over(0.3)  # north is taken to be gone, but its result is being taken
+        gone(task, "north")
+        assert not task.is_over(0.3)  # its result is being taken
         go_on.set()
         answers.join()
         assert task.is_over() and panics == []
-
-    def test_a_second_result_does_not_count(self, start):
-        task = start(needed=2)
-        task_id, _ = task.ask("north")
-        for _ in range(2):
-            task.answer("north", task_id=task_id)
-        assert not task.is_over(0.3)
 
 
 class TestIdentity:
@@ -230,16 +217,7 @@ class TestIdentity:
         ((_, site, reason),) = task.engine.said
         assert site == "west" and reason.startswith("it declares ['Edema'], and has declared")
 
-    def test_a_site_that_was_accepted_is_no_reason_for_the_end(self, start, panics):
-        task = start(needed=3, wait=600)
-        task.ask("west", claims="north")
-        task.answer("west")
-        task.fail("south", ReturnCode.EXECUTION_EXCEPTION)
-        assert task.is_over()
-        assert "(accepted: west; " in panics[0] and "south: it could not" in panics[0]
-        assert "it calls itself" not in panics[0]
-
-    def test_who_passes_for_another_is_refused_under_its_own_name(self, start):
+    def test_who_passes_for_another_is_refused_under_its_own_name(self, start, panics):
         task = start(needed=2, wait=600)
         for _ in range(5):
             _, fl_ctx = task.ask("west", claims="north")
@@ -253,7 +231,37 @@ class TestIdentity:
         assert task.is_over()
 
 
-def test_flare_does_not_end_the_job_for_one_sites_return_code(start):
-    ending = runner()
-    task = start(runner=ending)
-    assert ending.ABORT_RETURN_CODES == [] and task.controller.started
+SITES = ("east", "north", "south", "west")
+
+
+def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is_coming():
+    it = Collection("train", 3, SITES, needed=2, wait=10.0)
+    it.accept("north", now=100.0)
+    assert it.verdict(now=1000.0) == "open"
+    it.accept("south", now=1000.0)
+    assert it.verdict(now=1000.0, gone=["east", "west"]) == "enough"
+    it.accept("west", now=1004.0)
+    assert it.verdict(now=1009.9) == "open"
+    assert it.verdict(now=1010.0) == "enough"
+    it.failed.add("east")
+    assert it.verdict(now=1009.9) == "enough"
+
+
+events = st.lists(st.tuples(st.sampled_from(SITES), st.sampled_from(["accept", "fail", "go"])))
+
+
+@given(events, st.integers(1, 5))
+def test_the_verdict_is_that_of_counting(events, needed):
+    it, fate = Collection("train", 3, SITES, needed, wait=0.0), {}
+    for site, what in events:
+        if site not in fate:
+            fate[site] = what
+            if what == "accept":
+                it.accept(site, now=0.0)
+            elif what == "fail":
+                it.failed.add(site)
+    gone = [site for site, what in fate.items() if what == "go"]
+    accepted = [*fate.values()].count("accept")
+    reachable = accepted + len(SITES) - len(fate)
+    expected = "enough" if accepted >= needed else "open" if reachable >= needed else "too few"
+    assert it.verdict(now=0.0, gone=gone) == expected

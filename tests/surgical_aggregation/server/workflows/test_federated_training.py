@@ -20,62 +20,46 @@ from surgical_aggregation.wire.headers import BEST_ROUND, STOPPED, TRAINING_STOP
 BODY = {"conv/kernel": np.ones(1, np.float32)}
 
 
-class Loop:
-    """FLARE's loop over rounds: what is said of an early stop, and the rounds that are made."""
-
-    def __init__(self, *, first=0, num_rounds=9, **settings):
-        self.training = FederatedTraining(num_rounds=num_rounds, **settings)
-        self.first, self.stopped = first, []
-        self.model = global_model(BODY)
-        self.model.manifest["planned_rounds"] = first + num_rounds
-        flare_internals.plan_rounds(self.training, first, num_rounds)
-
-    def fire_event(self, event_type, fl_ctx):
-        if event_type == TRAINING_STOPPED:
-            self.stopped.append(fl_ctx.get_prop(STOPPED))
-
-    def run(self, bests):
-        """Rounds that are made; for each the round of the best model known in it."""
-        made, engine = [], Engine()
-        engine.fire_event = self.fire_event
-        for current_round, best in enumerate(bests, self.first):
-            if current_round >= self.training._start_round + self.training._num_rounds:
-                break
-            fl_ctx = context(current_round=current_round, engine=engine, model=self.model)
-            fl_ctx.set_prop(AppConstants.START_ROUND, self.first, private=True, sticky=False)
-            fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)
-            self.training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
-            made.append(current_round)
-        return made
-
-
 @pytest.mark.parametrize(
     ("settings", "bests", "rounds", "stopped"),
     [
         ({"patience": 2}, [None, 1, 1, 1, 1, 1], 4, {"round": 3, "best_round": 1}),
         ({"patience": 2}, [0, 0, 2, 2, 4, 4, 4, 4], 7, {"round": 6, "best_round": 4}),
         ({"patience": 4, "first": 10}, [8] * 9, 3, {"round": 12, "best_round": 8}),
+        ({"patience": 2, "lost": 3}, [0] * 9, 6, {"round": 5, "best_round": 0}),
         ({"patience": 0, "num_rounds": 6}, [0] * 9, 6, None),
         ({"patience": 1, "num_rounds": 6}, [None] * 9, 6, None),
         ({"patience": 2, "num_rounds": 3}, [0] * 9, 3, None),
     ],
     ids=[
         "no better model", "a better one starts anew", "rounds of a continued run count",
-        "no patience", "no best model", "the last round is no early stop",
+        "those that could not be compared do not", "no patience", "no best model",
+        "the last round is no early stop",
     ],
 )  # fmt: skip
 def test_stops_after_so_many_rounds_without_a_better_model(settings, bests, rounds, stopped):
-    loop = Loop(**settings)
-    assert loop.run(bests) == list(range(loop.first, loop.first + rounds))
-    assert loop.stopped == ([{**stopped, "patience": settings["patience"]}] if stopped else [])
-    planned = loop.first + (rounds if stopped else settings.get("num_rounds", 9))
-    assert loop.model.manifest["planned_rounds"] == planned
+    """FLARE's loop over rounds; `bests`: for each the round of the best model known in it."""
+    settings = {"first": 0, "lost": 0, "num_rounds": 9, **settings}
+    first, planned, lost = settings.pop("first"), settings["num_rounds"], settings.pop("lost")
+    training, said, made = FederatedTraining(**settings), [], 0
+    engine, model = Engine(), global_model(BODY)
 
+    def fire_event(event_type, fl_ctx):
+        if event_type == TRAINING_STOPPED:
+            said.append(fl_ctx.get_prop(STOPPED))
 
-def test_rounds_whose_models_could_not_be_compared_do_not_count():
-    loop = Loop(patience=2)
-    loop.model.manifest["not_compared"] = 3
-    assert loop.run([0] * 9) == [0, 1, 2, 3, 4, 5]
+    engine.fire_event = fire_event
+    model.manifest.update(planned_rounds=first + planned, not_compared=lost)
+    flare_internals.plan_rounds(training, first, planned)
+    while first + made < training._start_round + training._num_rounds:
+        fl_ctx = context(current_round=first + made, engine=engine, model=model)
+        fl_ctx.set_prop(AppConstants.START_ROUND, first, private=True, sticky=False)
+        fl_ctx.set_prop(BEST_ROUND, bests[made], private=True, sticky=False)
+        training.handle_event(AppEventType.AFTER_SHAREABLE_TO_LEARNABLE, fl_ctx)
+        made += 1
+    told = [{**stopped, "patience": settings["patience"]}] if stopped else []
+    assert made == rounds and said == told
+    assert model.manifest["planned_rounds"] == first + rounds
 
 
 @pytest.mark.parametrize("patience", [-1, 2.5, None])
@@ -84,14 +68,23 @@ def test_a_patience_that_is_no_count_is_refused(patience):
         FederatedTraining(patience=patience)
 
 
+def test_flares_workflow_gets_its_settings():
+    settings = {
+        "min_clients": 2, "wait_time_after_min_received": 7, "train_timeout": 9,
+        "aggregator_id": "a", "persistor_id": "p", "shareable_generator_id": "s",
+        "train_task_name": "t",
+    }  # fmt: skip
+    known = vars(FederatedTraining(**settings))
+    assert {name: known.get(f"_{name}", known[name]) for name in settings} == settings
+
+
 class TestStart:
-    def start(self, monkeypatch, panics, manifest, num_rounds=3):
+    def start(self, monkeypatch, manifest, num_rounds=3):
         """First round, as FLARE and as the components know it, rounds, and saved manifests."""
         training, saved = FederatedTraining(num_rounds=num_rounds), []
         training.persistor = SimpleNamespace(save=lambda model, fl_ctx: saved.append(manifest))
         monkeypatch.setattr(ScatterAndGather, "start_controller", lambda self, fl_ctx: None)
-        model = None if manifest is None else GlobalModel(BODY, manifest)
-        fl_ctx = context(model=model)
+        fl_ctx = context(model=None if manifest is None else GlobalModel(BODY, manifest))
         fl_ctx.remove_prop(AppConstants.START_ROUND)
         training.start_controller(fl_ctx)
         known = fl_ctx.get_prop(AppConstants.START_ROUND)
@@ -99,58 +92,52 @@ class TestStart:
 
     @pytest.mark.parametrize(("round_", "planned"), [({"round": 7}, 10), ({}, 3)])
     def test_is_at_the_checkpoints_round_or_without_a_model_left_to_flare(
-        self, monkeypatch, panics, round_, planned
+        self, monkeypatch, round_, planned
     ):
         manifest = {"head_features": 2, **round_}
         first = round_.get("round", 0)
-        assert self.start(monkeypatch, panics, manifest) == (first, first, 3, [])
+        assert self.start(monkeypatch, manifest) == (first, first, 3, [])
         assert manifest["planned_rounds"] == planned
-        assert self.start(monkeypatch, panics, None) == (0, None, 3, [])
+        assert self.start(monkeypatch, None) == (0, None, 3, [])
 
     @pytest.mark.parametrize("made", [4, 9])
     def test_without_a_number_makes_the_missing_rounds_of_the_run(self, monkeypatch, panics, made):
         manifest = {"head_features": 2, "round": made, "planned_rounds": 9}
         saved = [manifest] if made == 9 else []
-        started = self.start(monkeypatch, panics, manifest, num_rounds=0)
+        started = self.start(monkeypatch, manifest, num_rounds=0)
         assert started == (made, made, 9 - made, saved) and not panics
         assert manifest["planned_rounds"] == 9
-
-    @pytest.mark.parametrize("history", [[], [{"job": "a", "rounds": [0, 4]}]])
-    def test_without_a_number_and_a_run_with_planned_rounds_is_refused(
-        self, monkeypatch, panics, history
-    ):
-        manifest = {"head_features": 2, "round": 4, "history": history}
-        self.start(monkeypatch, panics, manifest, num_rounds=0)
+        del manifest["planned_rounds"]
+        self.start(monkeypatch, manifest, num_rounds=0)
         assert "got 0, and no earlier job's model" in panics[0]
 
 
-class TestResults:
-    @pytest.mark.parametrize(
-        ("metrics", "reason"),
-        [
-            ({"bce": 0.5, "auroc/Edema": 1.0, "train_seconds": 3.0}, None),
-            ({"auroc": 1.5}, "'auroc' must be a number from 0 to 1; got 1.5"),
-            ({"bce/Mass": 0.5}, "there is no metric 'bce/Mass' that the site could report"),
-        ],
-    )
-    def test_the_metrics_that_come_with_a_model_are_checked(self, metrics, reason):
-        sent = result({}, {}, metrics=metrics)
-        fl_ctx = context("north", classes=["Edema"], current_round=7)
-        assert FederatedTraining().fault(sent, fl_ctx) == reason
-        assert FederatedTraining().fault(result({}, {}), fl_ctx) is None
-        assert FederatedTraining().current_round(fl_ctx) == 7
+@pytest.mark.parametrize(
+    ("metrics", "reason"),
+    [
+        (None, None),
+        ({"bce": 0.5, "auroc/Edema": 1.0, "train_seconds": 3.0}, None),
+        ({"auroc": 1.5}, "'auroc' must be a number from 0 to 1; got 1.5"),
+        ({"bce/Mass": 0.5}, "there is no metric 'bce/Mass' that the site could report"),
+    ],
+)
+def test_the_metrics_that_come_with_a_model_are_checked(metrics, reason):
+    fl_ctx = context("north", classes=["Edema"], current_round=7)
+    assert FederatedTraining().fault(result({}, {}, metrics=metrics), fl_ctx) == reason
+    assert FederatedTraining().current_round(fl_ctx) == 7
 
-    def test_whose_it_is_and_of_which_round_is_not_the_results_to_say(self):
-        """FLARE's MetricsArtifactWriter believes both."""
-        sent = result({}, {}, metrics={"bce": np.float32(0.5)})
-        dxo = from_shareable(sent)
-        dxo.set_meta_prop(FLMetaKey.SITE_NAME, "victim")
-        dxo.update_shareable(sent)
-        sent.set_header(AppConstants.CURRENT_ROUND, 7)
-        task = SimpleNamespace(result=sent, client=Client("west", "token"))
-        FederatedTraining().prepare(task, context("west", current_round=2))
-        dxo = from_shareable(sent)
-        assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
-        assert sent.get_header(AppConstants.CURRENT_ROUND) == 2
-        measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
-        assert measured == {"bce": 0.5} and type(measured["bce"]) is float
+
+def test_the_server_says_whose_a_result_is_and_of_which_round():
+    """FLARE's MetricsArtifactWriter believes both."""
+    sent = result({}, {}, metrics={"bce": np.float32(0.5)})
+    dxo = from_shareable(sent)
+    dxo.set_meta_prop(FLMetaKey.SITE_NAME, "victim")
+    dxo.update_shareable(sent)
+    sent.set_header(AppConstants.CURRENT_ROUND, 7)
+    task = SimpleNamespace(result=sent, client=Client("west", "token"))
+    FederatedTraining().prepare(task, context("west", current_round=2))
+    dxo = from_shareable(sent)
+    assert dxo.get_meta_prop(FLMetaKey.SITE_NAME) == "west"
+    assert sent.get_header(AppConstants.CURRENT_ROUND) == 2
+    measured = dxo.get_meta_prop(MetaKey.INITIAL_METRICS)
+    assert measured == {"bce": 0.5} and type(measured["bce"]) is float

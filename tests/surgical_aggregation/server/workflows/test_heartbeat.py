@@ -28,32 +28,23 @@ class Network(Engine):
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def watched(monkeypatch):
+    """Two sites, and a look at them every 15 seconds: who is gone."""
     now = SimpleNamespace(seconds=0.0, monotonic=lambda: now.seconds)
     monkeypatch.setattr(heartbeat, "time", now)
-    return now
+    network, watch = Network("north", "south"), SiteWatch(silence=60)
+    fl_ctx = context(engine=network)
 
+    def look():
+        now.seconds += 15
+        watch.look(fl_ctx)
+        return fl_ctx.get_prop(GONE, {})
 
-@pytest.fixture
-def watched(clock):
-    """A network, and a look at it some seconds after the look before: who is gone."""
-
-    def make(*sites):
-        network, watch = Network(*sites), SiteWatch(silence=60)
-        fl_ctx = context(engine=network)
-
-        def look(seconds=15.0):
-            clock.seconds += seconds
-            watch.look(fl_ctx)
-            return fl_ctx.get_prop(GONE, {})
-
-        return network, look
-
-    return make
+    return network, look
 
 
 def test_a_silent_site_is_gone_until_it_comes_back_and_the_log_says_so_once(watched, caplog):
-    network, look = watched("north", "south")
+    network, look = watched
     look()
     network.away = {"south"}
     for _ in range(4):
@@ -69,41 +60,38 @@ def test_a_silent_site_is_gone_until_it_comes_back_and_the_log_says_so_once(watc
 
 
 def test_one_answer_in_time_is_enough_and_a_site_without_any_is_only_starting(watched):
-    network, look = watched("north", "south")
+    network, look = watched
     for away in ([], ["north"], ["north"], ["north"]) * 3:
         network.away = {"south", *away}
         assert look() == {}
 
 
-@pytest.mark.parametrize(("job", "watched"), [("a-job", True), ("simulate_job", False)])
-def test_looks_from_the_start_of_a_run_to_its_end_but_not_in_the_simulator(
-    job, watched, monkeypatch
+@pytest.mark.parametrize(
+    ("job", "end", "watched"),
+    [
+        ("a-job", EventType.ABOUT_TO_END_RUN, True),
+        ("a-job", EventType.END_RUN, True),
+        ("simulate_job", EventType.END_RUN, False),
+    ],
+)
+def test_looks_from_the_start_of_a_run_to_its_end_whatever_fails_but_not_in_the_simulator(
+    job, end, watched, monkeypatch, caplog
 ):
     looks = []
-    monkeypatch.setattr(SiteWatch, "look", lambda self, fl_ctx: looks.append(fl_ctx))
+
+    def look(self, fl_ctx):
+        looks.append(fl_ctx)
+        raise RuntimeError("no network")
+
+    monkeypatch.setattr(SiteWatch, "look", look)
     network, watch = Network("north"), SiteWatch(silence=0.08)
     network.new_context = lambda: nullcontext(context(engine=network))
     fl_ctx = context(engine=network)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
     watch.handle_event(EventType.START_RUN, fl_ctx)
     time.sleep(0.2)
-    watch.handle_event(EventType.ABOUT_TO_END_RUN, fl_ctx)
+    watch.handle_event(end, fl_ctx)
     seen = len(looks)
     time.sleep(0.1)
-    assert bool(seen) == watched and len(looks) <= seen + 1
-
-
-def test_a_look_that_fails_is_not_the_last(panics, caplog, monkeypatch):
-    network, watch = Network("north"), SiteWatch(silence=0.08)
-    looks = []
-
-    def look(fl_ctx):
-        looks.append(fl_ctx)
-        if len(looks) == 3:
-            watch.handle_event(EventType.END_RUN, fl_ctx)
-        raise RuntimeError("no network")
-
-    monkeypatch.setattr(watch, "look", look)
-    monkeypatch.setattr(network, "new_context", lambda: nullcontext(context()), raising=False)
-    watch._watch(network)
-    assert len(looks) == 3 and "could not look after the sites" in caplog.text
+    assert (seen > 1) == watched and len(looks) <= seen + 1
+    assert ("could not look after the sites" in caplog.text) == watched

@@ -17,7 +17,7 @@ GOOD = {"bce": 0.3, "bce/Edema": 0.3, "auroc": 1.0, "auroc/Edema": 1.0, "images"
 
 
 @pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}])
-def test_what_could_never_end_is_refused(settings):
+def test_settings_that_would_never_end_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         ModelEvaluation(**settings)
 
@@ -54,7 +54,7 @@ def test_a_site_reports_metrics_of_its_declared_classes(data, kind, declares, re
 
 
 @pytest.mark.parametrize("owner", ["SRV_other", "a/b", ("a", 1)])
-def test_which_model_it_measured_is_not_the_sites_to_say(owner):
+def test_the_server_says_which_model_a_site_measured(owner):
     """FLARE's own makes a file name and a key of the results of it."""
     result = DXO(DataKind.METRICS, data={"images": 7}, meta={"odd": 1}).to_shareable()
     result.add_cookie(AppConstants.MODEL_OWNER, owner)
