@@ -44,7 +44,6 @@ ABOVE_QUICK = {
     "surgical_aggregation/site/contract/test_architecture.py": "slow",
     "surgical_aggregation/site/contract/test_restricted_site.py": "slow",
     "surgical_aggregation/test_round_trip.py": "slow",
-    "surgical_aggregation/site/contract/test_site.py": "slow",
     "surgical_aggregation/site/test_site_memory.py": "slow",
     "surgical_aggregation/site/test_site_tasks.py": "slow",
     "surgical_aggregation/site/training/test_tensorflow_setup.py": "slow",
