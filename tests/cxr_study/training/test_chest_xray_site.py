@@ -1,20 +1,53 @@
+"""A hospital of the study, several of them pooled, and the initial body of a run."""
+
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
-from cxr_study.training.chest_xray_site import ChestXraySite
+from cxr_study.data.sites.patient_split import SplitError
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_study.phantom.writers.write_phantom import write_phantom
+from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
+from cxr_study.training.default_body import ChestXrayInitialBody
 from flare import Engine, context
-from surgical_aggregation.site.contract.restricted_site import find_site, permitted
+from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
-from surgical_aggregation.site.contract.site_policy import SitePolicy
+
+
+@pytest.fixture(scope="module")
+def phantom(tmp_path_factory):
+    """A small phantom study, with a cache of its own."""
+    folder = tmp_path_factory.mktemp("study")
+    write_phantom(folder / "phantom", images_per_site=60, size=16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SURGAGG_CACHE", str(folder / "cache"))
+        yield folder / "phantom"
+
+
+@pytest.fixture
+def site(phantom):
+    """Makes a site of the study."""
+
+    def make(name="nih", **settings):
+        settings = {"image_size": 16, "batch_size": 8, **settings}
+        return ChestXraySite(name, str(phantom / "sites"), **settings)
+
+    return make
+
+
+def arrays(data):
+    """All images and labels of a dataset."""
+    images, labels = zip(*data.as_numpy_iterator(), strict=True)
+    return np.concatenate(images), np.concatenate(labels)
 
 
 def expected(site, split):
     table = site.labels.table[site.labels.table["split"] == split]
-    return table.reindex(columns=list(UNION_CLASSES), fill_value=0.0)
+    return table.reindex(columns=list(NIH_CLASSES)).to_numpy()
 
 
 class TestUnionHead:
@@ -25,68 +58,67 @@ class TestUnionHead:
         union = ("Zebra", *reversed(NIH_CLASSES))
         assert site(other_classes="absent", union=" , ".join(union)).classes == union
 
-    def test_a_class_outside_of_the_union_is_refused_by_site_file(self, site):
-        message = r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia"
-        with pytest.raises(SiteError, match=message):
-            _ = site(other_classes="absent", union="Mass,Nodule").classes
-        nih = site(other_classes="unknown")
-        nih.labels.table.insert(5, "Scoliosis", 1.0)
-        with pytest.raises(SiteError, match=r"20 classes of NIH and CheXpert; .* also labels Scol"):
-            _ = nih.classes
-
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
             ({"union": "Mass,,Nodule"}, "different class names, by comma; got 'Mass,,Nodule'"),
             ({"union": "Mass,Mass"}, "different class names, by comma; got 'Mass,Mass'"),
             ({"other_classes": "no"}, r"one of \('omit', 'absent', 'unknown'\); got 'no'"),
+            (
+                {"union": "Mass,Nodule"},
+                r"sites/nih\.yaml: .* the 2 classes that the job names; .* also labels .* Hernia",
+            ),
+            ({}, r"20 classes of NIH and CheXpert; .* also labels Scoliosis"),
         ],
     )
     def test_anything_else_is_refused(self, site, settings, message):
+        nih = site(**{"other_classes": "absent", **settings})
+        if not settings:
+            nih.labels.table.insert(5, "Scoliosis", 1.0)
         with pytest.raises(SiteError, match=message):
-            _ = site(**{"other_classes": "absent", **settings}).classes
+            _ = nih.classes
 
 
 class TestData:
-    def test_a_split_has_its_rows_in_order_with_the_sites_labels(self, site, arrays):
+    def test_a_split_has_its_rows_in_order_with_the_sites_labels(self, site):
         nih = site()
         images, labels = arrays(nih.data("validation"))
         assert images.shape == (len(labels), 16, 16, 3)
-        wanted = expected(nih, "validation")[list(NIH_CLASSES)].to_numpy()
-        np.testing.assert_array_equal(labels, wanted)
+        np.testing.assert_array_equal(labels, expected(nih, "validation"))
         np.testing.assert_array_equal(images, arrays(nih.data("validation"))[0])
         seen = [arrays(nih.data(split))[0] for split in ("train", "validation", "test")]
         assert sum(len(images) for images in seen) == 60
         assert len(np.unique(np.concatenate(seen), axis=0)) == 60
+        assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
 
     @pytest.mark.parametrize(("other_classes", "label"), [("absent", 0.0), ("unknown", np.nan)])
     def test_what_the_site_does_not_label_is_what_was_asked_for(
-        self, site, other_classes, label, arrays
+        self, site, other_classes, label, monkeypatch
     ):
         union = site(other_classes=other_classes)
         _, labels = arrays(union.data("train"))
         unlabelled = [name not in NIH_CLASSES for name in UNION_CLASSES]
         assert labels.shape[1] == 20
         np.testing.assert_array_equal(labels[:, unlabelled], np.full((len(labels), 6), label))
-        own = expected(union, "train")[list(NIH_CLASSES)].to_numpy()
         labelled = [UNION_CLASSES.index(name) for name in NIH_CLASSES]
+        own = expected(union, "train")
         np.testing.assert_array_equal(labels[:, labelled], own)
         assert own.any()
+        monkeypatch.setattr(union, "data", None)  # no batch is made for the labels alone
+        np.testing.assert_array_equal(union.training_labels, labels)
 
-    def test_training_shuffles_anew_in_every_pass_reproducibly(self, site, arrays):
-        first, second = (site(augmentation="none").data("train", training=True) for _ in range(2))
-        passes = [arrays(first)[0], arrays(first)[0]]
-        kept, _ = arrays(site().data("train"))
-        assert not np.array_equal(passes[0], passes[1])
-        assert not np.array_equal(passes[0], kept)
-        np.testing.assert_array_equal([arrays(second)[0], arrays(second)[0]], passes)
-        np.testing.assert_array_equal(np.unique(passes[0], axis=0), np.unique(kept, axis=0))
-        other, _ = arrays(site(augmentation="none", seed=1).data("train", training=True))
-        assert not np.array_equal(other, passes[0])
-        later = site(augmentation="none").data("train", training=True, first_pass=1)
-        np.testing.assert_array_equal(arrays(later)[0], passes[1])
+    def test_training_shuffles_anew_in_every_pass_by_its_seed(self, site):
+        def images(first_pass=0, **settings):
+            nih = site(augmentation="none", **settings)
+            return arrays(nih.data("train", training=True, first_pass=first_pass))[0]
 
-    def test_training_images_alone_are_augmented_as_asked_for(self, site, arrays):
+        first, (kept, _) = images(), arrays(site().data("train"))
+        for other in (kept, images(first_pass=1), images(seed=1)):
+            assert not np.array_equal(other, first)
+        np.testing.assert_array_equal(images(), first)
+        np.testing.assert_array_equal(np.unique(first, axis=0), np.unique(kept, axis=0))
+
+    def test_training_images_alone_are_augmented_as_asked_for(self, site):
         kept, _ = arrays(site().data("train"))
         one, other = (
             arrays(site(augmentation=name).data("train", training=True))[0]
@@ -94,13 +126,10 @@ class TestData:
         )
         assert not np.array_equal(np.unique(one, axis=0), np.unique(kept, axis=0))
         assert not np.array_equal(one, other)
-        assert len(next(iter(site(batch_size=5).data("train")))[0]) == 5
-
-    def test_an_unknown_augmentation_is_refused_before_training(self, site):
         with pytest.raises(ValueError, match=r"augmentation must be one of .* got 'flips'"):
-            site(augmentation="flips").data("validation")
+            site(augmentation="flips").data("validation")  # and so before training
 
-    def test_a_split_without_images_is_refused_by_site_file_and_split(self, site, monkeypatch):
+    def test_a_split_without_images_is_refused_by_site_file_and_split(self, site):
         nih = site()
         nih.labels.table["split"] = nih.labels.table["split"].replace("validation", "train")
         with pytest.raises(SiteError, match=r"sites/nih\.yaml: the validation split needs .* none"):
@@ -126,12 +155,12 @@ def test_sites_start_from_one_hidden_layer_though_their_heads_differ(site):
 
 
 class TestSiteFile:
-    def test_a_site_without_a_file_is_refused_with_the_sites_there_are(self, site, phantom):
+    def test_a_site_without_a_file_is_refused_with_the_sites_there_are(
+        self, site, phantom, monkeypatch
+    ):
         message = rf"{phantom}/sites/mayo\.yaml does not exist; .* has sites \['chexpert', 'nih'\]"
         with pytest.raises(SiteError, match=message):
             _ = site("mayo").classes
-
-    def test_without_a_folder_the_site_must_be_the_demo_studys(self, phantom, monkeypatch):
         demo = "cxr_study.phantom.site_folder.demo_study"
         monkeypatch.setattr(demo, lambda: phantom / "sites")
         assert ChestXraySite("nih").classes == NIH_CLASSES
@@ -153,30 +182,74 @@ class TestSiteFile:
             return find_site("site", context(engine=engine, policy=policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
-        with pytest.raises(
-            SiteError, match=rf"{tmp_path}/nih\.yaml does not exist; {tmp_path} has"
-        ):
+        message = rf"{tmp_path}/nih\.yaml does not exist; {tmp_path} has"
+        with pytest.raises(SiteError, match=message):
             _ = found(str(tmp_path)).classes
 
 
-class TestTrainingLabels:
-    def test_are_those_of_the_batches_though_none_is_made(self, site, monkeypatch, arrays):
-        union = site(other_classes="unknown")
-        _, labels = arrays(union.data("train"))
-        monkeypatch.setattr(union, "data", None)
-        np.testing.assert_array_equal(union.training_labels, labels)
+def test_training_labels_are_known_without_tensorflow(phantom):
+    code = (
+        "import sys\n"
+        "from cxr_study.training.chest_xray_site import ChestXraySite\n"
+        f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
+        "assert site.training_labels.shape[1] == 14\n"
+        "sys.exit('tensorflow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
-    def test_are_known_without_tensorflow(self, phantom):
-        code = (
-            "import sys\n"
-            "from cxr_study.training.chest_xray_site import ChestXraySite\n"
-            f"site = ChestXraySite('nih', {str(phantom / 'sites')!r}, image_size=16)\n"
-            "assert site.training_labels.shape[1] == 14\n"
-            "sys.exit('tensorflow' in sys.modules)"
+
+class TestPooledSite:
+    @pytest.fixture
+    def members(self, site):
+        def make(*names, **settings):
+            return [site(name, **{"other_classes": "unknown", **settings}) for name in names]
+
+        return make
+
+    def test_a_split_is_one_members_after_the_other(self, members):
+        both = members("nih", "chexpert")
+        pooled = arrays(PooledSite(both).data("validation"))
+        parts = [arrays(member.data("validation")) for member in both]
+        for ours, theirs in zip(pooled, zip(*parts, strict=True), strict=True):
+            np.testing.assert_array_equal(ours, np.concatenate(theirs))
+
+    def test_training_sees_every_image_once_a_pass_and_mixes_the_members_anew(self, members):
+        both = members("nih", "chexpert", augmentation="none")
+        of_nih, of_chexpert = (
+            {image.tobytes() for image in arrays(member.data("train"))[0]} for member in both
         )
-        assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+        data = PooledSite(both).data("train", training=True)
+        hernia, fracture = (UNION_CLASSES.index(name) for name in ("Hernia", "Fracture"))
+        orders = []
+        for _ in range(2):
+            images, labels = arrays(data)
+            assert {image.tobytes() for image in images} == of_nih | of_chexpert
+            nihs = np.array([image.tobytes() in of_nih for image in images])
+            orders.append(nihs.tolist())
+            assert np.isnan(labels[nihs, fracture]).all() and np.isnan(labels[~nihs, hernia]).all()
+            assert not np.isnan(labels[nihs, hernia]).any()
+        assert orders[0] != orders[1]
+        assert np.count_nonzero(np.diff(orders[0])) > 20  # one after the other, there would be one
 
-    def test_decide_in_a_union_head_which_units_there_are(self, site):
-        union = site(other_classes="absent")
-        union.policy = SitePolicy(min_positives=1)
-        assert set(permitted(union).classes) <= set(NIH_CLASSES)
+    def test_a_pool_of_one_is_that_site_from_the_pass_asked_for_on(self, members):
+        one = members("nih")
+        for first_pass in (0, 1):
+            ours = arrays(PooledSite(one).data("train", training=True, first_pass=first_pass))
+            theirs = arrays(one[0].data("train", training=True, first_pass=first_pass))
+            np.testing.assert_equal(ours, theirs)
+
+    def test_classes_are_the_members_who_must_agree_and_share_no_patient(self, members):
+        both = PooledSite(members("nih", "chexpert"))
+        assert both.classes == UNION_CLASSES
+        assert both.model().output_shape == (None, 20)
+        message = f"nih has {NIH_CLASSES[0]}.* chexpert has {CHEXPERT_CLASSES[0]}.*Set other_class"
+        with pytest.raises(SiteError, match=message):
+            _ = PooledSite(members("nih", "chexpert", other_classes="omit")).classes
+        with pytest.raises(SplitError, match="a patient belongs to one site"):
+            _ = PooledSite(members("nih", "nih")).classes
+
+
+def test_the_initial_body_is_the_configured_file_or_the_pretrained_one():
+    assert ChestXrayInitialBody("own.npz").path() == Path("own.npz")
+    for nothing in (None, ""):  # FLARE gives "" for a variable that is not set
+        assert ChestXrayInitialBody(nothing).path() == PRETRAINED_BODY

@@ -10,57 +10,45 @@ from hypothesis import strategies as st
 from surgical_aggregation.aggregation.class_names import Spellings, fold, twins, unfit
 
 
-class TestFold:
-    @given(st.text(max_size=8))
-    def test_case_and_unicode_form_do_not_matter(self, name):
-        for form in ("NFC", "NFD", "NFKC", "NFKD"):
-            assert fold(unicodedata.normalize(form, name)) == fold(name)
-        assert fold(name.casefold()) == fold(name)
-
-    def test_every_character_is_folded_to_the_end(self):
-        characters = map(chr, range(sys.maxunicode + 1))
-        assert [c for c in characters if fold(fold(c)) != fold(c)] == []
-
-    def test_marks_of_a_folded_letter_are_put_in_order(self):
-        capital, small = "J\u0323\u030c", "\u01f0\u0323"  # no such capital is one character
-        assert unicodedata.normalize("NFC", capital.lower()) == unicodedata.normalize("NFC", small)
-        assert fold(capital) == fold(small)
-
-    def test_other_names_stay_apart(self):
-        assert len({fold(name) for name in ("Edema", "Oedema", "\u00c9dema", "Edema 2")}) == 4
+@given(st.text(max_size=8))
+def test_case_and_unicode_form_do_not_matter(name):
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        assert fold(unicodedata.normalize(form, name)) == fold(name)
+    assert fold(name.casefold()) == fold(name)
 
 
-class TestUnfit:
-    @pytest.mark.parametrize(
-        "name", ["Edema", "Nodule/Mass", "\u00c9panchement pleural", "\u80f8\u6c34"]
-    )
-    def test_a_good_name(self, name):
-        assert unfit(name) is None
-
-    @pytest.mark.parametrize("name", ["", " Edema", "Edema\n", "Ede\0ma", "\ud800"])
-    def test_what_is_no_printable_text(self, name):
-        assert "printable text without outer spaces" in unfit(name)
-
-    def test_length_is_counted_in_bytes_and_a_long_name_is_cut(self):
-        assert unfit("\u00e9" * 100) is None
-        assert "may have 200 bytes in UTF-8; 'é" in unfit("\u00e9" * 100 + "s")
-        assert unfit("four", longest=3).endswith("'four' has 4")
-        assert len(unfit("x" * 70_000)) < 200
-        assert len(unfit("\0" * 70_000)) < 400
+def test_every_character_is_folded_to_the_end_and_other_names_stay_apart():
+    characters = map(chr, range(sys.maxunicode + 1))
+    assert [c for c in characters if fold(fold(c)) != fold(c)] == []
+    capital, small = "J\u0323\u030c", "\u01f0\u0323"  # no such capital is one character
+    assert unicodedata.normalize("NFC", capital.lower()) == unicodedata.normalize("NFC", small)
+    assert fold(capital) == fold(small)
+    assert len({fold(name) for name in ("Edema", "Oedema", "\u00c9dema", "Edema 2")}) == 4
 
 
-class TestSpellings:
-    def test_the_first_is_the_one(self):
-        known = Spellings(["Edema"])
-        known.add(["Mass", "Edema"])
-        assert known.twin("EDEMA") == "Edema" and known.twin("mass") == "Mass"
-        assert known.twin("Edema") is known.twin("Hernia") is None
-        assert "Mass" in known and "mass" not in known and len(known) == 2
+@pytest.mark.parametrize("name", ["", " Edema", "Edema\n", "Ede\0ma", "\ud800"])
+def test_a_name_is_printable_text(name):
+    assert "printable text without outer spaces" in unfit(name)
 
-    def test_two_that_are_there_already_are_both_themselves(self):
-        known = Spellings(["Edema", "edema"])
-        assert known.twin("Edema") is known.twin("edema") is None
-        assert known.twin("EDEMA") == "Edema"
+
+def test_length_is_counted_in_bytes_and_a_long_name_is_cut():
+    for good in ("Nodule/Mass", "\u00c9panchement pleural", "\u80f8\u6c34", "\u00e9" * 100):
+        assert unfit(good) is None
+    assert "may have 200 bytes in UTF-8; 'é" in unfit("\u00e9" * 100 + "s")
+    assert unfit("four", longest=3).endswith("'four' has 4")
+    assert len(unfit("x" * 70_000)) < 200
+    assert len(unfit("\0" * 70_000)) < 400
+
+
+def test_of_several_spellings_the_first_is_the_one():
+    known = Spellings(["Edema"])
+    known.add(["Mass", "Edema"])
+    assert known.twin("EDEMA") == "Edema" and known.twin("mass") == "Mass"
+    assert known.twin("Edema") is known.twin("Hernia") is None
+    assert "Mass" in known and "mass" not in known and len(known) == 2
+    known.add(["edema"])  # two that are there already are both themselves
+    assert known.twin("Edema") is known.twin("edema") is None
+    assert known.twin("EDEMA") == "Edema"
 
 
 def test_twins_are_the_first_two():

@@ -14,7 +14,7 @@ CURVES = {
 }
 """Loss over rounds that all sites share; that of round 0 has no columns."""
 
-EDEMA = ("Edema",)
+EDEMA, BOTH = ("Edema",), ("Edema", "Mass")
 
 
 def measured(round_, losses, classes=None, columns=EDEMA):
@@ -29,47 +29,29 @@ def chosen(models, min_share=0.5):
     return selection.best.round if selection.best else None, verdicts
 
 
-def federation(sites, dropout, curve, noise, seed):
-    """Losses of every round and site, and who is there.
-
-    A site's loss is its own level, 0.4 with a standard deviation of 0.1, and the curve, and noise
-    of a standard deviation for every round and site.
-    """
-    random = np.random.default_rng(seed)
-    levels = random.normal(0.4, 0.1, sites)
-    losses = levels + CURVES[curve][:, None] + random.normal(0, noise, (len(ROUNDS), sites))
-    return np.maximum(losses, 0.01), random.random(losses.shape) >= dropout
-
-
-def simulated(losses, present):
-    """The best model's index among the rounds, and whether each was compared or is the first."""
-    names = [f"site-{number}" for number in range(losses.shape[1])]
-    models = [
-        measured(index, {names[site]: float(row[site]) for site in np.flatnonzero(there)})
-        for index, (row, there) in enumerate(zip(losses, present, strict=True))
-    ]
-    best, verdicts = chosen(models)
-    return best, [verdict.best or verdict.compared for verdict in verdicts]
-
-
-class TestDropouts:
-    @pytest.mark.parametrize("dropout", [0.05, 0.1])
-    @pytest.mark.parametrize("sites", [50, 200])
-    @pytest.mark.parametrize("curve", CURVES)
-    def test_the_round_is_that_of_full_information_or_near_it(self, sites, dropout, curve):
-        for seed in range(10):
-            losses, present = federation(sites, dropout, curve, 0.0025, seed)
-            best, eligible = simulated(losses, present)
-            assert all(eligible)
-            assert abs(best - losses.mean(1).argmin()) <= 3, seed
-
-    @pytest.mark.parametrize("noise", [0.001, 0.02, 0.05])
-    def test_where_noise_hides_the_minimum_the_loss_is_near_that_of_full_information(self, noise):
-        for seed in range(10):
-            losses, present = federation(50, 0.1, "rises from round 80 on", noise, seed)
-            means = losses.mean(1)
-            best, _ = simulated(losses, present)
-            assert means[best] - means.min() < 3 * noise / np.sqrt(50), seed
+@pytest.mark.parametrize(("sites", "dropout"), [(50, 0.1), (200, 0.05)])
+@pytest.mark.parametrize(
+    ("curve", "noise"),
+    [(curve, 0.0025) for curve in CURVES]
+    + [("rises from round 80 on", noise) for noise in (0.001, 0.02, 0.05)],
+)
+def test_the_best_model_is_that_of_full_information_or_as_good(sites, dropout, curve, noise):
+    """A site's loss is its own level, the curve, and noise for every round and site."""
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        levels = random.normal(0.4, 0.1, sites)
+        losses = levels + CURVES[curve][:, None] + random.normal(0, noise, (len(ROUNDS), sites))
+        losses = np.maximum(losses, 0.01)
+        present = random.random(losses.shape) >= dropout
+        best, verdicts = chosen(
+            measured(index, {f"site-{site}": row[site] for site in np.flatnonzero(there)})
+            for index, (row, there) in enumerate(zip(losses, present, strict=True))
+        )
+        assert all(verdict.compared for verdict in verdicts[1:])
+        means = losses.mean(1)
+        assert means[best] - means.min() < 3 * noise / np.sqrt(50), seed
+        if noise == 0.0025:  # with less there is more than one near it, with more it is hidden
+            assert abs(best - means.argmin()) <= 3, seed
 
 
 names = st.sampled_from("abcdefg")
@@ -84,75 +66,75 @@ def attendances(draw):
     return draw(st.lists(share, min_size=1, max_size=8))
 
 
-class TestRule:
-    @given(st.lists(st.lists(halves, min_size=3, max_size=3), min_size=1, max_size=8))
-    def test_with_all_sites_in_every_round_the_first_with_the_smallest_mean_is_the_best(self, rows):
-        models = [measured(r, dict(zip("abc", row, strict=True))) for r, row in enumerate(rows)]
-        best, verdicts = chosen(models)
-        means = [sum(row) / 3 for row in rows]
-        assert best == means.index(min(means))
-        assert all(verdict.compared for verdict in verdicts[1:])
+@given(st.lists(st.lists(halves, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_with_all_sites_in_every_round_the_first_with_the_smallest_mean_is_the_best(rows):
+    models = [measured(r, dict(zip("abc", row, strict=True))) for r, row in enumerate(rows)]
+    best, verdicts = chosen(models)
+    means = [sum(row) / 3 for row in rows]
+    assert best == means.index(min(means))
+    assert all(verdict.compared for verdict in verdicts[1:])
 
-    @given(attendances(), st.data())
-    def test_what_level_the_present_sites_have_never_decides(self, rounds, data):
-        levels = data.draw(st.fixed_dictionaries(dict.fromkeys("abcdefg", halves)))
-        curve = data.draw(st.lists(halves, min_size=len(rounds), max_size=len(rounds)))
-        selection = ModelComparison()
-        best = None
-        for round_, present in enumerate(rounds):
-            losses = {site: levels[site] + curve[round_] for site in present}
-            verdict = selection.consider(measured(round_, losses))
-            if verdict.compared:
-                assert verdict.best == (curve[round_] < curve[best])
-            best = round_ if verdict.best else best
-        assert selection.best.round == best
 
-    def test_the_share_is_one_of_all_sites_that_measured_a_model_of_the_run(self):
-        models = [
-            measured(0, dict.fromkeys("abcd", 0.5)),
-            measured(1, dict.fromkeys("ab", 0.4)),  # a half
-            measured(2, {"a": 0.1}),
-            measured(3, dict.fromkeys("bcd", 0.1)),  # only b measured both
-        ]
-        best, verdicts = chosen(models)
-        assert [verdict.best for verdict in verdicts] == [True, True, False, False]
-        assert [verdict.compared for verdict in verdicts] == [False, True, False, False]
-        assert verdicts[2].why.startswith("only 1 of 4 sites measured it with")
-        assert verdicts[3].why.startswith("only 1 of 4 sites measured both it and the best one")
-        assert best == 1
+@given(attendances(), st.data())
+def test_the_loss_level_of_the_present_sites_never_decides(rounds, data):
+    levels = data.draw(st.fixed_dictionaries(dict.fromkeys("abcdefg", halves)))
+    curve = data.draw(st.lists(halves, min_size=len(rounds), max_size=len(rounds)))
+    selection, best = ModelComparison(), None
+    for round_, present in enumerate(rounds):
+        losses = {site: levels[site] + curve[round_] for site in present}
+        verdict = selection.consider(measured(round_, losses))
+        if verdict.compared:
+            assert verdict.best == (curve[round_] < curve[best])
+        best = round_ if verdict.best else best
+    assert selection.best.round == best
 
-    def test_a_share_is_exact_in_decimals(self):
-        few, all_sites = "abcdefg", "abcdefghijklmnopqrstuvwxy"
-        models = [measured(0, dict.fromkeys(all_sites, 0.5)), measured(1, dict.fromkeys(few, 0.4))]
-        assert chosen(models, 0.28)[0] == 1  # 0.28 * 25 is more than 7 in floating point
 
-    def test_one_that_was_the_best_of_few_gives_way_when_many_come_in(self):
-        models = [measured(0, {"a": 0.1}), measured(1, dict.fromkeys("abc", 0.9))]
-        best, verdicts = chosen(models)
-        assert best == 1 and not verdicts[1].compared
-        assert "that of round 0 cannot be any more: only 1 of 3 sites" in verdicts[1].why
+def test_the_share_is_one_of_all_sites_that_measured_a_model_of_the_run():
+    models = [
+        measured(0, dict.fromkeys("abcd", 0.5)),
+        measured(1, dict.fromkeys("ab", 0.4)),  # a half
+        measured(2, {"a": 0.1}),
+        measured(3, dict.fromkeys("bcd", 0.1)),  # only b measured both
+    ]
+    best, verdicts = chosen(models)
+    assert [verdict.best for verdict in verdicts] == [True, True, False, False]
+    assert [verdict.compared for verdict in verdicts] == [False, True, False, False]
+    assert verdicts[2].why.startswith("only 1 of 4 sites measured it with")
+    assert verdicts[3].why.startswith("only 1 of 4 sites measured both it and the best one")
+    assert best == 1
+    best, verdicts = chosen([measured(0, {})])
+    assert best is None and not verdicts[0].compared
 
-    def test_a_column_that_an_absent_site_needs_is_needed(self):
-        classes = {"a": EDEMA, "b": ("Mass",)}
-        models = [
-            measured(0, {"a": 0.5, "b": 0.5}, classes),
-            measured(1, {"a": 0.1}),
-            measured(2, {"a": 0.9}, columns=("Edema", "Mass")),
-        ]
-        best, verdicts = chosen(models)
-        assert verdicts[1].why == "it has no columns for all classes of ['b']"
-        assert best == 2
 
-    def test_a_loss_over_other_classes_is_not_compared(self):
-        columns = ("Edema", "Mass")
-        before, after = dict.fromkeys("ab", columns), {"a": EDEMA, "b": columns}
-        models = [
-            measured(0, {"a": 0.5, "b": 0.5}, before, columns),
-            measured(1, {"a": 0.1, "b": 0.5}, after, columns),
-            measured(2, {"a": 9.0, "b": 0.4}, after, columns),
-        ]
-        assert chosen(models)[0] == 2
+def test_a_share_is_exact_in_decimals():
+    few, all_sites = "abcdefg", "abcdefghijklmnopqrstuvwxy"
+    models = [measured(0, dict.fromkeys(all_sites, 0.5)), measured(1, dict.fromkeys(few, 0.4))]
+    assert chosen(models, 0.28)[0] == 1  # 0.28 * 25 is more than 7 in floating point
 
-    def test_no_model_is_the_best_before_a_site_measured_one(self):
-        best, verdicts = chosen([measured(0, {})])
-        assert best is None and not verdicts[0].compared
+
+def test_one_that_was_the_best_of_few_gives_way_when_many_come_in():
+    best, verdicts = chosen([measured(0, {"a": 0.1}), measured(1, dict.fromkeys("abc", 0.9))])
+    assert best == 1 and not verdicts[1].compared
+    assert "that of round 0 cannot be any more: only 1 of 3 sites" in verdicts[1].why
+
+
+def test_a_column_that_an_absent_site_needs_is_needed():
+    classes = {"a": EDEMA, "b": ("Mass",)}
+    models = [
+        measured(0, {"a": 0.5, "b": 0.5}, classes),
+        measured(1, {"a": 0.1}),
+        measured(2, {"a": 0.9}, columns=BOTH),
+    ]
+    best, verdicts = chosen(models)
+    assert verdicts[1].why == "it has no columns for all classes of ['b']"
+    assert best == 2
+
+
+def test_a_loss_over_other_classes_is_not_compared():
+    after = {"a": EDEMA, "b": BOTH}
+    models = [
+        measured(0, {"a": 0.5, "b": 0.5}, dict.fromkeys("ab", BOTH), BOTH),
+        measured(1, {"a": 0.1, "b": 0.5}, after, BOTH),
+        measured(2, {"a": 9.0, "b": 0.4}, after, BOTH),
+    ]
+    assert chosen(models)[0] == 2

@@ -1,8 +1,12 @@
+"""Kinds of a body's variables, and what a strategy makes of them."""
+
+import json
+
 import numpy as np
 import pytest
 
 from surgical_aggregation.aggregation import strategy
-from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 
 BATCH_NORM = frozenset(f"bn/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance"))
 CONSTANT = frozenset({"normalization/mean"})
@@ -29,27 +33,34 @@ def test_an_unknown_strategy_is_refused():
         strategy.check("fedprox")
 
 
-class TestCheckStart:
-    def body(self, mean=0.0, variance=1.0):
-        """Two layers, one as it was made and one with other statistics."""
-        fresh = {path: np.full(2, float("variance" in path), np.float32) for path in BATCH_NORM}
-        seen = {"bn/moving_mean": mean, "bn/moving_variance": variance}
-        other = {path.replace("bn", "late"): np.full(2, v, np.float32) for path, v in seen.items()}
-        return {**fresh, **other, "normalization/mean": np.zeros(2, np.float32)}
+def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained():
+    fresh = {path: np.full(2, float("variance" in path), np.float32) for path in BATCH_NORM}
+    body = fresh | {path.replace("bn", "late"): value for path, value in fresh.items()}
+    kinds = VariableKinds(frozenset(body), CONSTANT)
+    message = r"all 4 variables.*'fedavg' or 'fedbn', or .*trained"
+    with pytest.raises(strategy.StrategyError, match=message):
+        strategy.check_start("fedbn+", kinds, body)
+    for name in ("fedavg", "fedbn"):
+        strategy.check_start(name, kinds, body)
+    strategy.check_start("fedbn+", VariableKinds(), body)  # without batch normalisation
+    for seen in ("late/moving_mean", "late/moving_variance"):  # of one layer is enough
+        strategy.check_start("fedbn+", kinds, body | {seen: np.float32([0.1, 0.9])})
 
-    def check(self, name, body, kinds=None):
-        batch_norm = frozenset(path for path in body if path.startswith(("bn/", "late/")))
-        strategy.check_start(name, kinds or VariableKinds(batch_norm, CONSTANT), body)
 
-    def test_batch_norm_that_has_seen_no_image_cannot_be_frozen_but_trained(self):
-        with pytest.raises(
-            strategy.StrategyError, match=r"all 4 variables.*'fedavg' or 'fedbn', or .*trained"
-        ):
-            self.check("fedbn+", self.body())
-        for name in ("fedavg", "fedbn"):
-            self.check(name, self.body())
-        self.check("fedbn+", self.body(), VariableKinds())  # without batch normalisation
+def test_kinds_are_what_the_manifest_says_whatever_the_names():
+    body = {"dense/kernel": np.ones(2), "bn/moving_mean": np.ones(2), "bn/moving_variance": 0}
+    kinds = VariableKinds(frozenset({"dense/kernel"}), frozenset({"layer_norm/gamma"}))
+    written = json.loads(json.dumps(kinds.facts()))
+    assert kinds_of({"head_features": 2, **written}, body) == kinds
+    assert kinds_of(VariableKinds().facts(), body) == VariableKinds()
 
-    @pytest.mark.parametrize("seen", [{"mean": 0.1}, {"variance": 0.9}])
-    def test_one_layer_that_has_seen_some_is_enough(self, seen):
-        self.check("fedbn+", self.body(**seen))
+
+def test_kinds_of_an_older_checkpoint_follow_from_names_and_dtypes():
+    batch_norm = {*BATCH_NORM, "unscaled/moving_mean", "unscaled/moving_variance"}
+    others = ("layer_norm/gamma", "layer_norm/beta", "average/moving_mean", "dense/kernel")
+    body = dict.fromkeys([*batch_norm, *others], np.ones(2, np.float32))
+    body |= {"normalization/count": np.zeros((), np.int32), "mask": np.ones(2, bool)}
+    kinds = kinds_of({}, body)
+    assert kinds.batch_norm == batch_norm
+    assert kinds.constant == {"normalization/count", "mask"}
+    assert kinds.statistics == {path for path in batch_norm if "/moving_" in path}

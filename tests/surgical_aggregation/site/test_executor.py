@@ -1,9 +1,10 @@
-"""The executor at its start, and what a site's policy makes of it."""
+"""What a site declares and its executor does at the start, and what its policy makes of it."""
 
 import pytest
 from nvflare.apis.dxo import MetaKey, from_shareable
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import M, make_mask
 from nvflare.apis.signal import Signal
 
 from flare import Engine, context
@@ -13,36 +14,100 @@ from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.executor import CANNOT_TAKE_PART, KerasExecutor
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
-from tiny_tasks import COLUMNS, TASKS, carried_out, column, folder, task
+from surgical_aggregation.wire.headers import CLASSES, PROCESS
+from tiny_tasks import COLUMNS, TASKS, column, folder, task
 
 
-class TestStart:
-    @pytest.mark.parametrize(
-        ("error", "noted"),
-        [
-            (SiteError("p17.png is missing."), "p17.png is missing."),
-            (KeyError("p17.png"), "'p17.png'\nTraceback"),
-        ],
-        ids=["foreseen", "code that breaks"],
-    )
-    @pytest.mark.parametrize("part", ["model", "data"])
-    def test_a_site_that_cannot_start_says_why_and_answers_with_an_error(
-        self, start, site, body, monkeypatch, caplog, part, error, noted
-    ):
-        def broken(*args, **options):
-            raise error
+@pytest.fixture
+def started(tmp_path):
+    """Starts a run at a site: its context, and the notes that only the hospital sees."""
 
-        monkeypatch.setattr(site, part, broken)
-        reply = carried_out(start, "train", task(body, COLUMNS))
-        assert f"{CANNOT_TAKE_PART}{noted}" in start.notes()
-        assert "cannot take part in the run; local_notes/job.txt says why" in caplog.text
+    def start(site, policy=None):
+        engine = Engine(tmp_path, site=site)
+        fl_ctx = context(engine=engine, policy=policy)
+        DeclareClasses().handle_event(EventType.START_RUN, fl_ctx)
+        return fl_ctx, engine.notes()
+
+    return start
+
+
+def test_a_process_declares_the_sites_classes_publicly_for_the_whole_run(site, started):
+    (first, notes), (second, _) = started(site), started(site)
+    assert first.get_all_public_props()[CLASSES] == ["Edema", "Nodule/Mass"]
+    assert first.props[CLASSES][M] == make_mask(private=False, sticky=True)
+    assert first.get_all_public_props()[PROCESS] != second.get_all_public_props()[PROCESS]
+    assert notes == ""  # without a policy
+
+
+def test_what_the_policy_withholds_is_said_once_in_the_sites_notes_alone(site, started, caplog):
+    """The log does not tell whether it withholds anything: FLARE may stream any log."""
+    caplog.set_level("INFO")
+    logs = []
+    for policy in ({"share": ["Edema", "Nodule/Mass"]}, {"share": ["Edema"]}):
+        caplog.clear()
+        fl_ctx, notes = started(site, policy)
+        logs.append([r.getMessage() for r in caplog.records if "declared" not in r.getMessage()])
+    assert logs[0] == logs[1]
+    assert "local_notes/job.txt says what this site's policy withholds" in logs[0][0]
+    assert notes.count("policy withholds: no class") == 1
+    assert notes.count("policy withholds: Nodule/Mass (not in 'share')") == 1
+    assert fl_ctx.get_all_public_props()[CLASSES] == ["Edema"]
+    assert "Mass" not in str(fl_ctx.get_all_public_props()) + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"share": []}, "none of its classes"),
+        ({"min_positives": 1}, "/data/p17.png is gone"),
+        (None, "Site component with id 'site'"),
+    ],
+    ids=["kept away by its policy", "cannot count", "not there"],
+)
+def test_a_site_that_cannot_name_its_classes_declares_none(
+    site, started, monkeypatch, caplog, policy, reason
+):
+    def broken(*args, **options):
+        raise KeyError("/data/p17.png is gone")
+
+    monkeypatch.setattr(site, "data", broken)
+    fl_ctx, notes = started(site if policy else None, policy)
+    assert CLASSES not in fl_ctx.get_all_public_props()
+    assert "no classes to declare: " in notes and reason in notes
+    assert "no classes to declare; local_notes/job.txt says why" in caplog.text
+    assert reason not in caplog.text
+
+
+P17 = "p17.png is missing"
+
+
+@pytest.mark.parametrize(
+    ("broken", "error", "args", "noted"),
+    [
+        ("model", SiteError(P17), {}, P17),
+        ("data", KeyError(P17), {}, f"'{P17}'\nTraceback"),
+        (None, None, {"send": "deltas"}, "send must be one of"),
+        (None, None, {"policy": {"min_images": 21}}, "this site's policy needs 'min_images' 21"),
+        (None, None, {"policy": {"shares": ["p17"]}}, "local/privacy.json: a scope's 'prop"),
+    ],
+    ids=["model", "code that breaks", "send", "kept away by its policy", "odd policy"],
+)
+def test_a_site_that_cannot_start_says_why_in_its_notes_and_answers_with_an_error(
+    start, site, body, monkeypatch, caplog, broken, error, args, noted
+):
+    def raises(*args, **options):
+        raise error
+
+    if broken:
+        monkeypatch.setattr(site, broken, raises)
+    executor, fl_ctx = start(**args)
+    assert f"{CANNOT_TAKE_PART}{noted}" in start.notes()
+    assert "cannot take part in the run; local_notes/job.txt says why" in caplog.text
+    for name in TASKS:
+        reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())
         assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
-        assert "p17" not in str(reply)  # the reason may hold a path and stays at the site
-        assert "p17" not in caplog.text  # which FLARE may stream
-
-    def test_another_word_for_what_to_send_keeps_the_site_from_training(self, start, body):
-        carried_out(start, "train", task(body, COLUMNS), send="deltas")
-        assert f"{CANNOT_TAKE_PART}send must be one of" in start.notes()
+        for text in (str(reply), caplog.text):  # which FLARE may stream
+            assert "p17" not in text and noted not in text
 
 
 def test_tensorflow_is_set_up_before_a_policy_can_look_at_batches(site, monkeypatch, tmp_path):
@@ -65,44 +130,26 @@ def test_without_a_gpu_mixed_precision_is_said_to_be_float32(start, caplog):
 WITHHOLDS_EDEMA = {"share": ["Nodule/Mass"], "report_counts": True}
 
 
-class TestPolicy:
-    @pytest.mark.parametrize("args", [{}, {"personal_head": True}, {"send": "differences"}])
-    def test_a_withheld_class_is_in_nothing_that_is_sent(self, start, body, args):
-        columns = {} if "personal_head" in args else {"Nodule/Mass": column(2)}
-        executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, report_counts=True, **args)
-        for name in TASKS:
-            reply = executor.execute(name, task(body, columns, model=4), fl_ctx, Signal())
-            assert reply.get_return_code() == ReturnCode.OK
-            assert "Nodule/Mass" in str(reply)
-            assert "Edema" not in str(reply)
+@pytest.mark.parametrize("args", [{}, {"personal_head": True}, {"send": "differences"}])
+def test_a_withheld_class_is_in_nothing_that_is_sent(start, body, args):
+    columns = {} if "personal_head" in args else {"Nodule/Mass": column(2)}
+    executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, report_counts=True, **args)
+    for name in TASKS:
+        reply = executor.execute(name, task(body, columns, model=4), fl_ctx, Signal())
+        assert reply.get_return_code() == ReturnCode.OK
+        assert "Nodule/Mass" in str(reply)
+        assert "Edema" not in str(reply)
 
-    def test_a_personal_head_is_trained_for_all_classes(self, start, body, caplog):
-        caplog.set_level("INFO")
-        executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
-        reply = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
-        told = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
-        assert told["warmed_up"] == 1 and "train_loss" not in told  # of the withheld class, too
-        executor.execute("test", task(body, round_=None, model=0), fl_ctx, Signal())
-        kept = load(folder(fl_ctx) / "site_best.npz")
-        assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")
-        assert "what is measured of Edema" in start.notes()
-        assert "Edema" not in caplog.text and "2 classes" not in caplog.text
-        assert "training loss" not in caplog.text  # which is a mean over both
 
-    @pytest.mark.parametrize(
-        ("policy", "reason"),
-        [
-            ({"min_images": 21}, "'min_images' 21 training images; there are 20"),
-            ({"shares": ["Edema"]}, r"got ['shares']. Check the spelling"),
-        ],
-    )
-    def test_one_that_keeps_the_site_away_says_why_in_its_notes_alone(
-        self, start, body, caplog, policy, reason
-    ):
-        executor, fl_ctx = start(policy=policy)
-        assert CANNOT_TAKE_PART in start.notes() and reason in start.notes()
-        assert reason not in caplog.text
-        for name in TASKS:
-            reply = executor.execute(name, task(body, COLUMNS), fl_ctx, Signal())
-            assert reply.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
-            assert reason not in str(reply)
+def test_a_personal_head_is_trained_for_all_classes(start, body, caplog):
+    caplog.set_level("INFO")
+    executor, fl_ctx = start(policy=WITHHOLDS_EDEMA, personal_head=True)
+    reply = executor.execute("train", task(body, round_=0), fl_ctx, Signal())
+    told = from_shareable(reply).meta[MetaKey.INITIAL_METRICS]
+    assert told["warmed_up"] == 1 and "train_loss" not in told  # of the withheld class, too
+    executor.execute("test", task(body, round_=None, model=0), fl_ctx, Signal())
+    kept = load(folder(fl_ctx) / "site_best.npz")
+    assert wire.classes_of(kept.variables) == ("Edema", "Nodule/Mass")
+    assert "what is measured of Edema" in start.notes()
+    assert "Edema" not in caplog.text and "2 classes" not in caplog.text
+    assert "training loss" not in caplog.text  # which is a mean over both

@@ -11,6 +11,9 @@ from surgical_aggregation.wire.headers import POSITIVES
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, column
 
+CLASSES = ("Edema", "Nodule/Mass")
+HEAD = {"head/kernel", "head/bias"}
+
 
 @pytest.fixture
 def site(array_site):
@@ -34,81 +37,73 @@ def site(array_site):
     return array_site
 
 
-DENSE = {"dense/kernel", "dense/bias"}
+@pytest.mark.parametrize("send", ["weights", "differences"])
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({"strategy": "fedavg"}, ()),
+        ({"strategy": "fedbn"}, ("bn/",)),
+        ({"strategy": "fedbn+"}, ("bn/",)),
+        ({"personal_head": True}, ("bn/", "head/")),
+    ],
+)
+def test_training_gives_all_that_the_options_do_not_keep(process, body, options, kept, send):
+    columns = {} if "head/" in kept else COLUMNS
+    sent = process(send=send, **options).sent(columns=columns).data
+    assert set(sent) == {name for name in {*body, *HEAD} if not name.startswith(kept)}
 
 
-class TestTrain:
-    @pytest.mark.parametrize("send", ["weights", "differences"])
-    @pytest.mark.parametrize("strategy", ["fedavg", "fedbn", "fedbn+"])
-    def test_gives_a_dense_head_and_what_the_strategy_does_not_keep(
-        self, process, body, strategy, send
-    ):
-        sent = process(strategy=strategy, send=send).sent().data
-        left = body if strategy == "fedavg" else DENSE
-        assert set(sent) == {*left, "head/kernel", "head/bias"}
-        assert sent["head/kernel"].shape == (FEATURES, 2)
-
-    def test_metrics_are_those_of_the_received_model_before_training(self, process):
-        validated = process().sent("validate").data
-        meta = process(learning_rate=0.5, epochs=3).sent().meta
-        measured = meta[MetaKey.INITIAL_METRICS]
-        for name, value in validated.items():
-            assert measured[name] == pytest.approx(value)
-        assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
-        assert meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 60
-
-    def test_columns_that_are_new_to_the_server_are_warmed_up(self, process):
-        head = process(learning_rate=0.0).sent(columns={"Edema": column(1)}).data["head/kernel"]
-        np.testing.assert_array_equal(head[:, 0], 1)
-        assert not np.array_equal(head[:, 1], np.zeros(FEATURES))
-
-    def test_differences_are_from_what_was_received(self, process, body):
-        whole, dxo = process().sent(), process(send="differences").sent()
-        assert dxo.data_kind == DataKind.WEIGHT_DIFF
-        received = {**body, "head/kernel": [[1, 2]] * FEATURES, "head/bias": [1, 2]}
-        for name, value in dxo.data.items():
-            np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
-
-    @pytest.mark.parametrize("send", ["weights", "differences"])
-    def test_a_personal_head_is_not_in_the_result(self, process, send):
-        assert set(process(personal_head=True, send=send).sent(columns={}).data) == DENSE
-
-    @pytest.mark.parametrize(("moved", "code"), [(0, "OK"), (1, ReturnCode.EXECUTION_EXCEPTION)])
-    def test_starts_from_the_announced_body_alone(self, start, process, body, moved, code):
-        site = process()
-        site.body = {**body, "bn/beta": body["bn/beta"] + moved}
-        assert site.train(3, header=digest(body)).get_return_code() == code
-        said = "Does a filter between server and site change it" in start.notes()
-        assert said == (code != "OK")
+def test_what_training_measures_is_the_received_model_before(process):
+    validated = process().sent("validate").data
+    meta = process(learning_rate=0.5, epochs=3).sent().meta
+    measured = meta[MetaKey.INITIAL_METRICS]
+    for name, value in validated.items():
+        assert measured[name] == pytest.approx(value)
+    assert {"bce/Edema", "bce/Nodule/Mass", "train_loss"} <= set(measured)
+    assert meta[MetaKey.NUM_STEPS_CURRENT_ROUND] == 60
 
 
-class After:
-    """An abort that comes when a site has been read for so many batches."""
-
-    def __init__(self, site, batches):
-        self.site = site
-        self.batches = batches
-
-    @property
-    def triggered(self):
-        return self.site.batches >= self.batches
+def test_columns_that_are_new_to_the_server_are_warmed_up(process):
+    head = process(learning_rate=0.0).sent(columns={"Edema": column(1)}).data["head/kernel"]
+    np.testing.assert_array_equal(head[:, 0], 1)
+    assert not np.array_equal(head[:, 1], np.zeros(FEATURES))
 
 
-class TestAbort:
-    @pytest.mark.parametrize(
-        ("name", "batches"), [*((name, 1) for name in TASKS), ("train", 5), ("train", 8)]
-    )
-    def test_ends_a_task_after_the_running_batch_and_the_next_can_follow(
-        self, process, site, name, batches
-    ):
-        """Warm-up, measurement and training take three batches each."""
-        north = process()
-        site.batches = 0
-        columns = {} if name == "train" else COLUMNS
-        reply = north.run(name, columns, After(site, batches), round_=3, model=3)
-        assert reply.get_return_code() == ReturnCode.TASK_ABORTED
-        assert site.batches == batches
-        assert north.train(4).get_return_code() == ReturnCode.OK
+def test_differences_are_from_what_was_received(process, body):
+    whole, dxo = process().sent(), process(send="differences").sent()
+    assert dxo.data_kind == DataKind.WEIGHT_DIFF
+    received = {**body, "head/kernel": [[1, 2]] * FEATURES, "head/bias": [1, 2]}
+    for name, value in dxo.data.items():
+        np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("moved", "code"), [(0, "OK"), (1, ReturnCode.EXECUTION_EXCEPTION)])
+def test_training_starts_from_the_announced_body_alone(start, process, body, moved, code):
+    site = process()
+    site.body = {**body, "bn/beta": body["bn/beta"] + moved}
+    assert site.train(3, header=digest(body)).get_return_code() == code
+    said = "Does a filter between server and site change it" in start.notes()
+    assert said == (code != "OK")
+
+
+@pytest.mark.parametrize(
+    ("name", "batches"), [*((name, 1) for name in TASKS), ("train", 5), ("train", 8)]
+)
+def test_an_abort_ends_a_task_after_the_running_batch_and_the_next_can_follow(
+    process, site, name, batches
+):
+    """Warm-up, measurement and training take three batches each."""
+
+    class After:
+        triggered = property(lambda self: site.batches >= batches)
+
+    north = process()
+    site.batches = 0
+    columns = {} if name == "train" else COLUMNS
+    reply = north.run(name, columns, After(), round_=3, model=3)
+    assert reply.get_return_code() == ReturnCode.TASK_ABORTED
+    assert site.batches == batches
+    assert north.train(4).get_return_code() == ReturnCode.OK
 
 
 @pytest.mark.parametrize(
@@ -140,51 +135,43 @@ def test_a_failure_is_answered_with_an_error_and_explained_in_the_notes_alone(
     assert "p17" not in caplog.text and "p17" not in str(reply)
 
 
-class TestEvaluation:
-    def test_gives_metrics_of_its_split_and_of_classes_with_a_column(self, process):
-        validated, tested = (process().sent(name) for name in ("validate", "test"))
-        for dxo in (validated, tested):
-            assert dxo.data_kind == DataKind.METRICS and "bce" in dxo.data
-            assert all(isinstance(value, float) for value in dxo.data.values())
-        assert validated.data != tested.data
-        values = process().sent("test", {"Edema": column(1)}).data
-        assert "bce/Edema" in values and "bce/Nodule/Mass" not in values
+def test_an_evaluation_gives_metrics_of_its_split_and_of_classes_with_a_column(process):
+    validated, tested = (process().sent(name) for name in ("validate", "test"))
+    for dxo in (validated, tested):
+        assert dxo.data_kind == DataKind.METRICS and "bce" in dxo.data
+        assert all(isinstance(value, float) for value in dxo.data.values())
+    assert validated.data != tested.data
+    values = process().sent("test", {"Edema": column(1)}).data
+    assert "bce/Edema" in values and "bce/Nodule/Mass" not in values
 
 
-class TestCounts:
-    def sent(self, process, **args):
-        """What each task sends: data and meta of a DXO."""
-        north = process(**{"report_counts": True, **args})
-        return [{**dxo.data, **dxo.meta} for dxo in map(north.sent, TASKS)]
-
-    def test_go_with_every_task_when_asked_for(self, process, site):
-        trained, *evaluations = self.sent(process)
-        labels = {
-            split: np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
-            for split in ("train", "validation", "test")
-        }
-        counts = labels["train"].sum(axis=0).astype(int).tolist()
-        assert trained[POSITIVES] == dict(zip(CLASSES, counts, strict=True))
-        for split, sent in zip(("validation", "test"), evaluations, strict=True):
-            assert sent["images"] == 20
-            for at, name in enumerate(CLASSES):
-                assert sent[f"positives/{name}"] == (labels[split][:, at] == 1).sum() > 0
-                assert sent[f"negatives/{name}"] == (labels[split][:, at] == 0).sum() > 0
-
-    @pytest.mark.parametrize(
-        ("args", "said"),
-        [
-            ({"policy": {}}, 1),
-            ({"policy": {"report_counts": True}, "report_counts": False}, 0),
-            ({"report_counts": False}, 0),
-        ],
-        ids=["the policy keeps them", "the job asks for none", "without a policy"],
-    )
-    def test_else_they_stay(self, process, caplog, args, said):
-        caplog.set_level("INFO")
-        for sent in self.sent(process, **args):
-            assert not [n for n in sent if "positives" in n or "negatives" in n or n == "images"]
-        assert caplog.text.count("this site's policy keeps them here") == said
+def test_counts_go_with_every_task_when_asked_for(process, site):
+    north = process(report_counts=True)
+    for name, split in zip(TASKS, ("train", "validation", "test"), strict=True):
+        labels = np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
+        positives = dict(zip(CLASSES, labels.sum(axis=0), strict=True))
+        dxo = north.sent(name)
+        if name == "train":
+            assert dxo.meta[POSITIVES] == positives
+        else:
+            assert dxo.data["images"] == 20
+            for label, count in positives.items():
+                assert dxo.data[f"positives/{label}"] == count > 0
+                assert dxo.data[f"negatives/{label}"] == 20 - count > 0
 
 
-CLASSES = ("Edema", "Nodule/Mass")
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"policy": {}, "report_counts": True}, 1),
+        ({"policy": {"report_counts": True}}, 0),
+    ],
+    ids=["the policy keeps them", "the job asks for none"],
+)
+def test_else_counts_stay(process, caplog, args, said):
+    caplog.set_level("INFO")
+    north = process(**args)
+    for dxo in map(north.sent, TASKS):
+        names = {*dxo.data, *dxo.meta}
+        assert not [n for n in names if "positives" in n or "negatives" in n or n == "images"]
+    assert caplog.text.count("this site's policy keeps them here") == said

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import layers
 
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.architecture import (
@@ -14,29 +15,36 @@ from surgical_aggregation.site.contract.architecture import (
 from surgical_aggregation.site.contract.site import SiteError
 from tiny_site import FEATURES, tiny_model
 
+NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
 
-def test_the_head_is_the_last_layer():
-    model = tiny_model(2)
-    assert head_layer(model, ("Edema", "Mass")) is model.layers[-1]
+
+def network(*inner, name=None):
+    """Layers one after the other; the paths of their variables begin with the layers' names."""
+    outputs = inputs = keras.Input((3,))
+    for layer in inner:
+        outputs = layer(outputs)
+    return keras.Model(inputs, outputs, name=name)
 
 
 @pytest.mark.parametrize(
     ("layer", "reason"),
     [
-        (keras.layers.Dense(2, name="head"), "each of 1 classes; it has 2"),
-        (keras.layers.Dense(1, name="predictions"), "'head'; got Dense called 'predictions'"),
-        (keras.layers.Dropout(0.1, name="head"), "got Dropout called 'head'"),
+        (layers.Dense(1, name="head"), None),
+        (layers.Dense(2, name="head"), "each of 1 classes; it has 2"),
+        (layers.Dense(1, name="predictions"), "'head'; got Dense called 'predictions'"),
+        (layers.Dropout(0.1, name="head"), "got Dropout called 'head'"),
     ],
 )
-def test_a_head_is_a_dense_layer_of_that_name_with_a_unit_per_class(layer, reason):
-    with pytest.raises(SiteError, match=reason):
-        head_layer(keras.Sequential([keras.Input((3,)), layer]), ("A",))
+def test_a_head_is_a_last_dense_layer_of_that_name_with_a_unit_per_class(layer, reason):
+    model = network(layers.Dense(3), layer)
+    if reason is None:
+        assert head_layer(model, ("A",)) is layer
+    else:
+        with pytest.raises(SiteError, match=reason):
+            head_layer(model, ("A",))
 
 
-NAMES = ("gamma", "beta", "moving_mean", "moving_variance")
-
-
-class Counting(keras.layers.BatchNormalization):
+class Counting(layers.BatchNormalization):
     """Batch normalisation that counts the batches it has seen."""
 
     def build(self, shape):
@@ -44,123 +52,92 @@ class Counting(keras.layers.BatchNormalization):
         self.seen = self.add_weight(name="seen", shape=(), dtype="int32", initializer="zeros")
 
 
-class Block(keras.layers.Layer):
+class Block(layers.Layer):
     """A layer that holds others, as residual blocks are often written."""
 
     def __init__(self):
         super().__init__(name="block")
-        self.dense = keras.layers.Dense(2, name="dense")
-        self.bn = keras.layers.BatchNormalization(name="bn")
+        self.dense = layers.Dense(3, name="dense")
+        self.bn = layers.BatchNormalization(name="in_a_layer")
 
     def call(self, x, training=None):
         return self.bn(self.dense(x), training=training)
 
 
-def network(*layers, name=None):
-    """Layers one after the other; the paths of their variables begin with the layers' names."""
-    outputs = inputs = keras.Input((3,))
-    for layer in layers:
-        outputs = layer(outputs)
-    return keras.Model(inputs, outputs, name=name)
-
-
-HEAD = {"units": 1, "name": "head"}
-
-
-class TestVariableKinds:
-    def kinds(self, *layers):
-        return variable_kinds(network(*layers, keras.layers.Dense(**HEAD)))
-
-    def test_batch_normalisation_is_what_the_layer_is_and_not_what_its_variables_are_called(self):
-        kinds = self.kinds(
-            keras.layers.BatchNormalization(name="a"), keras.layers.LayerNormalization(name="b")
-        )
-        assert kinds.batch_norm == {f"a/{name}" for name in NAMES}
-        assert kinds.constant == set()
-
-    @pytest.mark.parametrize("how", ["a model", "a layer", "a wrapper"])
-    def test_it_is_found_inside_of(self, how):
-        inside = {
-            "a model": lambda: [network(keras.layers.BatchNormalization(scale=False))],
-            "a layer": lambda: [Block()],
-            "a wrapper": lambda: [
-                keras.layers.Reshape((1, 3)),
-                keras.layers.TimeDistributed(keras.layers.BatchNormalization()),
-                keras.layers.Flatten(),
-            ],
-        }[how]()
-        model = network(*inside, keras.layers.Dense(**HEAD))
-        (layer,) = batch_norm_layers(model)
-        assert variable_kinds(model).batch_norm == {v.path for v in layer.weights}
-
-    def test_what_a_layer_has_adapted_to_and_what_is_counted_is_constant(self):
-        adapted = keras.layers.Normalization(name="n")
-        adapted.adapt(np.ones((4, 3), np.float32))
-        kinds = self.kinds(adapted, keras.layers.Dropout(0.1, seed=0), Counting(name="bn"))
-        assert kinds.constant == {"n/mean", "n/variance", "n/count", "bn/seen"}
-        assert kinds.batch_norm == {f"bn/{name}" for name in NAMES}
-        body = initial_body(network(adapted, keras.layers.Dense(**HEAD)))
-        assert isinstance(body.variables["n/count"], np.ndarray)  # though it has no dimension
-
-    def test_frozen_layers_are_constant_but_batch_normalisation_stays_what_it_is(self):
-        kinds = self.kinds(
-            keras.layers.Dense(2, name="a", trainable=False),
-            keras.layers.BatchNormalization(name="b", center=False, trainable=False),
-        )
-        assert kinds.constant == {"a/kernel", "a/bias"}
-        assert kinds.batch_norm == {"b/gamma", "b/moving_mean", "b/moving_variance"}
-
-
-class TestBodyVariables:
-    def test_are_all_but_the_heads(self):
-        assert {*body_variables(tiny_model(2))} == {
-            "dense/kernel", "dense/bias",
-            *(f"bn/{name}" for name in NAMES),
-        }  # fmt: skip
-
-    def test_two_of_one_path_are_refused(self):
-        towers = [network(keras.layers.Dense(2, name="fc"), name=name) for name in ("one", "other")]
-        inputs = keras.Input((3,))
-        both = keras.layers.Concatenate()([tower(inputs) for tower in towers])
-        model = keras.Model(inputs, keras.layers.Dense(**HEAD)(both))
-        with pytest.raises(SiteError, match=r"2 paths .*\['fc/bias', 'fc/kernel'\]"):
-            body_variables(model)
-
-
-class TestInitialBody:
-    def test_leaves_the_head_out_and_says_what_it_is(self):
-        model = tiny_model(3)
-        checkpoint = initial_body(model, backbone="tiny", seed=4)
-        assert checkpoint.variables.keys() == body_variables(model).keys()
-        for path, variable in body_variables(model).items():
-            assert checkpoint.variables[path].tobytes() == variable.numpy().tobytes()
-        assert checkpoint.manifest == {
-            "head_features": FEATURES,
-            "initial_body_sha256": digest(checkpoint.variables),
-            **variable_kinds(model).facts(),
-            "backbone": "tiny",
-            "seed": 4,
-        }
-
-
-class TestCheckBody:
-    def own(self):
-        return {v.path: v for v in tiny_model(1).variables if not v.path.startswith("head/")}
-
-    @pytest.mark.parametrize(
-        ("path", "value"),
-        [
-            ("bn/gamma", None),
-            ("conv/kernel", np.zeros(FEATURES)),
-            ("dense/kernel", np.zeros((5, FEATURES))),
-        ],
+def test_kinds_of_variables_are_what_the_layers_are_however_nested_and_named():
+    adapted = layers.Normalization(name="adapted")
+    adapted.adapt(np.ones((4, 3), np.float32))
+    model = network(
+        adapted,
+        layers.Dropout(0.1, seed=0),
+        Counting(name="counting"),
+        layers.LayerNormalization(name="ln"),
+        network(layers.BatchNormalization(name="in_a_model", scale=False)),
+        Block(),
+        layers.Reshape((1, 3)),
+        layers.TimeDistributed(layers.BatchNormalization(name="in_a_wrapper")),
+        layers.Flatten(),
+        layers.Dense(3, name="frozen", trainable=False),
+        layers.BatchNormalization(name="late", center=False, trainable=False),
+        layers.Dense(1, name="head"),
     )
-    def test_a_variable_too_few_too_many_or_of_another_shape_is_named(self, path, value):
-        own = self.own()
-        body = {path: v.numpy() for path, v in own.items()}
+    found = batch_norm_layers(model)
+    nested = {"in_a_model", "in_a_layer", "in_a_wrapper"}
+    assert {layer.name for layer in found} == {"counting", "late", *nested}
+    kinds = variable_kinds(model)
+    assert kinds.constant == {
+        *(f"adapted/{name}" for name in ("mean", "variance", "count")),
+        "counting/seen", "frozen/kernel", "frozen/bias",
+    }  # fmt: skip
+    assert kinds.batch_norm == {v.path for layer in found for v in layer.weights} - kinds.constant
+    assert {"late/gamma", "late/moving_mean"} < kinds.batch_norm
+    body = initial_body(model).variables
+    assert isinstance(body["adapted/count"], np.ndarray)  # though it has no dimension
+    assert body.keys() - kinds.batch_norm - kinds.constant == {
+        "ln/gamma", "ln/beta", "block/dense/kernel", "block/dense/bias",
+    }  # fmt: skip
+
+
+def test_two_variables_of_one_path_are_refused():
+    towers = [network(layers.Dense(2, name="fc"), name=name) for name in ("one", "other")]
+    inputs = keras.Input((3,))
+    both = layers.Concatenate()([tower(inputs) for tower in towers])
+    model = keras.Model(inputs, layers.Dense(1, name="head")(both))
+    with pytest.raises(SiteError, match=r"2 paths .*\['fc/bias', 'fc/kernel'\]"):
+        body_variables(model)
+
+
+def test_an_initial_body_leaves_the_head_out_and_says_what_it_is():
+    model = tiny_model(3)
+    checkpoint = initial_body(model, backbone="tiny", seed=4)
+    own = body_variables(model)
+    assert own.keys() == {"dense/kernel", "dense/bias", *(f"bn/{name}" for name in NAMES)}
+    assert checkpoint.variables.keys() == own.keys()
+    for path, variable in own.items():
+        assert checkpoint.variables[path].tobytes() == variable.numpy().tobytes()
+    assert checkpoint.manifest == {
+        "head_features": FEATURES,
+        "initial_body_sha256": digest(checkpoint.variables),
+        **variable_kinds(model).facts(),
+        "backbone": "tiny",
+        "seed": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("bn/gamma", None),
+        ("conv/kernel", np.zeros(FEATURES)),
+        ("dense/kernel", np.zeros((5, FEATURES))),
+    ],
+)
+def test_a_body_with_a_variable_too_few_too_many_or_of_another_shape_is_refused(path, value):
+    own = body_variables(tiny_model(1))
+    body = {path: v.numpy() for path, v in own.items()}
+    check_body(body, own)
+    body[path] = value
+    if value is None:
+        del body[path]
+    with pytest.raises(SiteError, match=rf"differ in 1 variables, e\.g\. \['{path}'\]"):
         check_body(body, own)
-        body[path] = value
-        if value is None:
-            del body[path]
-        with pytest.raises(SiteError, match=rf"differ in 1 variables, e\.g\. \['{path}'\]"):
-            check_body(body, own)

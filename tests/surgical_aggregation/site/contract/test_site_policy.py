@@ -9,50 +9,41 @@ def policy(**properties):
     return site_policy(context(policy=properties))
 
 
-class TestSitePolicy:
-    def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay(self):
-        assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True)
-        assert policy() == SitePolicy(report_counts=False)
-
-    def test_says_what_was_written(self):
-        written = {
-            "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
-            "report_counts": True, "site_files": "/data/sites",
-        }  # fmt: skip
-        assert policy(**written) == SitePolicy(
-            ("Edema", "Nodule/Mass"), 100, 20, True, "/data/sites"
-        )
-
-    @pytest.mark.parametrize(
-        ("key", "value", "needed"),
-        [
-            ("share", "Edema", "a list of class names"),
-            ("share", ["Edema", 3], "a list of class names"),
-            ("share", None, "a list of class names"),
-            ("min_images", -1, "a whole number, 0 or more"),
-            ("min_positives", 2.5, "a whole number, 0 or more"),
-            ("min_positives", True, "a whole number, 0 or more"),
-            ("report_counts", "no", "true or false"),
-            ("report_counts", 0, "true or false"),
-            ("site_files", "", "the path of a folder"),
-            ("site_files", 7, "the path of a folder"),
-        ],
-    )
-    def test_a_value_of_another_kind_is_refused_by_key(self, key, value, needed):
-        with pytest.raises(PolicyError) as refusal:
-            policy(**{key: value})
-        assert str(refusal.value) == f"local/privacy.json: {key!r} needs {needed}; got {value!r}."
-
-    @pytest.mark.parametrize("key", ["shares", "permitted"])
-    def test_another_key_is_refused_with_those_there_are(self, key):
-        with pytest.raises(PolicyError, match=rf"keys share, min_images, .*; got \['{key}'\]"):
-            policy(**{key: ["Edema"]})
+def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay():
+    assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True)
+    assert policy() == SitePolicy(report_counts=False)
+    written = {
+        "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
+        "report_counts": True, "site_files": "/data/sites",
+    }  # fmt: skip
+    said = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, "/data/sites")
+    assert policy(**written) == said
 
 
-def test_properties_of_a_scope_are_a_mapping_of_which_one_gets_a_copy():
-    assert scope_properties(context(), ["share"]) is None
+@pytest.mark.parametrize(
+    ("key", "value", "needed"),
+    [
+        ("share", "Edema", "a list of class names"),
+        ("share", ["Edema", 3], "a list of class names"),
+        ("min_images", -1, "a whole number, 0 or more"),
+        ("min_positives", 2.5, "a whole number, 0 or more"),
+        ("min_positives", True, "a whole number, 0 or more"),
+        ("report_counts", 0, "true or false"),
+        ("site_files", "", "the path of a folder"),
+        ("site_files", 7, "the path of a folder"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_by_key(key, value, needed):
+    with pytest.raises(PolicyError) as refusal:
+        policy(**{key: value})
+    assert str(refusal.value) == f"local/privacy.json: {key!r} needs {needed}; got {value!r}."
+
+
+def test_properties_of_a_scope_are_a_mapping_with_known_keys_of_which_one_gets_a_copy():
     own = {"share": []}
     scope_properties(context(policy=own), ["share"]).clear()
     assert own == {"share": []}
     with pytest.raises(PolicyError, match=r"got \['share'\]"):
         scope_properties(context(policy=["share"]), ["share"])
+    with pytest.raises(PolicyError, match=r"keys share, min_images, .*; got \['shares'\]"):
+        policy(shares=["Edema"])

@@ -37,28 +37,24 @@ print(gc.get_freeze_count())
 print(*{"matplotlib", "pandas", "scipy", "sklearn"} & set(sys.modules))
 import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
 """
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    code = [sys.executable, "-c", program]
+    found = subprocess.run(code, capture_output=True, text=True, check=True)
     frozen, packages = found.stdout.splitlines()
     assert int(frozen) > 100_000 and packages == ""
 
 
-@pytest.mark.parametrize("enable", [gc.enable, gc.disable])
-def test_garbage_is_looked_for_afterwards_as_before(enable):
+def test_after_an_import_garbage_is_looked_for_as_before_and_loaded_packages_stay():
     before = gc.isenabled()
     try:
-        enable()
-        wanted = gc.isenabled()
-        with tensorflow_setup._without_collecting():
-            assert not gc.isenabled()
-        assert gc.isenabled() == wanted
+        for enable in (gc.disable, gc.enable):
+            enable()
+            wanted = gc.isenabled()
+            with tensorflow_setup._without_collecting():
+                assert not gc.isenabled()
+            assert gc.isenabled() == wanted
     finally:
         gc.unfreeze()
         gc.enable() if before else gc.disable()
-
-
-def test_a_package_that_is_loaded_already_stays():
     with tensorflow_setup._without(["subprocess", "absent"]):
         assert sys.modules["subprocess"] is subprocess
         assert sys.modules["absent"] is None

@@ -19,40 +19,36 @@ def model(training):
     return wire.split(training.labelled_variables())
 
 
-class TestPasses:
-    def test_go_on_where_an_earlier_process_stopped(self, training):
-        """Two rounds of two passes, in one process and in two."""
-        straight = training(epochs=2, learning_rate=0.05)
-        start = straight.variables()
-        straight.train()
-        middle, state = straight.variables(), straight.state()
-        straight.train()
-        continued = training(epochs=2, learning_rate=0.05)
-        continued.restore(state)
-        continued.model.assign(middle)
-        continued.train()
-        assert int(state["passes"]) == 2
-        for name, value in straight.variables().items():
-            assert value.tobytes() == continued.variables()[name].tobytes()
-        again = training(epochs=2, learning_rate=0.05)
-        again.model.assign(start)
-        again.model.set_training_state(
-            {name: value for name, value in state.items() if name != "passes"}
-        )
-        again.train()  # the first two passes, not the next: another order of images
-        assert any(v.tobytes() != middle[name].tobytes() for name, v in again.variables().items())
+def same(one, other):
+    return all(value.tobytes() == other[name].tobytes() for name, value in one.items())
 
 
-class TestPersonal:
-    def test_that_of_another_round_can_be_looked_at_without_losing_the_present_one(self, training):
-        site = training(strategy="fedbn")
-        body, labelled = model(site)
-        site.train()
-        present = site.variables()["bn/beta"]
-        site.receive(body, labelled, {"bn/beta": np.full(FEATURES, 9, np.float32)})
-        np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
-        site.receive(body, labelled)
-        np.testing.assert_array_equal(site.variables()["bn/beta"], present)
+def test_passes_go_on_where_an_earlier_process_stopped(training):
+    """Two rounds of two passes, in one process and in two."""
+    straight, continued, again = (training(epochs=2, learning_rate=0.05) for _ in range(3))
+    again.model.assign(straight.variables())
+    straight.train()
+    middle, state = straight.variables(), straight.state()
+    assert int(state["passes"]) == 2
+    straight.train()
+    continued.restore(state)
+    continued.model.assign(middle)
+    continued.train()
+    assert same(straight.variables(), continued.variables())
+    again.model.set_training_state({n: v for n, v in state.items() if n != "passes"})
+    again.train()  # the first two passes, not the next: another order of images
+    assert not same(again.variables(), middle)
+
+
+def test_personal_variables_of_another_round_can_be_looked_at_without_losing_the_present(training):
+    site = training(strategy="fedbn")
+    body, labelled = model(site)
+    site.train()
+    present = site.variables()["bn/beta"]
+    site.receive(body, labelled, {"bn/beta": np.full(FEATURES, 9, np.float32)})
+    np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
+    site.receive(body, labelled)
+    np.testing.assert_array_equal(site.variables()["bn/beta"], present)
 
 
 @pytest.mark.parametrize(
@@ -69,26 +65,22 @@ def test_the_state_of_another_model_or_strategy_is_refused(training, state, reas
     assert site.passes == 0 and site.personal is None
 
 
-class TestClassWeighting:
-    def test_balanced_trains_another_model(self, training):
-        trained = []
-        for weighting in ("none", "balanced"):
-            site = training(class_weighting=weighting)
-            site.model.assign({name: v * 0 + 0.1 for name, v in site.variables().items()})
-            site.train()
-            trained.append(site.variables()["head/bias"])
-        assert not np.array_equal(*trained)
+def test_balanced_classes_train_another_model(training):
+    trained = []
+    for weighting in ("none", "balanced"):
+        site = training(class_weighting=weighting)
+        site.model.assign({name: v * 0 + 0.1 for name, v in site.variables().items()})
+        site.train()
+        trained.append(site.variables()["head/bias"])
+    assert not np.array_equal(*trained)
 
 
-class TestDifferences:
-    def test_are_from_what_was_received_and_from_zeros_where_nothing_was(self, training):
-        site = training()
-        body, _ = model(site)
-        site.receive(body, {"Mass": COLUMN})
-        found = site.differences(body, {"Mass": COLUMN})
-        assert not any(np.any(value) for path, value in found.items() if path in body)
-        np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
-        np.testing.assert_array_equal(
-            found["head/kernel"][:, 0], site.variables()["head/kernel"][:, 0]
-        )
-        assert found.keys() == site.variables().keys()
+def test_differences_are_from_what_was_received_and_from_zeros_where_nothing_was(training):
+    site = training()
+    body, _ = model(site)
+    site.receive(body, {"Mass": COLUMN})
+    found, own = site.differences(body, {"Mass": COLUMN}), site.variables()
+    assert found.keys() == own.keys()
+    assert not any(np.any(value) for path, value in found.items() if path in body)
+    np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
+    np.testing.assert_array_equal(found["head/kernel"][:, 0], own["head/kernel"][:, 0])
