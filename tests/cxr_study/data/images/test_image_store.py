@@ -98,8 +98,7 @@ def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, op
 def test_only_new_and_changed_files_are_decoded(png, open_store, folder):
     names = [png("a.png", 5), png("b.png", 6), "bad.png"]
     (folder / "bad.png").write_bytes(b"no image")
-    before = open_store(names)
-    again = open_store(names)
+    before, again = open_store(names), open_store(names)
     assert (before.decoded, again.decoded) == (3, 0)
     pd.testing.assert_frame_equal(before.index, again.index)
     png("b.png", 9)

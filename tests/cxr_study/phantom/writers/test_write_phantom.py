@@ -108,7 +108,7 @@ def test_a_folder_that_holds_something_is_left_alone_and_a_broken_run_leaves_non
 
 
 @sites
-def test_the_reader_finds_every_image_of_the_truth_and_no_other(root, site):
+def test_images_are_those_of_truth_and_split_as_many_frontal_ones_as_asked_for(root, site):
     file, table, truth = read(root, site)
     assert list(truth.columns) == ["image", *UNION_CLASSES]
     assert sorted(truth["image"]) == sorted(table["image"])
@@ -117,11 +117,6 @@ def test_the_reader_finds_every_image_of_the_truth_and_no_other(root, site):
             assert (picture.mode, picture.size) == ("L", (32, 32))
     files = [f for f in file.images.rglob("*") if f.suffix in (".png", ".jpg")]
     assert {f.relative_to(file.images).as_posix() for f in files} == set(table["image"])
-
-
-@sites
-def test_the_split_fits_as_many_frontal_images_as_asked_for(root, site):
-    file, table, _ = read(root, site)
     frontal = table[table["view"].isin(FRONTAL)].reset_index(drop=True)
     # Some of MIMIC's views are blank or odd.
     assert (0.85 if site == "mimic" else 1) * IMAGES <= len(frontal) <= IMAGES
