@@ -43,11 +43,8 @@ def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_
     ]
     assert cells and not [n for n in cells if 0 < n < 12]
     assert counts(CensusStatistics("nih", sites, 32, min_count=1))["total: min_count"] == 5
-
-
-def test_a_site_without_a_site_file_is_reported(tmp_path):
-    with pytest.raises(ValueError, match=r"nih\.yaml does not exist"):
-        CensusStatistics("nih", str(tmp_path)).features()
+    with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
+        CensusStatistics("nih", f"{sites}/none").features()
 
 
 class TestPolicy:

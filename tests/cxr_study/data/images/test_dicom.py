@@ -86,14 +86,12 @@ class TestTransferSyntax:
         file["PixelData"].is_undefined_length = True
         np.testing.assert_array_equal(grey(written(file)), grey(written(dataset(pixels))))
 
-    def test_a_film_is_refused(self):
-        file = dataset(np.array([1, 2], np.uint16), MPEG2MPML)
-        file.PixelData = encapsulate([b"film"])
-        file["PixelData"].is_undefined_length = True
+    def test_a_film_and_a_decoder_that_is_not_installed_are_named(self, monkeypatch):
+        film = dataset(np.array([1, 2], np.uint16), MPEG2MPML)
+        film.PixelData = encapsulate([b"film"])
+        film["PixelData"].is_undefined_length = True
         with pytest.raises(DicomError, match=r"syntax MPEG2 .* \(1\.2\.840.*\) is not supported"):
-            grey(written(file))
-
-    def test_a_decoder_that_is_not_installed_is_named(self, monkeypatch):
+            grey(written(film))
         none = SimpleNamespace(is_available=False, missing_dependencies=["a - requires b", "c"])
         monkeypatch.setattr(dicom, "get_decoder", lambda syntax: none)
         match = r"Explicit VR Little Endian .* not installed: a - requires b; or c$"

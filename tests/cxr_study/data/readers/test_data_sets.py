@@ -204,13 +204,6 @@ def lists(tmp_path):
     return read_lists
 
 
-def test_nih_official_lists_have_a_name_per_line_and_no_header(lists):
-    for start, end in (("", "\n"), ("", "\r\n"), ("\ufeff", "\n")):
-        parts = lists(start + end.join(["b.png", "a.png", ""]), "c.png").to_dict("list")
-        assert parts["image"] == ["b.png", "a.png", "c.png"]
-        assert parts["part"] == ["train_val", "train_val", "test"]
-
-
 @pytest.mark.parametrize(
     ("train_val", "test", "message"),
     [
@@ -220,7 +213,13 @@ def test_nih_official_lists_have_a_name_per_line_and_no_header(lists):
         ("a\n\nb\n", "c\n", r"train_val_list\.txt, line 2: the line is blank"),
     ],
 )
-def test_nih_lists_that_are_no_partition_are_refused(lists, tmp_path, train_val, test, message):
+def test_nih_official_lists_have_a_name_per_line_and_no_header_and_are_a_partition(
+    lists, tmp_path, train_val, test, message
+):
+    for start, end in (("", "\n"), ("", "\r\n"), ("\ufeff", "\n")):
+        parts = lists(start + end.join(["b.png", "a.png", ""]), "c.png").to_dict("list")
+        assert parts["image"] == ["b.png", "a.png", "c.png"]
+        assert parts["part"] == ["train_val", "train_val", "test"]
     with pytest.raises(TableError, match=r"none\.txt cannot be read"):
         nih.official_lists(tmp_path / "none.txt", tmp_path / "none.txt")
     with pytest.raises(TableError, match=message):

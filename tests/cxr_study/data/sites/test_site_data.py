@@ -71,11 +71,6 @@ class TestLabels:
         with pytest.raises(SiteFileError, match=rf"a\.yaml: .*{message}"):
             labels()
 
-    def test_a_patient_without_split_is_refused_by_the_split_file(self, labels, tmp_path):
-        (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
-        with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
-            labels()
-
 
 def test_every_row_finds_its_pixels_and_unusable_images_are_left_out_within_the_limit(
     labels, tmp_path
@@ -94,10 +89,13 @@ def test_every_row_finds_its_pixels_and_unusable_images_are_left_out_within_the_
     assert load_images(labels(), 4).table["image"].tolist() == ["b.png", "d.png"]
 
 
-def test_sites_that_share_a_patient_are_refused(labels, tmp_path):
+def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labels, tmp_path):
     with pytest.raises(SplitError, match=r"3 are at both .*a\.yaml and .*b\.yaml, first 1, 2"):
         check_disjoint([labels("a"), labels("b")])
     (tmp_path / "other.csv").write_text(COLUMNS + ROWS)  # another hospital has other patients
     check_disjoint([labels("a"), labels("b", labels="other.csv")])
     (tmp_path / "split.csv").write_text("patient,site,split\n1,a,train\n2,b,test\n3,a,train\n")
     check_disjoint([labels("a"), labels("b")])
+    (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
+    with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
+        labels()
