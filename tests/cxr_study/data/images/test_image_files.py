@@ -72,9 +72,9 @@ def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, mon
 @pytest.mark.parametrize("other", ["512/a.png", "train/a.dcm", "flat/a"])
 def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
     first, second = sorted(tree("224/a.png", other))
-    with pytest.raises(ImageError, match="one file needs to be a below") as error:
+    message = f"one file needs to be a below .* both {first} and {second} could be"
+    with pytest.raises(ImageError, match=message):
         locate(tmp_path, ["a.png"])
-    assert f"both {first} and {second} could be" in str(error.value)
 
 
 def test_links_are_followed_and_one_file_reached_in_two_ways_is_one(tree, tmp_path):
