@@ -63,10 +63,6 @@ def light(prepared):
     return [int((prepared.pixels[row][:, 0] == 0).sum()) for row in usable["row"]]
 
 
-def states(prepared):
-    return prepared.index["status"].tolist()
-
-
 def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, open_store, folder):
     for name in ("a.png", "twin.png", "again.png"):
         png(name, 5)
@@ -90,7 +86,7 @@ def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, op
     assert index["file"].tolist()[:3] == [str(folder / "b.png"), str(folder / "a.png"), ""]
     assert light(prepared) == [3, 5]
     assert prepared.pixels.dtype == np.uint8 and prepared.pixels.shape[1:] == (32, 32)
-    assert states(open_store(["twin.png"])) == ["ok"]  # its original is not asked for
+    assert light(open_store(["twin.png"])) == [5]  # its original is not asked for
     none = open_store([])
     assert (len(none.index), none.pixels.shape[1:]) == (0, (32, 32))
 
@@ -129,22 +125,10 @@ def test_what_could_not_be_read_is_tried_again(
         patch.setattr(owner, name, fail)
         refused = open_store(names).index
     assert refused.loc[0, ["status", "detail"]].tolist() == ["unreadable", detail]
-    assert states(open_store(names)) == ["ok"]
+    assert light(open_store(names)) == [5]
 
 
-def test_sites_share_a_folder_whatever_they_call_it(png, open_store, folder, tmp_path):
-    open_store([png("a.png", 5)])
-    png("b.png", 6)
-    link = tmp_path / "link"
-    link.symlink_to(folder)
-    names = ["b.png", "a.png"]
-    files = [str(link / name) for name in names]
-    other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
-    assert (other.decoded, light(other)) == (1, [6, 5])
-    assert other.index["row"].tolist() == [1, 0]
-
-
-def test_another_size_folder_or_recipe_is_another_store(
+def test_a_store_is_of_a_folder_whatever_it_is_called_a_size_and_a_recipe(
     png, open_store, folder, tmp_path, monkeypatch
 ):
     stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
@@ -158,6 +142,14 @@ def test_another_size_folder_or_recipe_is_another_store(
     assert [store.name[:-12] for store in stores] == kinds
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
     assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
+    png("b.png", 6)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    names = ["b.png", "a.png"]
+    files = [str(link / name) for name in names]
+    other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
+    assert (other.decoded, light(other)) == (1, [6, 16])
+    assert other.index["row"].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
@@ -191,7 +183,7 @@ def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_sto
     names = [png("a.png", 1), png("b.png", 2)]
     slow = (folder / "b.png").read_bytes()
     monkeypatch.setattr(decoding, "decode_bytes", decode)
-    assert states(open_store(names)) == ["ok", "duplicate"]
+    assert open_store(names).index["status"].tolist() == ["ok", "duplicate"]
     with pytest.warns(match="heard again"):
         warnings.warn("heard again", stacklevel=1)
 

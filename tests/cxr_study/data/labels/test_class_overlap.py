@@ -87,7 +87,7 @@ def test_parts_of_a_class_are_offered_to_the_site_that_has_them_and_not_the_clas
         assert class_report([mercy]).possible_merges == ()
 
 
-def test_every_class_has_a_line_that_marks_its_sites_and_what_is_to_decide_stands_below():
+def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below():
     report = class_report([CHEXPERT, NIH])
     assert tuple(report.holders) == UNION_CLASSES
     assert (report.holders["Edema"], report.holders["Hernia"]) == (("chexpert", "nih"), ("nih",))
@@ -104,9 +104,6 @@ def test_every_class_has_a_line_that_marks_its_sites_and_what_is_to_decide_stand
     assert "Kept apart: Lung Lesion and Mass, because" in text
     assert "Possible at vindr" in text
     assert "merges: {Fracture: [Rib fracture]}" in text
-
-
-def test_ten_sites_fit_into_a_hundred_characters_by_number():
     sites = [site(f"hospital_{i}", *UNION_CLASSES) for i in range(1, 11)]
     text = printed(class_report(sites))
     assert max(map(len, text.splitlines())) <= 100

@@ -106,6 +106,6 @@ def test_a_file_of_class_sets_is_read_and_a_wrong_one_refused_by_its_place(tmp_p
         read_class_sets(path, 2)
 
 
-def test_a_class_that_the_labels_lack_is_refused_with_the_nearest():
+def test_a_class_that_the_labels_do_not_have_is_refused_with_the_nearest():
     with pytest.raises(ClassSetError, match=r"site 2 is to label 'Masss'.*nearest known: Mass"):
         check_known((("Edema",), ("Masss",)), ("Edema", "Mass"))

@@ -25,12 +25,17 @@ CLASSES = sorted(
 )
 
 
-def test_nih_and_chexpert_share_seven_of_twenty_classes():
+def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_themselves():
     assert (len(NIH_CLASSES), len(CHEXPERT_CLASSES), len(UNION_CLASSES)) == (14, 13, 20)
     assert set(NIH_CLASSES) & set(CHEXPERT_CLASSES) == set(SHARED)
     assert set(NIH_CLASSES) | set(CHEXPERT_CLASSES) == set(UNION_CLASSES)
     for names in (SHARED, NIH_CLASSES, CHEXPERT_CLASSES, UNION_CLASSES):
         assert list(names) == sorted(names)
+    for dataset in (None, *DATASETS):
+        assert [class_name(name, dataset) for name in CLASSES] == CLASSES
+    assert len({key(name) for name in CLASSES}) == len(CLASSES)
+    assert is_class("Nodule/Mass")
+    assert not is_class("nodule/mass") and not is_class("Effusion")
 
 
 @pytest.mark.parametrize(
@@ -56,14 +61,6 @@ def test_nih_and_chexpert_share_seven_of_twenty_classes():
 )
 def test_a_dataset_has_its_own_names_and_what_nobody_knows_stays(dataset, spelling, name):
     assert class_name(spelling, dataset) == name
-
-
-def test_canonical_names_stand_for_themselves_in_every_dataset():
-    for dataset in (None, *DATASETS):
-        assert [class_name(name, dataset) for name in CLASSES] == CLASSES
-    assert len({key(name) for name in CLASSES}) == len(CLASSES)
-    assert is_class("Nodule/Mass")
-    assert not is_class("nodule/mass") and not is_class("Effusion")
 
 
 def test_every_row_is_complete_and_stands_once():

@@ -59,7 +59,7 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
     )
 
 
-def test_a_class_that_the_labels_lack_is_refused_before_anything_is_written(pool, tmp_path):
+def test_a_class_that_the_labels_do_not_have_is_refused_before_anything_is_written(pool, tmp_path):
     with pytest.raises(ClassSetError, match="site 2 is to label 'Hernia'"):
         write_sites(pool, tmp_path / "cut", (("Edema",), ("Hernia",)), seed=0)
     assert not (tmp_path / "cut").exists()
