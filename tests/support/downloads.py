@@ -244,11 +244,12 @@ def rewritten(text, rows, header):
     return out.getvalue()
 
 
-def read_rewritten(folder, dataset, *rows, images=None, header=None):
+def read_rewritten(folder, reader, *rows, images=None, header=None):
     """Read a download whose labels have other rows, and whose metadata, if any, has other images.
 
     A row says what differs from the download's first; `header`: the labels' columns, if others.
     """
+    dataset = reader.__name__.rpartition(".")[2].replace("_", "-")
     labels, *metadata = OFFICIAL[dataset].files
     paths = [folder / "labels.csv", folder / "metadata.csv"][: 1 + len(metadata)]
     paths[0].write_text(rewritten(labels, rows, header))

@@ -91,9 +91,11 @@ class TestReadModel:
             ("1: 2", "key '1' is not known"),
         ],
     )
-    def test_another_file_is_refused(self, read, text, message):
+    def test_another_file_is_refused(self, read, tmp_path, text, message):
         with pytest.raises(WrongError, match=message):
             read(text)
+        with pytest.raises(WrongError, match=rf"recipe {tmp_path}/no\.yaml does not exist"):
+            read_model(Recipe, tmp_path / "no.yaml", "recipe", WrongError)
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -121,7 +123,3 @@ class TestReadModel:
     def test_a_wrong_value_is_refused_by_file_and_key(self, read, text, message):
         with pytest.raises(WrongError, match=rf"a\.yaml: {message}"):
             read(text if "name" in text else f"name: x\n{text}")
-
-    def test_a_file_that_does_not_exist_is_named_by_kind_and_path(self, tmp_path):
-        with pytest.raises(WrongError, match=rf"recipe {tmp_path}/no\.yaml does not exist"):
-            read_model(Recipe, tmp_path / "no.yaml", "recipe", WrongError)

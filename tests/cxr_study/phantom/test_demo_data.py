@@ -40,14 +40,10 @@ class TestStudy:
         assert texts[0] != texts[1]
 
     def test_two_processes_that_ask_at_once_get_one_study(self, tmp_path):
+        command, pipe = [sys.executable, "-c", ASK], subprocess.PIPE
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         asking = [
-            subprocess.Popen(
-                [sys.executable, "-c", ASK],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            )
+            subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env)
             for _ in range(2)
         ]
         said = [process.communicate(timeout=60) for process in asking]

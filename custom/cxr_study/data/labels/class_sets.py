@@ -71,8 +71,7 @@ def draw(classes: Sequence[str], sites: int, *, shared: int, seed: int) -> Class
         Sorted classes of each site; all classes occur, and the sites' numbers of classes differ
         by one at most.
     """
-    rest = len(classes) - shared
-    if not 0 <= shared <= len(classes) or (shared == 0 and rest < sites):
+    if not 0 <= shared <= len(classes) or (shared == 0 and len(classes) < sites):
         raise ClassSetError(
             f"{sites} sites need a class each and at most {len(classes)} shared ones; got "
             f"{len(classes)} classes, {shared} of them shared."

@@ -36,7 +36,7 @@ def write_sites(
         share: Of each site's training patients, to be used.
 
     Raises:
-        ClassSetError: The labels lack a class.
+        ClassSetError: The labels do not have a class.
         SplitError: There are too few patients.
         ValueError: The site file, or what it names, is unusable.
     """

@@ -14,7 +14,7 @@ import pandas as pd
 from cxr_study.data.labels.label_table import POSITIVE, classes
 
 SPLITS = ("train", "validation", "test")
-UNUSED = "unused"  # left out on purpose, to study less data
+UNUSED = "unused"  # left out on purpose, to train with less data
 _FRACTIONS = (0.7, 0.1, 0.2)
 _VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
 
@@ -110,7 +110,7 @@ def thin(assignment: pd.DataFrame, table: pd.DataFrame, share: float, *, seed: i
 
 
 def check(table: pd.DataFrame, assignment: pd.DataFrame) -> None:
-    """Refuse an assignment that lacks a patient of the table or has one twice."""
+    """Refuse an assignment without a patient of the table or with one twice."""
     twice = assignment["patient"][assignment["patient"].duplicated()].unique().tolist()
     if twice:
         raise SplitError(

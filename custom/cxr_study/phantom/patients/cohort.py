@@ -15,11 +15,11 @@ from cxr_study.phantom.patients.real_statistics import (
     label_shares,
 )
 
-# Share of a finding's variance that all studies of a patient have in common: the median, over
+# Share of a finding's variance that all examinations of a patient have in common: the median, over
 # NIH's findings, of the tetrachoric correlation between consecutive images of a patient.
 PERSISTENCE = 0.62
-_SECOND_FRONTAL = {"nih": 0.0, "chexpert": 0.02, "mimic": 0.1}  # share of the studies
-_WITH_LATERAL = 0.9  # of the PA studies; patients too ill to stand have a lateral less often
+_SECOND_FRONTAL = {"nih": 0.0, "chexpert": 0.02, "mimic": 0.1}  # share of the examinations
+_WITH_LATERAL = 0.9  # of the PA examinations; patients too ill to stand have a lateral less often
 
 
 @dataclass(frozen=True, eq=False)

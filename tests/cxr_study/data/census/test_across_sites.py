@@ -35,9 +35,6 @@ def test_images_at_hand_are_counted_in_the_plane_of_all_sites(site):
     axes = Axes(**{name: np.array(value) for name, value in across.to_json()["axes"].items()})
     again, places = (plane.project(own["a"].values) for plane in (axes, across.plane))
     np.testing.assert_array_equal(again, places)
-
-
-def test_without_moments_there_is_no_plane_and_two_sites_of_one_name_are_refused(site):
     across = compare([site("a", features=None)], {"a": thumbnails(0)})
     assert across.plane is None and not across.rectangles and across.to_json()["axes"] is None
     with pytest.raises(CensusError, match="more than one is called 'a'"):

@@ -28,7 +28,7 @@ def test_patients_views_sex_and_ages_are_counted_over_the_images_used(census):
     assert census.per_patient == {"1": 4, "2": 1, "3-5": 0, "6-10": 0, "11+": 0}
 
 
-def test_labels_are_counted_as_read_and_after_the_policy_of_their_class(census):
+def test_labels_are_counted_as_read_and_after_the_policy_of_their_class(census, site_labels):
     edema, mass = census.classes["Edema"], census.classes["Mass"]
     assert images(edema.read) == {"positive": 3, "negative": 1, "uncertain": 1, "blank": 1}
     assert images(mass.read) == {"positive": 1, "negative": 1, "uncertain": 3, "not labelled": 1}
@@ -36,9 +36,6 @@ def test_labels_are_counted_as_read_and_after_the_policy_of_their_class(census):
     assert list(edema.labels.values()) == [3, 3, 0, 0]
     assert list(mass.labels.values()) == [1, 1, 0, 4]
     assert edema.positives == {"train": 2, "validation": 0, "test": 1}
-
-
-def test_cooccurrence_counts_images_positive_for_both(site_labels):
     labels, in_split, index = site_labels
     both = in_split.assign(Mass=[1.0, 0, 0, 1, 0, 0, 0, 0])
     assert take(labels, both, index).cooccurrence == [[3, 1], [1, 2]]

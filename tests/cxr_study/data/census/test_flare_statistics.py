@@ -43,11 +43,8 @@ def test_small_counts_are_no_features_and_a_job_cannot_ask_for_smaller_than_the_
     ]
     assert cells and not [n for n in cells if 0 < n < 12]
     assert counts(CensusStatistics("nih", sites, 32, min_count=1))["total: min_count"] == 5
-
-
-def test_a_site_without_a_site_file_is_reported(tmp_path):
-    with pytest.raises(ValueError, match=r"nih\.yaml does not exist"):
-        CensusStatistics("nih", str(tmp_path)).features()
+    with pytest.raises(ValueError, match=r"none/nih\.yaml does not exist"):
+        CensusStatistics("nih", f"{sites}/none").features()
 
 
 class TestPolicy:
@@ -60,53 +57,37 @@ class TestPolicy:
 
         return make
 
-    @pytest.fixture
-    def why(self, tmp_path):
-        """Why a site counts nothing, by its notes; what is raised, FLARE logs with its trace."""
-
-        def asked(statistics):
-            with pytest.raises(ValueError) as raised:
-                statistics.features()
-            told = "".join(traceback.format_exception(raised.value))
-            said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
-            assert said and said not in told
-            assert "this site counts nothing; local_notes/job.txt says why" in told
-            return said
-
-        return asked
-
     @pytest.mark.parametrize(
         ("own", "policy", "reason"),
         [
             (True, {}, "a census needs 'report_counts' true"),
-            (
-                True,
-                {"report_counts": True, "min_images": 1000},
-                "'min_images' 1000 training images",
-            ),
+            (True, {"report_counts": True, "min_images": 1000}, "'min_images' 1000 training image"),
             (False, {"report_counts": True}, "/nowhere/nih.yaml"),
             (True, {"report_counts": True, "share": "Edema"}, "'share' needs a list"),
         ],
     )
     def test_a_site_that_counts_nothing_says_why_in_its_notes_alone(
-        self, sites, statistics, why, own, policy, reason
+        self, sites, statistics, tmp_path, own, policy, reason
     ):
-        assert reason in why(statistics(sites if own else "/nowhere", **policy))
+        with pytest.raises(ValueError) as raised:  # FLARE logs it with its trace
+            statistics(sites if own else "/nowhere", **policy).features()
+        told = "".join(traceback.format_exception(raised.value))
+        said = Engine(tmp_path).notes().partition("this site counts nothing: ")[2].strip()
+        assert reason in said and said not in told
+        assert "this site counts nothing; local_notes/job.txt says why" in told
 
-    def test_a_withheld_class_is_in_no_feature(self, sites, statistics):
+    def test_a_class_that_is_withheld_or_has_too_few_positives_is_in_no_feature(
+        self, sites, statistics
+    ):
         features = counts(statistics(sites, report_counts=True, share=["Edema", "Mass"]))
         assert set(from_counts("nih", features).classes) == {"Edema", "Mass"}
         assert not [name for name in features if "Effusion" in name or "Nodule" in name]
-
-    def test_a_class_with_too_few_positives_is_in_no_feature(self, sites, statistics):
-        all_of_them = counts(statistics(sites, report_counts=True))
+        # Without a folder of the job's, the site's own is counted.
+        every = counts(statistics(None, report_counts=True, site_files=sites))
+        assert every["total: images"] == 120
         rare = counts(statistics(sites, report_counts=True, min_positives=12))
         left = set(from_counts("nih", rare).classes)
-        assert 0 < len(left) < len(from_counts("nih", all_of_them).classes)
-
-    def test_the_sites_own_folder_is_counted_where_the_job_names_none(self, sites, statistics):
-        own = statistics(None, report_counts=True, site_files=sites)
-        assert counts(own)["total: images"] == 120
+        assert 0 < len(left) < len(from_counts("nih", every).classes)
 
 
 def test_the_job_asks_for_counts_alone_for_all_else_names_classes_to_every_site():

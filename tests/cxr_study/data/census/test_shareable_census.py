@@ -36,24 +36,16 @@ class TestShare:
             assert None in cells.values(), name
             assert not [n for n in cells.values() if n and n < 10], name
 
-    def test_patients_that_are_unknown_are_not_counted(self, large_census):
+    def test_what_is_unknown_or_of_few_stays_at_the_site(self, census, large_census):
         unknown = dataclasses.replace(large_census(), patients_known=False)
         assert share(unknown, 10, None, None).patients is None
-
-    @pytest.mark.parametrize(
-        ("min_count", "message"),
-        [(10, "here shares nothing: it has 5 patients"), (1, "needs to be 2 or more; got 1")],
-    )
-    def test_a_site_of_few_patients_and_a_count_of_one_are_not_shared(
-        self, census, min_count, message
-    ):
-        with pytest.raises(CensusError, match=message):
-            share(census, min_count, None, None)
-
-    def test_moments_of_few_images_stay_at_the_site(self, large_census):
         few, enough = (Moments(n, np.zeros(PIXELS), np.eye(PIXELS)) for n in (PIXELS - 1, PIXELS))
         assert share(large_census(), 10, None, few).features is None
         assert share(large_census(), 10, None, enough).features is enough
+        with pytest.raises(CensusError, match="here shares nothing: it has 5 patients"):
+            share(census, 10, None, None)
+        with pytest.raises(CensusError, match="needs to be 2 or more; got 1"):
+            share(census, 1, None, None)
 
 
 def test_outcomes_follow_from_labels_as_read_and_the_policy(census, large_census):

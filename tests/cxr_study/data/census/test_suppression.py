@@ -28,9 +28,7 @@ def shared(*images, min_count=10, patients=None):
 )
 def test_small_counts_are_withheld_with_enough_others(counts, seen):
     assert shared(*counts) == seen
-
-
-def test_many_images_of_few_patients_are_small():
+    # Many images of few patients are small.
     assert shared(500, 50, 200, patients=(100, 9, 80)) == (None, None, 200)
     assert shared(50, 500, patients=(9, 400)) == (None, None)
 

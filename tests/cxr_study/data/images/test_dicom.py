@@ -13,94 +13,59 @@ from dicom_files import dataset, lut, written
 
 
 def shown(values, dtype=np.uint16, **elements):
-    return grey(written(dataset(np.array(values, dtype), **elements)))[0].tolist()
+    return grey(written(dataset(np.array(values, dtype), **elements))).tolist()
 
 
-FROM_1000_TO_2000 = {"WindowCenter": 1500.5, "WindowWidth": 1001}
-
-
-@pytest.mark.parametrize(
-    ("values", "elements", "grey"),
-    [
-        ([0, 1000, 1200, 2000, 4095], {}, [0, 0, 51, 255, 255]),
-        ([1000, 1200, 2000], {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]}, [0, 51, 255]),
-        ([600, 700, 1100], {"RescaleSlope": 2, "RescaleIntercept": -200}, [0, 51, 255]),
-        ([4000, 2800, 2000], {"RescaleSlope": -1, "RescaleIntercept": 4000}, [0, 51, 255]),
-        ([1000, 1200, 2000], {"PhotometricInterpretation": "MONOCHROME1"}, [255, 204, 0]),
-        (
-            [0, 1500, 4095],
-            {"WindowCenter": 1500, "WindowWidth": 100, "VOILUTFunction": "SIGMOID"},
-            [0, 128, 255],
-        ),
-    ],
-    ids=["ends", "first of two", "rescaled", "turned round", "inverted", "sigmoid"],
-)
-def test_the_window_makes_black_and_white(values, elements, grey):
-    assert shown(values, **FROM_1000_TO_2000 | elements) == grey
-
-
-def test_signed_pixels_keep_their_sign_in_a_window():
-    elements = {"WindowCenter": 0.5, "WindowWidth": 1001}  # from -500 to 500
-    assert shown([-2000, -300, 500], np.int16, **elements) == [0, 51, 255]
-
-
-PADDING = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
+WINDOW = {"WindowCenter": 1500.5, "WindowWidth": 1001}  # from 1000 to 2000
+SIGMOID = {"WindowCenter": 1500, "WindowWidth": 100, "VOILUTFunction": "SIGMOID"}
+SIGNED = {"WindowCenter": 0.5, "WindowWidth": 1001}  # from -500 to 500
 INVERTED = {"PhotometricInterpretation": "MONOCHROME1"}
-
-
-@pytest.mark.parametrize(
-    ("values", "dtype", "elements", "grey"),
-    [
-        *(
-            ([100, 110, 102, 104], t, {}, [0, 255, 51, 102])
-            for t in (np.uint8, np.uint16, np.int16)
-        ),
-        ([-100, 0, -80], np.int16, {}, [0, 255, 51]),
-        ([100, 0, 80], np.uint16, {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
-        ([7, 7], np.uint16, {}, [0, 0]),
-        ([100, 110], np.uint16, {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
-        ([100, 110, 4095], np.uint16, {"PixelPaddingValue": 4095}, [0, 255, 0]),
-        ([100, 110, 4000, 4050, 4095], np.uint16, PADDING, [0, 255, 0, 0, 0]),
-        ([100, 110, 4000], np.uint16, PADDING | INVERTED, [255, 0, 0]),
-        ([100, 110, 102], np.uint16, INVERTED, [255, 0, 204]),
-    ],
-)
-def test_without_a_window_least_and_greatest_value_but_padding_are_black_and_white(
-    values, dtype, elements, grey
-):
-    assert shown(values, dtype, **elements) == grey
-
-
+PADDING = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
 STEPS = lut([0, 1000, 250], first=10, bits=10)
 OF_4096 = {(bits, step): lut([i // step for i in range(4096)], bits=bits)
            for bits, step in ((8, 16), (12, 1))}  # fmt: skip
 RESCALED = {"VOILUTSequence": lut([0, 20, 100]), "RescaleSlope": 1}
+U8, U16, I16 = np.uint8, np.uint16, np.int16
 
 
 @pytest.mark.parametrize(
-    ("values", "elements", "grey"),
+    ("dtype", "values", "elements", "grey"),
     [
-        ([5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
-        # The table goes before the window.
-        ([10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
-        ([0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
-        # It is looked up with rescaled values; above all entries, all are the last.
-        ([10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
-        ([0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
-        *(
-            ([0, 1024, 4095], {name: table}, [0, 64, 255])
-            for name in ("VOILUTSequence", "ModalityLUTSequence")
-            for table in OF_4096.values()
-        ),
+        # A window makes black and white.
+        (U16, [0, 1000, 1200, 2000, 4095], WINDOW, [0, 0, 51, 255, 255]),
+        (U16, [1000, 1200, 2000], {"WindowCenter": [1500.5, 7], "WindowWidth": [1001, 3]},
+         [0, 51, 255]),
+        (U16, [600, 700, 1100], WINDOW | {"RescaleSlope": 2, "RescaleIntercept": -200},
+         [0, 51, 255]),
+        (U16, [4000, 2800, 2000], WINDOW | {"RescaleSlope": -1, "RescaleIntercept": 4000},
+         [0, 51, 255]),
+        (U16, [1000, 1200, 2000], WINDOW | INVERTED, [255, 204, 0]),
+        (U16, [0, 1500, 4095], SIGMOID, [0, 128, 255]),
+        (I16, [-2000, -300, 500], SIGNED, [0, 51, 255]),
+        # Without one, the least and the greatest value but padding do.
+        *((t, [100, 110, 102, 104], {}, [0, 255, 51, 102]) for t in (U8, U16, I16)),
+        (I16, [-100, 0, -80], {}, [0, 255, 51]),
+        (U16, [100, 0, 80], {"RescaleSlope": -1, "RescaleIntercept": 0}, [0, 255, 51]),
+        (U16, [7, 7], {}, [0, 0]),
+        (U16, [100, 110], {"WindowCenter": None, "WindowWidth": None}, [0, 255]),
+        (U16, [100, 110, 4095], {"PixelPaddingValue": 4095}, [0, 255, 0]),
+        (U16, [100, 110, 4000, 4050, 4095], PADDING, [0, 255, 0, 0, 0]),
+        (U16, [100, 110, 4000], PADDING | INVERTED, [255, 0, 0]),
+        (U16, [100, 110, 102], INVERTED, [255, 0, 204]),
+        # Tables are looked up, before the window.
+        (U16, [5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
+        (U16, [10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
+        (U16, [0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
+        # That is done with rescaled values; above all entries, all are the last.
+        (U16, [10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
+        (U16, [0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),
+        *((U16, [0, 1024, 4095], {name: table}, [0, 64, 255])
+          for name in ("VOILUTSequence", "ModalityLUTSequence") for table in OF_4096.values()),
+        (U8, [[0, 51], [102, 255], [0, 0]], {}, [[0, 51], [102, 255], [0, 0]]),
     ],
-)
-def test_tables_are_looked_up(values, elements, grey):
-    assert shown(values, **elements) == grey
-
-
-def test_rows_and_columns_stay():
-    stored = [[0, 51], [102, 255], [0, 0]]
-    assert grey(written(dataset(np.array(stored, np.uint8)))).tolist() == stored
+)  # fmt: skip
+def test_stored_values_become_grey(dtype, values, elements, grey):
+    assert shown(values, dtype, **elements) == np.atleast_2d(grey).tolist()
 
 
 class TestTransferSyntax:
@@ -121,14 +86,12 @@ class TestTransferSyntax:
         file["PixelData"].is_undefined_length = True
         np.testing.assert_array_equal(grey(written(file)), grey(written(dataset(pixels))))
 
-    def test_a_film_is_refused(self):
-        file = dataset(np.array([1, 2], np.uint16), MPEG2MPML)
-        file.PixelData = encapsulate([b"film"])
-        file["PixelData"].is_undefined_length = True
+    def test_a_film_and_a_decoder_that_is_not_installed_are_named(self, monkeypatch):
+        film = dataset(np.array([1, 2], np.uint16), MPEG2MPML)
+        film.PixelData = encapsulate([b"film"])
+        film["PixelData"].is_undefined_length = True
         with pytest.raises(DicomError, match=r"syntax MPEG2 .* \(1\.2\.840.*\) is not supported"):
-            grey(written(file))
-
-    def test_a_decoder_that_is_not_installed_is_named(self, monkeypatch):
+            grey(written(film))
         none = SimpleNamespace(is_available=False, missing_dependencies=["a - requires b", "c"])
         monkeypatch.setattr(dicom, "get_decoder", lambda syntax: none)
         match = r"Explicit VR Little Endian .* not installed: a - requires b; or c$"

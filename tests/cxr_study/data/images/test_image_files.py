@@ -31,7 +31,11 @@ def test_a_file_lies_where_its_path_says_and_is_searched_only_otherwise(
     assert locate(tmp_path, images) == files
     assert locate(tmp_path, ["p1/b.png"], identifying=0) == [None]
     assert walks == []
-    assert locate(tmp_path, ["b.png", "x/c.jpg", "d.png"]) == [*files[1:], None]
+    tree("d.csv", "d.png.txt", ".hidden/d.png", "._d.png")
+    (tmp_path / "d.png").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "e.png").mkdir()
+    missing = ["d.png", "e.png"]
+    assert locate(tmp_path, ["b.png", "x/c.jpg", *missing]) == [*files[1:], None, None]
     assert len(walks) == 1
 
 
@@ -65,19 +69,12 @@ def test_chexpert_images_are_known_by_patient_study_and_view(tree, tmp_path, mon
     assert locate(Path(), wanted[:1], 3) == files[:1]
 
 
-def test_a_missing_image_has_no_file(tree, tmp_path):
-    tree("a.csv", "a.png.txt", ".hidden/a.png", "._a.png", "b.png")
-    (tmp_path / "a.png").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "folder.png").mkdir()
-    assert locate(tmp_path, ["a.png", "folder.png"]) == [None, None]
-
-
 @pytest.mark.parametrize("other", ["512/a.png", "train/a.dcm", "flat/a"])
 def test_two_files_for_one_image_are_refused_by_name(tree, tmp_path, other):
     first, second = sorted(tree("224/a.png", other))
-    with pytest.raises(ImageError, match="one file needs to be a below") as error:
+    message = f"one file needs to be a below .* both {first} and {second} could be"
+    with pytest.raises(ImageError, match=message):
         locate(tmp_path, ["a.png"])
-    assert f"both {first} and {second} could be" in str(error.value)
 
 
 def test_links_are_followed_and_one_file_reached_in_two_ways_is_one(tree, tmp_path):
@@ -105,14 +102,9 @@ def test_the_state_of_a_file_is_looked_at(tmp_path):
     assert failures == {"0/a.png/b.png": "Not a directory"}
 
 
-@pytest.mark.parametrize(
-    ("limit", "most"), [(0, 0), (3, 3), ("3", 3), ("1%", 2), ("0.5 %", 1), ("100%", 299), ("0%", 0)]
-)
-def test_a_limit_is_a_number_or_a_share(limit, most):
-    assert allowed(limit, 299) == most
-
-
-@pytest.mark.parametrize("limit", [-1, 0.5, True, "101%", "-1%", "many", "", None, [1]])
-def test_nothing_else_is_a_limit(limit):
-    with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
-        allowed(limit, 299)
+def test_a_limit_is_a_number_or_a_share():
+    limits = {0: 0, 3: 3, "3": 3, "1%": 2, "0.5 %": 1, "100%": 299, "0%": 0}
+    assert [allowed(limit, 299) for limit in limits] == list(limits.values())
+    for limit in (-1, 0.5, True, "101%", "-1%", "many", "", None, [1]):
+        with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
+            allowed(limit, 299)

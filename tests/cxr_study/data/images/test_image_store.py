@@ -1,8 +1,13 @@
+import logging
 import subprocess
 import sys
+import threading
+import time
+import warnings
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,130 +52,160 @@ def open_store(folder, tmp_path):
     return open_store
 
 
+@pytest.fixture
+def thirty(png):
+    return [png(f"{value:02}.png", value) for value in range(1, 31)]
+
+
 def light(prepared):
     """First light row of each usable image, as `png` was told."""
     usable = prepared.index[prepared.index["status"] == "ok"]
     return [int((prepared.pixels[row][:, 0] == 0).sum()) for row in usable["row"]]
 
 
-def states(prepared):
-    return prepared.index["status"].tolist()
+def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, open_store, folder):
+    for name in ("a.png", "twin.png", "again.png"):
+        png(name, 5)
+    png("flat.png", 0)
+    png("b.png", 3)
+    (folder / "bad.png").write_bytes(b"no image")
+    names = ["b.png", "a.png", "gone.png", "bad.png", "flat.png", "twin.png", "again.png", "a.png"]
+    prepared = open_store(names)
+    index = prepared.index
+    assert list(index) == ["image", "file", "status", "detail", "row"]
+    assert index[["image", "status", "detail", "row"]].to_numpy().tolist() == [
+        ["b.png", "ok", "", 0],
+        ["a.png", "ok", "", 1],
+        ["gone.png", "missing", "", -1],
+        ["bad.png", "unreadable", "it is neither PNG, JPEG nor DICOM", -1],
+        ["flat.png", "constant", "", -1],
+        ["twin.png", "duplicate", "a.png", -1],
+        ["again.png", "duplicate", "a.png", -1],
+        ["a.png", "duplicate", "a.png", -1],
+    ]
+    assert index["file"].tolist()[:3] == [str(folder / "b.png"), str(folder / "a.png"), ""]
+    assert light(prepared) == [3, 5]
+    assert prepared.pixels.dtype == np.uint8 and prepared.pixels.shape[1:] == (32, 32)
+    assert light(open_store(["twin.png"])) == [5]  # its original is not asked for
+    none = open_store([])
+    assert (len(none.index), none.pixels.shape[1:]) == (0, (32, 32))
 
 
-class TestPrepare:
-    def test_images_come_in_the_order_asked_for(self, png, open_store, folder):
-        names = [png(f"{value}.png", value) for value in (3, 1, 2)]
-        prepared = open_store(names)
-        assert light(prepared) == [3, 1, 2]
-        assert prepared.pixels.dtype == np.uint8 and prepared.pixels.shape[1:] == (32, 32)
-        assert list(prepared.index) == ["image", "file", "status", "detail", "row"]
-        assert prepared.index["file"].tolist() == [str(folder / name) for name in names]
-        none = open_store([])
-        assert (len(none.index), none.pixels.shape) == (0, (3, 32, 32))
-
-    def test_whatever_is_wrong_with_images_is_reported(self, png, open_store, folder):
-        for name in ("a.png", "twin.png", "again.png"):
-            png(name, 5)
-        png("flat.png", 0)
-        (folder / "bad.png").write_bytes(b"no image")
-        names = ["a.png", "gone.png", "bad.png", "flat.png", "twin.png", "again.png", "a.png"]
-        index = open_store(names).index
-        assert index[["image", "status", "detail", "row"]].to_numpy().tolist() == [
-            ["a.png", "ok", "", 0],
-            ["gone.png", "missing", "", -1],
-            ["bad.png", "unreadable", "it is neither PNG, JPEG nor DICOM", -1],
-            ["flat.png", "constant", "", -1],
-            ["twin.png", "duplicate", "a.png", -1],
-            ["again.png", "duplicate", "a.png", -1],
-            ["a.png", "duplicate", "a.png", -1],
-        ]
-        assert states(open_store(["twin.png"])) == ["ok"]  # its original is not asked for
-
-    def test_only_new_and_changed_files_are_decoded(self, png, open_store, folder):
-        names = [png("a.png", 5), png("b.png", 6), "bad.png"]
-        (folder / "bad.png").write_bytes(b"no image")
-        before = open_store(names)
-        again = open_store(names)
-        assert (before.decoded, again.decoded) == (3, 0)
-        pd.testing.assert_frame_equal(before.index, again.index)
-        png("b.png", 9)
-        png("bad.png", 8)
-        seen = []
-        names.append(png("new.png", 7))
-        after = open_store(names, progress=lambda done, total: seen.append((done, total)))
-        assert after.decoded == 3 and seen == [(1, 3), (2, 3), (3, 3)]
-        assert light(after) == [5, 9, 8, 7]
-        assert light(before) == [5, 6]  # what is open stays as it was
-
-    def test_what_could_not_be_read_is_tried_again(self, png, open_store, monkeypatch):
-        names, read = [png("a.png", 5)], Path.read_bytes
-
-        def refuse(path):
-            if path.suffix == ".png":
-                raise PermissionError(13, "Permission denied")
-            return read(path)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "read_bytes", refuse)
-            refused = open_store(names).index
-        assert refused.loc[0, ["status", "detail"]].tolist() == ["unreadable", "Permission denied"]
-        assert states(open_store(names)) == ["ok"]
-
-    def test_sites_share_a_folder_whatever_they_call_it(self, png, open_store, folder, tmp_path):
-        open_store([png("a.png", 5)])
-        png("b.png", 6)
-        link = tmp_path / "link"
-        link.symlink_to(folder)
-        names = ["b.png", "a.png"]
-        files = [str(link / name) for name in names]
-        other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
-        assert (other.decoded, light(other)) == (1, [6, 5])
-        assert other.index["row"].tolist() == [1, 0]
-
-    def test_another_size_folder_or_recipe_is_another_store(
-        self, png, open_store, folder, tmp_path, monkeypatch
-    ):
-        stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
-        (tmp_path / "nih/small").mkdir()
-        stores.append(prepare(folder.parent / "small", [], [], 8, cache_dir=tmp_path / "c").folder)
-        monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
-        stores.append(open_store(["a.png"]).folder)
-        assert len({store.name for store in stores}) == 4
-        assert stores[0].parent == tmp_path / "cache/images"
-        kinds = ["nih-images-32-", "nih-images-8-", "nih-small-8-", "nih-images-32-"]
-        assert [store.name[:-12] for store in stores] == kinds
-        monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
-        assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
-
-    @pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
-    def test_dicom_is_decoded_in_silence(self, png, folder, open_store, capfd, first):
-        names = ["5", "6"] if first == "a DICOM file" else [png("4.png", 4), "5", "6"]
-        for value in (5, 6):
-            odd = lit(value).tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
-            (folder / f"{value}.dicom").write_bytes(written(dataset(lit(value), PixelData=odd)))
-        assert light(open_store(names)) == [int(name[0]) for name in names]
-        assert capfd.readouterr() == ("", "")
-
-    def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
-        self, png, open_store, folder, tmp_path, monkeypatch
-    ):
-        name = png("a.png", 5)
-        (tmp_path / "file").touch()
-        message = r"kept in .*/file/images/.*Not a directory\. Make room"
-        with pytest.raises(ImageError, match=message):
-            prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
-
-        def end(*arguments):
-            raise BrokenExecutor
-
-        monkeypatch.setattr(decoding, "decode_files", end)
-        with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
-            open_store([name])
+def test_only_new_and_changed_files_are_decoded(png, open_store, folder):
+    names = [png("a.png", 5), png("b.png", 6), "bad.png"]
+    (folder / "bad.png").write_bytes(b"no image")
+    before, again = open_store(names), open_store(names)
+    assert (before.decoded, again.decoded) == (3, 0)
+    pd.testing.assert_frame_equal(before.index, again.index)
+    png("b.png", 9)
+    png("bad.png", 8)
+    seen = []
+    names.append(png("new.png", 7))
+    after = open_store(names, progress=lambda done, total: seen.append((done, total)))
+    assert after.decoded == 3 and seen == [(1, 3), (2, 3), (3, 3)]
+    assert light(after) == [5, 9, 8, 7]
+    assert light(before) == [5, 6]  # what is open stays as it was
 
 
-def test_too_many_bad_images_are_listed_counted_by_kind_and_the_first_five_named(
-    png, open_store, folder
+@pytest.mark.parametrize(
+    ("owner", "name", "error", "detail"),
+    [
+        (decoding, "file_stamp", PermissionError(13, "Permission denied"), "Permission denied"),
+        (Image, "open", MemoryError(), "not enough memory"),
+    ],
+)
+def test_what_could_not_be_read_is_tried_again(
+    png, open_store, monkeypatch, owner, name, error, detail
 ):
+    def fail(*arguments, **options):
+        raise error
+
+    names = [png("a.png", 5)]
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fail)
+        refused = open_store(names).index
+    assert refused.loc[0, ["status", "detail"]].tolist() == ["unreadable", detail]
+    assert light(open_store(names)) == [5]
+
+
+def test_a_store_is_of_a_folder_whatever_it_is_called_a_size_and_a_recipe(
+    png, open_store, folder, tmp_path, monkeypatch
+):
+    stores = [open_store([png("a.png", 16)], size).folder for size in (32, 8)]
+    (tmp_path / "nih/small").mkdir()
+    stores.append(prepare(folder.parent / "small", [], [], 8, cache_dir=tmp_path / "c").folder)
+    monkeypatch.setattr(image_store, "RECIPE", image_store.RECIPE + 1)
+    stores.append(open_store(["a.png"]).folder)
+    assert len({store.name for store in stores}) == 4
+    assert stores[0].parent == tmp_path / "cache/images"
+    kinds = ["nih-images-32-", "nih-images-8-", "nih-small-8-", "nih-images-32-"]
+    assert [store.name[:-12] for store in stores] == kinds
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "default"))
+    assert prepare(folder, [], [], 8).folder.parent == tmp_path / "default/images"
+    png("b.png", 6)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    names = ["b.png", "a.png"]
+    files = [str(link / name) for name in names]
+    other = prepare(link, names, files, 32, cache_dir=tmp_path / "cache")
+    assert (other.decoded, light(other)) == (1, [6, 16])
+    assert other.index["row"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("first", ["a DICOM file", "a PNG file"])
+def test_dicom_is_decoded_in_silence(
+    png, folder, open_store, monkeypatch, capfd, caplog, recwarn, first
+):
+    names, level = [png("4.png", 4), "5", "6"], logging.getLogger("pydicom").level
+    if first == "a DICOM file":
+        monkeypatch.setattr(decoding, "decode_bytes", None)  # other processes do it
+        names = names[1:]
+    for value in (5, 6):
+        odd = lit(value).tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
+        (folder / f"{value}.dicom").write_bytes(written(dataset(lit(value), PixelData=odd)))
+    assert light(open_store(names)) == [int(name[0]) for name in names]
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records and not recwarn.list
+    assert logging.getLogger("pydicom").level == level
+
+
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="needs two threads at once")
+def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_store, monkeypatch):
+    both_started = threading.Barrier(2)
+
+    def decode(data, size):
+        both_started.wait(timeout=10)
+        if data == slow:
+            time.sleep(0.2)
+            warnings.warn("an odd file", stacklevel=2)
+        return np.eye(size, dtype=np.uint8)
+
+    names = [png("a.png", 1), png("b.png", 2)]
+    slow = (folder / "b.png").read_bytes()
+    monkeypatch.setattr(decoding, "decode_bytes", decode)
+    assert open_store(names).index["status"].tolist() == ["ok", "duplicate"]
+    with pytest.warns(match="heard again"):
+        warnings.warn("heard again", stacklevel=1)
+
+
+def test_a_killed_decoding_process_and_an_unwritable_cache_are_reported(
+    png, open_store, folder, tmp_path, monkeypatch
+):
+    name = png("a.png", 5)
+    (tmp_path / "file").touch()
+    message = r"kept in .*/file/images/.*Not a directory\. Make room"
+    with pytest.raises(ImageError, match=message):
+        prepare(folder, [name], [str(folder / name)], 8, cache_dir=tmp_path / "file")
+
+    def end(*arguments):
+        raise BrokenExecutor
+
+    monkeypatch.setattr(decoding, "decode_files", end)
+    with pytest.raises(ImageError, match=r"was ended from outside.*what was decoded is not"):
+        open_store([name])
+
+
+def test_too_many_unusable_images_are_counted_by_kind_and_listed(png, open_store, folder):
     (folder / "bad.png").touch()
     gone = [f"gone{i}.png" for i in range(4)]
     prepared = open_store([png("a.png", 5), "bad.png", *gone, png("b.png", 5)])
@@ -234,44 +269,7 @@ DEATHS = {
 }
 
 
-def start(folder, tmp_path, code):
-    command = [sys.executable, "-c", RUN + code, str(folder), str(tmp_path / "cache")]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-class TestProcesses:
-    @pytest.fixture
-    def thirty(self, png):
-        return [png(f"{value:02}.png", value) for value in range(1, 31)]
-
-    @pytest.mark.parametrize("death", DEATHS)
-    def test_a_killed_process_loses_its_chunk_and_nothing_else(
-        self, thirty, open_store, folder, tmp_path, death
-    ):
-        code, left = DEATHS[death]
-        killed = start(folder, tmp_path, code)
-        assert (killed.communicate()[1], killed.returncode) == ("", -9)
-        resumed = open_store(thirty)
-        assert resumed.decoded == left
-        assert light(resumed) == list(range(1, 31))
-        assert open_store(thirty).decoded == 0
-
-    def test_two_processes_at_once_decode_every_image_once(
-        self, thirty, open_store, folder, tmp_path
-    ):
-        report = "p = prepare(); print(p.decoded, (p.index['status'] == 'ok').sum())"
-        answers = [start(folder, tmp_path, report) for _ in range(2)]
-        answers = [process.communicate() for process in answers]
-        assert [error for _, error in answers] == ["", ""]
-        decoded, usable = zip(*(map(int, out.split()) for out, _ in answers), strict=True)
-        assert (sum(decoded), usable) == (30, (30, 30))
-        assert light(open_store(thirty)) == list(range(1, 31))
-
-    @pytest.mark.parametrize("limit", [15 * 1024, 600])
-    def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
-        self, thirty, open_store, folder, tmp_path, limit
-    ):
-        code = f"""
+FULL = """
 import resource
 from cxr_study.data.images.image_files import ImageError
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
@@ -280,12 +278,46 @@ try:
 except ImageError as error:
     print(error)
 """
-        said, error = start(folder, tmp_path, code).communicate()
-        assert error == ""
-        assert "decoded images cannot be kept in" in said and "File too large. Make room" in said
-        resumed = open_store(thirty)
-        assert resumed.decoded == (20 if limit > 1024 else 30)
-        assert light(resumed) == list(range(1, 31))
+
+
+def start(folder, tmp_path, code):
+    command = [sys.executable, "-c", RUN + code, str(folder), str(tmp_path / "cache")]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_killed_process_loses_its_chunk_and_nothing_else(
+    thirty, open_store, folder, tmp_path, death
+):
+    code, left = DEATHS[death]
+    killed = start(folder, tmp_path, code)
+    assert (killed.communicate()[1], killed.returncode) == ("", -9)
+    resumed = open_store(thirty)
+    assert resumed.decoded == left
+    assert light(resumed) == list(range(1, 31))
+    assert open_store(thirty).decoded == 0
+
+
+def test_two_processes_at_once_decode_every_image_once(thirty, open_store, folder, tmp_path):
+    report = "p = prepare(); print(p.decoded, (p.index['status'] == 'ok').sum())"
+    answers = [start(folder, tmp_path, report) for _ in range(2)]
+    answers = [process.communicate() for process in answers]
+    assert [error for _, error in answers] == ["", ""]
+    decoded, usable = zip(*(map(int, out.split()) for out, _ in answers), strict=True)
+    assert (sum(decoded), usable) == (30, (30, 30))
+    assert light(open_store(thirty)) == list(range(1, 31))
+
+
+@pytest.mark.parametrize("limit", [15 * 1024, 600])
+def test_a_full_disk_is_reported_and_leaves_nothing_half_believed(
+    thirty, open_store, folder, tmp_path, limit
+):
+    said, error = start(folder, tmp_path, FULL.format(limit=limit)).communicate()
+    assert error == ""
+    assert "decoded images cannot be kept in" in said and "File too large. Make room" in said
+    resumed = open_store(thirty)
+    assert resumed.decoded == (20 if limit > 1024 else 30)
+    assert light(resumed) == list(range(1, 31))
 
 
 @pytest.mark.data

@@ -16,23 +16,15 @@ def test_every_pooled_image_keeps_its_labels():
     np.testing.assert_array_equal(pooled.labels, np.float32([[1], [2], [np.nan]]))
 
 
-def test_rows_continue_where_the_array_before_ends():
-    rows = ImageRows([images(1, 2), images(), images(3), images(4, 5), images()])
-    assert rows.shape == (5, 2, 2) and rows.dtype == np.uint8 and len(rows) == 5
-    np.testing.assert_array_equal(rows[np.array([4, 0, 2, 2, 1])], images(5, 1, 3, 3, 2))
-
-
-def test_nothing_is_copied_before_it_is_asked_for(tmp_path):
-    images(1, 2).tofile(tmp_path / "pixels")
+def test_rows_continue_where_the_array_before_ends_and_are_copied_when_asked_for(tmp_path):
+    images(3, 4).tofile(tmp_path / "pixels")
     mapped = np.memmap(tmp_path / "pixels", np.uint8, shape=(2, 2, 2))
-    rows = ImageRows([images(0), mapped])
+    rows = ImageRows([images(1, 2), images(), mapped, images(5), images()])
+    assert rows.shape == (5, 2, 2) and rows.dtype == np.uint8 and len(rows) == 5
     mapped[1] = 9
-    np.testing.assert_array_equal(rows[np.array([2])], images(9))
-    given = rows[np.array([1])]
+    given = rows[np.array([4, 0, 3, 3, 2])]
+    np.testing.assert_array_equal(given, images(5, 1, 9, 9, 3))
     given[:] = 7
-    assert mapped[0, 0, 0] == 1
-
-
-def test_images_of_two_sizes_are_refused():
+    assert mapped[1, 0, 0] == 9
     with pytest.raises(ValueError, match=r"one side.*\(2, 2\), \(4, 4\)"):
         ImageRows([images(1), images(1, side=4)])

@@ -18,84 +18,69 @@ def union(sets):
     return {name for labelled in sets for name in labelled}
 
 
-class TestPublished:
-    @pytest.mark.parametrize("sites", [2, 3, 4, 5, 6, 8, 10])
-    def test_together_the_sites_label_all_of_nih(self, sites):
-        assert published_sites() == (2, 3, 4, 5, 6, 8, 10)
+def shared(sets):
+    return len(set.intersection(*map(set, sets)))
+
+
+def test_published_sets_of_all_sites_are_all_of_nih_and_share_what_they_should():
+    assert published_sites() == (2, 3, 4, 5, 6, 8, 10)
+    for sites in published_sites():
         sets = published(sites)
         assert len(sets) == sites and union(sets) == set(NIH_CLASSES)
         assert all(list(labelled) == sorted(set(labelled)) for labelled in sets)
-
-    @pytest.mark.parametrize("shared", [0, 1, 2, 4, 8, 12, 14])
-    def test_four_sites_share_as_many_classes_as_they_should(self, shared):
-        sets = published(4, shared)
-        assert len(set.intersection(*map(set, sets))) == shared
-        assert union(sets) == set(NIH_CLASSES)
-
-    def test_two_sites_share_four_classes(self):
-        first, second = map(set, published(2))
-        assert first & second == {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
-
-    def test_what_was_not_published_is_refused(self):
-        with pytest.raises(ClassSetError, match="key 'clients': needs 7; has 2, 3, 4, 5, 6, 8, 10"):
-            published(7)
-        with pytest.raises(ClassSetError, match="a list of classes for each of 3 sites; got 4"):
-            published(3, 8)
+    for number in (0, 1, 2, 4, 8, 12, 14):
+        sets = published(4, number)
+        assert shared(sets) == number and union(sets) == set(NIH_CLASSES)
+    first, second = map(set, published(2))
+    assert first & second == {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
+    with pytest.raises(ClassSetError, match="a list of classes for each of 3 sites; got 4"):
+        published(3, 8)
 
 
-class TestDraw:
-    @given(st.integers(1, 10), st.integers(0, 14), st.integers(0, 3))
-    def test_every_class_is_somewhere_and_as_many_as_asked_are_everywhere(
-        self, sites, shared, seed
-    ):
-        sets = draw(NIH_CLASSES, sites, shared=shared, seed=seed)
-        assert union(sets) == set(NIH_CLASSES)
-        assert max(map(len, sets)) - min(map(len, sets)) <= 1
-        if sites > 1:
-            assert len(set.intersection(*map(set, sets))) == shared
-
-    def test_the_seed_decides(self):
-        first = draw(NIH_CLASSES, 3, shared=2, seed=0)
-        assert first == draw(NIH_CLASSES[::-1], 3, shared=2, seed=0)
-        assert first != draw(NIH_CLASSES, 3, shared=2, seed=1)
-
-    @pytest.mark.parametrize(("sites", "shared"), [(3, 0), (2, 3), (2, -1)])
-    def test_what_cannot_be_drawn_is_refused(self, sites, shared):
-        with pytest.raises(ClassSetError, match=f"{sites} sites need a class each"):
-            draw(["Mass", "Edema"], sites, shared=shared, seed=0)
+@given(st.integers(1, 10), st.integers(0, 14), st.integers(0, 3))
+def test_a_drawn_class_is_at_one_site_or_at_all_as_many_as_asked_and_the_seed_decides(
+    sites, number, seed
+):
+    sets = draw(NIH_CLASSES, sites, shared=number, seed=seed)
+    assert union(sets) == set(NIH_CLASSES)
+    assert max(map(len, sets)) - min(map(len, sets)) <= 1
+    assert sites == 1 or shared(sets) == number
+    assert sets == draw(NIH_CLASSES[::-1], sites, shared=number, seed=seed)
+    first, other = (draw(NIH_CLASSES, 3, shared=2, seed=seed) for seed in (0, 1))
+    assert first != other
 
 
-class TestClassSetsOf:
-    @pytest.mark.parametrize(("sites", "shared"), [(2, None), (10, None), (4, 0), (4, 8)])
-    def test_they_are_as_published_where_they_were(self, sites, shared):
-        sets = class_sets_of(NIH_CLASSES[::-1], sites, shared=shared, seed=5)
-        assert sets == published(sites, shared)
+@pytest.mark.parametrize(("sites", "number"), [(3, 0), (2, 3), (2, -1)])
+def test_what_cannot_be_drawn_is_refused(sites, number):
+    with pytest.raises(ClassSetError, match=f"{sites} sites need a class each"):
+        draw(["Mass", "Edema"], sites, shared=number, seed=0)
+    assert sorted(draw(["Mass", "Edema"], 2, shared=0, seed=0)) == [("Edema",), ("Mass",)]
 
-    @pytest.mark.parametrize("classes", [NIH_CLASSES, CHEXPERT_CLASSES])
-    def test_with_all_classes_shared_every_site_has_them_all(self, classes):
+
+def test_sets_are_as_published_where_they_were_and_else_drawn_from_the_seed():
+    for sites, number in ((2, None), (10, None), (4, 0), (4, 8)):
+        sets = class_sets_of(NIH_CLASSES[::-1], sites, shared=number, seed=5)
+        assert sets == published(sites, number)
+    for classes in (NIH_CLASSES, CHEXPERT_CLASSES):
         sets = class_sets_of(classes[::-1], 4, shared=len(classes), seed=0)
         assert sets == (tuple(classes),) * 4
+    drawn = (NIH_CLASSES, 2, 10, 0), (NIH_CLASSES, 3, 8, 0), (CHEXPERT_CLASSES, 4, 8, 1)
+    for classes, sites, number, seed in drawn:
+        sets = class_sets_of(classes, sites, shared=number, seed=seed)
+        assert sets == draw(classes, sites, shared=number, seed=seed)
 
-    @pytest.mark.parametrize(
-        ("classes", "sites", "shared"),
-        [(NIH_CLASSES, 2, 10), (NIH_CLASSES, 3, 8), (CHEXPERT_CLASSES, 4, 8)],
-    )
-    def test_others_are_drawn_from_the_seed(self, classes, sites, shared):
-        for seed in (0, 1):
-            sets = class_sets_of(classes, sites, shared=shared, seed=seed)
-            assert sets == draw(classes, sites, shared=shared, seed=seed)
 
-    @pytest.mark.parametrize(
-        ("classes", "sites", "shared", "message"),
-        [
-            (NIH_CLASSES, 7, None, "needs 7; has 2, 3"),
-            (CHEXPERT_CLASSES, 2, None, r"14 classes of NIH; these are .* Say how many"),
-            (NIH_CLASSES, 2, 15, "at most 14 shared ones"),
-        ],
-    )
-    def test_what_is_neither_published_nor_drawn_is_refused(self, classes, sites, shared, message):
-        with pytest.raises(ClassSetError, match=message):
-            class_sets_of(classes, sites, shared=shared, seed=0)
+@pytest.mark.parametrize(
+    ("classes", "sites", "number", "message"),
+    [
+        (NIH_CLASSES, 7, None, "key 'clients': needs 7; has 2, 3, 4, 5, 6, 8, 10"),
+        (CHEXPERT_CLASSES, 2, None, r"14 classes of NIH; these are .* Say how many"),
+        (NIH_CLASSES, 2, 15, "at most 14 shared ones"),
+    ],
+)
+def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, message):
+    with pytest.raises(ClassSetError, match=message):
+        class_sets_of(classes, sites, shared=number, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +106,6 @@ def test_a_file_of_class_sets_is_read_and_a_wrong_one_refused_by_its_place(tmp_p
         read_class_sets(path, 2)
 
 
-def test_a_class_that_the_labels_lack_is_refused_with_the_nearest():
+def test_a_class_that_the_labels_do_not_have_is_refused_with_the_nearest():
     with pytest.raises(ClassSetError, match=r"site 2 is to label 'Masss'.*nearest known: Mass"):
         check_known((("Edema",), ("Masss",)), ("Edema", "Mass"))

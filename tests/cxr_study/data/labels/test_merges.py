@@ -1,5 +1,4 @@
 import math
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cxr_study.data.labels import label_table as state
-from cxr_study.data.labels import merges, uncertain_labels
+from cxr_study.data.labels import merges
 from cxr_study.data.labels.label_table import DESCRIPTORS, classes
 from cxr_study.data.labels.merges import MergeError
 from cxr_study.data.labels.vocabulary import catalogue, class_name
@@ -35,99 +34,84 @@ def naive_or(labels):
     return state.BLANK if state.BLANK in labels else state.NEGATIVE
 
 
-class TestLabels:
-    @given(st.lists(st.tuples(*[st.sampled_from(STATES)] * 3), min_size=1, max_size=6))
-    def test_a_merge_of_parts_agrees_with_the_rule_cell_by_cell(self, rows):
-        read = table(dict(zip(("Rib", "X", "Fracture"), zip(*rows, strict=True), strict=True)))
-        merged = merges.apply(read, {"Fracture": ["Rib", "X"]}, "table")
-        np.testing.assert_array_equal(merged["Fracture"], [naive_or(row) for row in rows])
-
-    def test_of_a_broader_column_only_what_excludes_the_class_stays(self):
-        read = table({"Nodule/Mass": STATES})
-        merged = merges.apply(read, {"Mass": ["Nodule/Mass"], "Nodule": ["Nodule/Mass"]}, "vindr")
-        for name in ("Mass", "Nodule"):
-            np.testing.assert_array_equal(
-                merged[name], [NAN, state.NEGATIVE, NAN, state.BLANK, NAN]
-            )
-
-    @pytest.mark.parametrize("blank", get_args(uncertain_labels.Blank))
-    @given(st.lists(st.sampled_from([*STATES[:2], *STATES[3:]]), min_size=2, max_size=2))
-    def test_blanks_may_be_decided_before_or_after_a_merge(self, blank, labels):
-        read = table({"Rib": labels[:1], "X": labels[1:]})
-        policy = uncertain_labels.LabelPolicy(blank=blank)
-        first = merges.apply(
-            uncertain_labels.apply(read, policy), {"Fracture": ["Rib", "X"]}, "table"
-        )
-        then = uncertain_labels.apply(
-            merges.apply(read, {"Fracture": ["Rib", "X"]}, "table"), policy
-        )
-        pd.testing.assert_frame_equal(first, then)
-
-    def test_a_merge_of_one_column_is_a_new_name_for_it(self):
-        read = table({"Effusion": STATES})
-        merged = merges.apply(read, {"Pleural Effusion": ["Effusion"]}, "table")
-        assert classes(merged) == ["Pleural Effusion"]
-        np.testing.assert_array_equal(merged["Pleural Effusion"], STATES)
+@given(st.lists(st.tuples(*[st.sampled_from(STATES)] * 3), min_size=1, max_size=6))
+def test_a_merge_of_parts_agrees_with_the_rule_cell_by_cell(rows):
+    read = table(dict(zip(("Rib", "X", "Fracture"), zip(*rows, strict=True), strict=True)))
+    merged = merges.apply(read, {"Fracture": ["Rib", "X"]}, "table")
+    np.testing.assert_array_equal(merged["Fracture"], [naive_or(row) for row in rows])
 
 
-class TestColumns:
-    NAMES = ("Edema", "Rib fracture", "Mass", "Clavicle fracture", "COPD")
+def test_of_a_broader_column_only_what_excludes_the_class_stays():
+    read = table({"Nodule/Mass": STATES})
+    merged = merges.apply(read, {"Mass": ["Nodule/Mass"], "Nodule": ["Nodule/Mass"]}, "vindr")
+    for name in ("Mass", "Nodule"):
+        np.testing.assert_array_equal(merged[name], [NAN, state.NEGATIVE, NAN, state.BLANK, NAN])
+    renamed = merges.apply(table({"Effusion": STATES}), {"Pleural Effusion": ["Effusion"]}, "table")
+    assert classes(renamed) == ["Pleural Effusion"]
+    np.testing.assert_array_equal(renamed["Pleural Effusion"], STATES)
 
-    @pytest.mark.parametrize(
-        ("asked", "columns"),
-        [
-            ({}, [*NAMES]),
-            (
-                {"Fracture": ["Clavicle fracture", "Rib fracture"]},
-                ["Edema", "Fracture", "Mass", "COPD"],
-            ),
-            ({"Mass": ["COPD"]}, ["Edema", "Rib fracture", "Mass", "Clavicle fracture"]),
-            ({"Mass": ["Mass", "Edema"]}, ["Rib fracture", "Mass", "Clavicle fracture", "COPD"]),
-        ],
-    )
-    def test_a_merged_class_stands_where_its_own_column_or_first_source_stood(self, asked, columns):
-        read = table({name: [0, 1] for name in self.NAMES})[::-1]
-        before = read.copy()
-        merged = merges.apply(read, asked, "vindr")
-        pd.testing.assert_frame_equal(read, before)
-        assert list(merged.columns) == [*DESCRIPTORS, *columns]
-        pd.testing.assert_frame_equal(merged[[*DESCRIPTORS]], read[[*DESCRIPTORS]])
 
-    def test_a_source_that_serves_two_classes_gives_way_to_both(self):
-        read = table({"Edema": [1], "Hydropneumothorax": [1], "Pneumothorax": [0]})
-        asked = {"Pleural Effusion": ["hydropneumothorax"], "Pneumothorax": ["hydropneumothorax"]}
-        merged = merges.apply(read, asked, "padchest")
-        assert merged[classes(merged)].to_dict("records") == [
-            {"Edema": 1, "Pleural Effusion": 1, "Pneumothorax": 1}
-        ]
+NAMES = ("Edema", "Rib fracture", "Mass", "Clavicle fracture", "COPD")
 
-    @pytest.mark.parametrize(
-        ("dataset", "columns", "asked", "merged"),
-        [
-            ("nih", ["Pleural Effusion"], {"Fluid": ["Effusion"]}, "Fluid"),
-            ("nih", ["Empyema"], {"Effusion": ["EMPYEMA"]}, "Pleural Effusion"),
-            ("padchest", ["Round(ed) Atelectasis"], {"atelectasis": ["round_atelectasis"]},
-             "Atelectasis"),
-            ("table", ["Broken wire", "Edema"], {"broken_wire": ["Edema"]}, "Broken wire"),
-        ],
-    )  # fmt: skip
-    def test_names_are_understood_as_the_dataset_the_catalogue_or_the_columns_spell_them(
-        self, dataset, columns, asked, merged
-    ):
-        read = table({name: [name == columns[-1]] for name in columns})
-        result = merges.apply(read, asked, dataset)
-        assert result[classes(result)].to_dict("list") == {merged: [1]}
 
-    @pytest.mark.parametrize("target", sorted({entry.canonical for entry in catalogue()}))
-    def test_every_merge_of_the_catalogue_can_be_made(self, target):
-        for kind in ("narrower", "broader"):
-            parts = {
-                class_name(entry.name): [0]
-                for entry in catalogue()
-                if (entry.canonical, entry.relation) == (target, kind)
-            }
-            if parts:
-                assert classes(merges.apply(table(parts), {target: [*parts]}, "table")) == [target]
+@pytest.mark.parametrize(
+    ("asked", "columns"),
+    [
+        ({}, [*NAMES]),
+        (
+            {"Fracture": ["Clavicle fracture", "Rib fracture"]},
+            ["Edema", "Fracture", "Mass", "COPD"],
+        ),
+        ({"Mass": ["COPD"]}, ["Edema", "Rib fracture", "Mass", "Clavicle fracture"]),
+        ({"Mass": ["Mass", "Edema"]}, ["Rib fracture", "Mass", "Clavicle fracture", "COPD"]),
+    ],
+)
+def test_a_merged_class_stands_where_its_own_column_or_first_source_stood(asked, columns):
+    read = table({name: [0, 1] for name in NAMES})[::-1]
+    before = read.copy()
+    merged = merges.apply(read, asked, "vindr")
+    pd.testing.assert_frame_equal(read, before)
+    assert list(merged.columns) == [*DESCRIPTORS, *columns]
+    pd.testing.assert_frame_equal(merged[[*DESCRIPTORS]], read[[*DESCRIPTORS]])
+
+
+def test_a_source_that_serves_two_classes_gives_way_to_both():
+    read = table({"Edema": [1], "Hydropneumothorax": [1], "Pneumothorax": [0]})
+    asked = {"Pleural Effusion": ["hydropneumothorax"], "Pneumothorax": ["hydropneumothorax"]}
+    merged = merges.apply(read, asked, "padchest")
+    assert merged[classes(merged)].to_dict("records") == [
+        {"Edema": 1, "Pleural Effusion": 1, "Pneumothorax": 1}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "columns", "asked", "merged"),
+    [
+        ("nih", ["Pleural Effusion"], {"Fluid": ["Effusion"]}, "Fluid"),
+        ("nih", ["Empyema"], {"Effusion": ["EMPYEMA"]}, "Pleural Effusion"),
+        ("padchest", ["Round(ed) Atelectasis"], {"atelectasis": ["round_atelectasis"]},
+         "Atelectasis"),
+        ("table", ["Broken wire", "Edema"], {"broken_wire": ["Edema"]}, "Broken wire"),
+    ],
+)  # fmt: skip
+def test_names_are_understood_as_the_dataset_the_catalogue_or_the_columns_spell_them(
+    dataset, columns, asked, merged
+):
+    read = table({name: [name == columns[-1]] for name in columns})
+    result = merges.apply(read, asked, dataset)
+    assert result[classes(result)].to_dict("list") == {merged: [1]}
+
+
+@pytest.mark.parametrize("target", sorted({entry.canonical for entry in catalogue()}))
+def test_every_merge_of_the_catalogue_can_be_made(target):
+    for kind in ("narrower", "broader"):
+        parts = {
+            class_name(entry.name): [0]
+            for entry in catalogue()
+            if (entry.canonical, entry.relation) == (target, kind)
+        }
+        if parts:
+            assert classes(merges.apply(table(parts), {target: [*parts]}, "table")) == [target]
 
 
 @pytest.mark.parametrize(

@@ -25,100 +25,92 @@ CLASSES = sorted(
 )
 
 
-def test_nih_and_chexpert_share_seven_of_twenty_classes():
+def test_nih_and_chexpert_share_seven_of_twenty_classes_whose_names_stand_for_themselves():
     assert (len(NIH_CLASSES), len(CHEXPERT_CLASSES), len(UNION_CLASSES)) == (14, 13, 20)
     assert set(NIH_CLASSES) & set(CHEXPERT_CLASSES) == set(SHARED)
     assert set(NIH_CLASSES) | set(CHEXPERT_CLASSES) == set(UNION_CLASSES)
     for names in (SHARED, NIH_CLASSES, CHEXPERT_CLASSES, UNION_CLASSES):
         assert list(names) == sorted(names)
+    for dataset in (None, *DATASETS):
+        assert [class_name(name, dataset) for name in CLASSES] == CLASSES
+    assert len({key(name) for name in CLASSES}) == len(CLASSES)
+    assert is_class("Nodule/Mass")
+    assert not is_class("nodule/mass") and not is_class("Effusion")
 
 
-class TestClassName:
-    @pytest.mark.parametrize(
-        ("dataset", "spelling", "name"),
-        [
-            ("nih", "Effusion", "Pleural Effusion"),
-            ("nih", "Infiltrate", "Infiltration"),
-            ("nih", "Pleural_Thickening", "Pleural Thickening"),
-            ("mimic", "Airspace Opacity", "Lung Opacity"),
-            ("cxr-lt", "Clavicle Fracture", "Clavicle fracture"),
-            ("vindr", "Pulmonary fibrosis", "Fibrosis"),
-            ("padchest", "pulmonary edema", "Edema"),
-            ("padchest", "round atelectasis", "Round(ed) Atelectasis"),
-            ("padchest", "mass", "Mass"),
-            (None, "pleural effusion", "Pleural Effusion"),  # case and separators do not matter
-            (None, "Pleural/Other", "Pleural Other"),
-            (None, "pleural-other", "Pleural Other"),
-            (None, " Lung  Lesion ", "Lung Lesion"),
-            (None, "nodule_mass", "Nodule/Mass"),
-            *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
-            *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
-        ],
-    )
-    def test_a_dataset_has_its_own_names_and_what_nobody_knows_stays(self, dataset, spelling, name):
-        assert class_name(spelling, dataset) == name
-
-    def test_canonical_names_stand_for_themselves_in_every_dataset(self):
-        for dataset in (None, *DATASETS):
-            assert [class_name(name, dataset) for name in CLASSES] == CLASSES
-        assert len({key(name) for name in CLASSES}) == len(CLASSES)
-
-    def test_only_the_canonical_spelling_is_the_name_of_a_class(self):
-        assert is_class("Nodule/Mass")
-        assert not is_class("nodule/mass") and not is_class("Effusion")
+@pytest.mark.parametrize(
+    ("dataset", "spelling", "name"),
+    [
+        ("nih", "Effusion", "Pleural Effusion"),
+        ("nih", "Infiltrate", "Infiltration"),
+        ("nih", "Pleural_Thickening", "Pleural Thickening"),
+        ("mimic", "Airspace Opacity", "Lung Opacity"),
+        ("cxr-lt", "Clavicle Fracture", "Clavicle fracture"),
+        ("vindr", "Pulmonary fibrosis", "Fibrosis"),
+        ("padchest", "pulmonary edema", "Edema"),
+        ("padchest", "round atelectasis", "Round(ed) Atelectasis"),
+        ("padchest", "mass", "Mass"),
+        (None, "pleural effusion", "Pleural Effusion"),  # case and separators do not matter
+        (None, "Pleural/Other", "Pleural Other"),
+        (None, "pleural-other", "Pleural Other"),
+        (None, " Lung  Lesion ", "Lung Lesion"),
+        (None, "nodule_mass", "Nodule/Mass"),
+        *((d, "Effusion", "Effusion") for d in (None, "table", "chexpert", "padchest")),
+        *((d, n, n) for d in DATASETS for n in ("No Finding", "Normal", "Lung", "")),
+    ],
+)
+def test_a_dataset_has_its_own_names_and_what_nobody_knows_stays(dataset, spelling, name):
+    assert class_name(spelling, dataset) == name
 
 
-class TestCatalogue:
-    def test_every_row_is_complete_and_stands_once(self):
-        rows = [(entry.dataset, key(entry.name), entry.canonical) for entry in catalogue()]
-        assert len(set(rows)) == len(rows)
-        for entry in catalogue():
-            assert entry.dataset in (*DATASETS, "*") and entry.dataset != "table"
-            assert entry.relation in ("exact", "narrower", "broader", "never")
-            assert is_class(entry.canonical)
-            assert entry.provenance and re.fullmatch(r"\S.*\S", entry.name)
-            if entry.relation == "exact":  # a name that is no other class
-                assert class_name(entry.name, entry.dataset) == entry.canonical
-                assert class_name(entry.name) in (entry.name, entry.canonical)
-            else:  # a class of its own
-                assert (
-                    is_class(class_name(entry.name)) and class_name(entry.name) != entry.canonical
-                )
-                assert relation(class_name(entry.name), entry.canonical) == entry
+def test_every_row_is_complete_and_stands_once():
+    rows = [(entry.dataset, key(entry.name), entry.canonical) for entry in catalogue()]
+    assert len(set(rows)) == len(rows)
+    for entry in catalogue():
+        assert entry.dataset in (*DATASETS, "*") and entry.dataset != "table"
+        assert entry.relation in ("exact", "narrower", "broader", "never")
+        assert is_class(entry.canonical)
+        assert entry.provenance and re.fullmatch(r"\S.*\S", entry.name)
+        if entry.relation == "exact":  # a name that is no other class
+            assert class_name(entry.name, entry.dataset) == entry.canonical
+            assert class_name(entry.name) in (entry.name, entry.canonical)
+        else:  # a class of its own
+            assert is_class(class_name(entry.name)) and class_name(entry.name) != entry.canonical
+            assert relation(class_name(entry.name), entry.canonical) == entry
 
-    def test_parts_of_a_class_are_never_forbidden_to_meet_in_it(self):
-        for target in UNION_CLASSES:
-            parts = [e.name for e in RELATED if (e.canonical, e.relation) == (target, "narrower")]
-            for one, other in combinations([target, *parts], 2):
-                entry = relation(one, other)
-                assert entry is None or entry.relation != "never"
 
-    @pytest.mark.parametrize(
-        ("dataset", "target", "expected", "names"),
-        [
-            ("vindr", "Fracture", "narrower", ["Clavicle fracture", "Rib fracture"]),
-            ("vindr", "Nodule", "broader", ["Nodule/Mass"]),
-            ("vindr", "Lung Lesion", "never", ["Other lesion"]),
-            ("padchest", "Atelectasis", "narrower", ["laminar atelectasis", "round atelectasis"]),
-            ("padchest", "Pneumothorax", "narrower", ["hydropneumothorax"]),
-            ("padchest", "Pleural Effusion", "narrower", ["hydropneumothorax"]),
-            ("padchest", "Support Devices", "narrower", ["NSG tube", "pacemaker", "dai"]),
-            ("padchest", "Emphysema", "never", ["subcutaneous emphysema"]),
-            ("padchest", "Mass", "never", ["mediastinal mass", "breast mass"]),
-            ("chexpert", "Mass", "never", ["Lung Lesion"]),
-            ("chexpert", "Pleural Thickening", "never", ["Pleural Other"]),
-            ("chexpert", "Infiltration", "never", ["Lung Opacity"]),
-        ],
-    )
-    def test_what_resembles_a_class_is_related_to_it(self, dataset, target, expected, names):
-        for name in names:
-            entry = relation(class_name(name, dataset), target)
-            assert entry is not None and entry.relation == expected
+def test_parts_of_a_class_are_never_forbidden_to_meet_in_it():
+    for target in UNION_CLASSES:
+        parts = [e.name for e in RELATED if (e.canonical, e.relation) == (target, "narrower")]
+        for one, other in combinations([target, *parts], 2):
+            entry = relation(one, other)
+            assert entry is None or entry.relation != "never"
 
-    def test_never_holds_both_ways_and_a_part_one_way(self):
-        assert relation("Mass", "Lung Lesion") == relation("Lung Lesion", "Mass") is not None
-        assert relation("Fracture", "Rib fracture") is None
-        assert relation("Effusion", "Pleural Effusion") is None
+
+@pytest.mark.parametrize(
+    ("dataset", "target", "expected", "names"),
+    [
+        ("vindr", "Fracture", "narrower", ["Clavicle fracture", "Rib fracture"]),
+        ("vindr", "Nodule", "broader", ["Nodule/Mass"]),
+        ("vindr", "Lung Lesion", "never", ["Other lesion"]),
+        ("padchest", "Atelectasis", "narrower", ["laminar atelectasis", "round atelectasis"]),
+        ("padchest", "Pneumothorax", "narrower", ["hydropneumothorax"]),
+        ("padchest", "Pleural Effusion", "narrower", ["hydropneumothorax"]),
+        ("padchest", "Support Devices", "narrower", ["NSG tube", "pacemaker", "dai"]),
+        ("padchest", "Emphysema", "never", ["subcutaneous emphysema"]),
+        ("padchest", "Mass", "never", ["mediastinal mass", "breast mass"]),
+        ("chexpert", "Mass", "never", ["Lung Lesion"]),
+        ("chexpert", "Pleural Thickening", "never", ["Pleural Other"]),
+        ("chexpert", "Infiltration", "never", ["Lung Opacity"]),
+    ],
+)
+def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, names):
+    for name in names:
+        entry = relation(class_name(name, dataset), target)
+        assert entry is not None and entry.relation == expected
+    assert relation("Mass", "Lung Lesion") == relation("Lung Lesion", "Mass") is not None
+    assert relation("Fracture", "Rib fracture") is None  # a part is one way
+    assert relation("Effusion", "Pleural Effusion") is None
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,165 @@
-import math
-from pathlib import Path
+"""What single cells and headers mean to each reader, and which are refused."""
 
+from math import nan
+
+import numpy as np
 import pytest
 
-from cxr_study.data.readers import cell_values
+from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.readers import cell_values, chexpert, cxr_lt, mimic, nih, padchest, table, vindr
+from downloads import OFFICIAL, PATIENTS, cells_of
+
+LABELS = {"1": POSITIVE, "1.0": POSITIVE, "0.0": NEGATIVE, "-1.0": UNCERTAIN, "": BLANK}
+VIEWS = {"PA": "PA", "": "", "LATERAL": "lateral", "LL": "lateral", "RL": "lateral"}
+ODD_VIEWS = {"XTABLE LATERAL": "lateral"} | dict.fromkeys(("AP AXIAL", "PA LLD", "LPO"), "other")
+PATHS = {f"{folder}patient7/study12/view3_frontal.jpg": "patient7"
+         for folder in ("", "v1.0/valid/", "batch 2 (train 1)/")}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "years"),
-    [("0", 0), ("63", 63), ("63.5", 63.5), ("120", 120), ("", math.nan), ("121", math.nan)],
+    ("reader", "column", "field", "meanings"),
+    [
+        (nih, "Patient ID", "patient", {"00000013": "13", "13": "13", "0": "0"}),
+        (nih, "Patient Age", "age", {"057": 57, "058Y": 58, "006M": 0.5, "073D": 0.2, "120": 120}),
+        (nih, "Patient Age", "age", {"414": nan, "148Y": nan, "": nan}),
+        (nih, "Patient Gender", "sex", {"": "", "F": "F"}),
+        (nih, "View Position", "view", {"LL": "frontal", "AP": "AP"}),
+        (chexpert, "Edema", "Edema", LABELS),
+        (chexpert, "AP/PA", "view", {"LL": "frontal", "RL": "frontal", "": "frontal", "PA": "PA"}),
+        (chexpert, "Frontal/Lateral", "view", {"Lateral": "lateral"}),
+        (chexpert, "Sex", "sex", {"Unknown": "", "Male": "M"}),
+        (chexpert, "Path", "patient", PATHS),
+        (cxr_lt, "ViewPosition", "view", VIEWS | ODD_VIEWS),
+        (padchest, "Projection", "view", {"PA": "PA", "AP_horizontal": "AP", "L": "lateral"}),
+        (
+            padchest,
+            "Projection",
+            "view",
+            {"COSTAL": "other", "EXCLUDE": "other", "UNK": "", "": ""},
+        ),
+        (padchest, "PatientSex_DICOM", "sex", {"F": "F", "O": ""}),
+        # Age is the year of the examination, 2014, less that of birth, where that is an age.
+        (padchest, "PatientBirth", "age", {"1950": 64, "": nan, "2020": nan, "1800": nan}),
+        (padchest, "StudyDate_DICOM", "age", {"": nan, "20140731": 64}),
+        (table, "pleural_effusion", "Pleural Effusion", LABELS),
+        (table, "age", "age", {"0": 0, "63.5": 63.5, "120": 120, "": nan, "121": nan}),
+        (table, "image", "image", {r"p 1\.\1.png": "p 1/1.png", "./2.png": "2.png"}),
+        (table, "patient", "patient", {"007": "007"}),
+    ],
 )
-def test_an_age_is_a_number_of_years_unknown_where_blank_or_absurd(text, years):
-    assert cell_values.age(text) == pytest.approx(years, nan_ok=True)
+def test_cells_mean(read, reader, column, field, meanings):
+    got = [read(reader, {column: text})[field][0] for text in meanings]
+    np.testing.assert_equal(got, list(meanings.values()))
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e1", "٦٣", "63Y"])
-def test_what_is_no_plain_number_is_no_age(text):
-    with pytest.raises(ValueError, match="needs a number of years"):
-        cell_values.age(text)
+IMAGE = f"{PATIENTS}1/study1/view1_frontal.jpg"
+PATH = "files/p10/p10000032/s50414267/02aa.jpg"
+SECOND = {
+    nih: {"Image Index": "b.png"},
+    chexpert: {"Path": IMAGE.replace("view1", "view2")},
+    mimic: {"subject_id": "10000764", "study_id": "57375967"},
+    cxr_lt: {"fpath": PATH.replace("02aa", "b")},
+    vindr: {"image_id": "b"},
+    padchest: {"ImageID": "b.png"},
+    table: {"image": "b.png"},
+}
+"""Reader -> a good second row."""
+NO_LISTS = ["cardiomegaly", "['goiter'", "[nan]", "[1]", "('goiter',)", "[" * 10_000]
+NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
 
 
-@pytest.mark.parametrize("text", ["10000032.0", "1e7", "-1", "", "s50414267", "٦"])
-def test_a_number_of_a_patient_is_digits_as_they_stand(text):
-    assert cell_values.number("007") == "007"
-    with pytest.raises(ValueError, match="digits only"):
-        cell_values.number(text)
+@pytest.mark.parametrize(
+    ("reader", "bad", "message"),
+    [
+        (nih, {"Finding Labels": "Masss"}, "column 'Finding Labels': 'Masss' .*known: Mass"),
+        (nih, {"Finding Labels": "Lung Opacity"}, "'Lung Opacity' is not an NIH finding"),
+        (nih, {"Finding Labels": "No Finding|Mass"}, "'No Finding' is not an NIH finding"),
+        (nih, {"Patient ID": "1.0"}, "column 'Patient ID': needs a number, .* got '1.0'"),
+        (nih, {"Patient ID": "٦"}, "column 'Patient ID': needs a number, digits only"),
+        (nih, {"Image Index": ""}, "column 'Image Index': the cell is blank"),
+        (nih, {"Patient Age": "old"}, "column 'Patient Age': needs a number of years"),
+        (chexpert, {"Edema": "2"}, "column 'Edema': needs 1, 0, -1 or a blank; got '2'"),
+        (chexpert, {"Path": "images/1.jpg"}, "column 'Path': needs a path that ends like patient0"),
+        (chexpert, {"Path": IMAGE}, "column 'Path': .* stands in line 2 already"),
+        (chexpert, {"Path": IMAGE.replace("-small", "")}, "'patient00001/study1/.* stands in"),
+        (chexpert, {"AP/PA": "PPA"}, "column 'AP/PA': needs AP, PA, LL, RL or a blank; got 'PPA'"),
+        (chexpert, {"Sex": "F"}, "column 'Sex': needs Female, Male, Unknown or a blank; got 'F'"),
+        (chexpert, {"Frontal/Lateral": ""}, "needs Frontal or Lateral; got ''"),
+        (mimic, {"study_id": "50414267"}, "column 'study_id': '50414267' stands in line 2 already"),
+        (mimic, {"study_id": "51000000"}, "column 'study_id': study 51000000 has no image"),
+        (mimic, {"subject_id": "12345678"}, "'subject_id': study 57375967 is of patient 10000764;"),
+        (cxr_lt, {"Mass": ""}, "column 'Mass': needs 1 or 0; got ''"),
+        (cxr_lt, {"Mass": "-1"}, "column 'Mass': needs 1 or 0; got '-1'"),
+        (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' stands in line 2 already"),
+        (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
+        (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
+        (vindr, {"image_id": ""}, "column 'image_id': the cell is blank"),
+        (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
+        (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
+        *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
+        (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' stands in line 2 already"),
+        (padchest, {"ImageDir": "7.0"}, "column 'ImageDir': needs a number, digits only"),
+        (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
+        (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
+        (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
+        (table, {"image": "./p1/1.png"}, "column 'image': 'p1/1.png' stands in line 2 already"),
+        *((table, {"image": text}, "column 'image': needs the path of a file below the images")
+          for text in ("", "/b.png", r"C:\b.png", "../b.png")),
+        (table, {"patient": ""}, "column 'patient': the cell is blank"),
+        (table, {"view": "pa"}, "column 'view': needs PA, AP, frontal, lateral, other or a blank"),
+        (table, {"sex": "f"}, "column 'sex': needs F, M or a blank; got 'f'"),
+        *((table, {"age": text}, "column 'age': needs a number of years; got")
+          for text in ("nan", "inf", "-1", "1e1", "٦٣", "63Y")),
+        (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
+        (table, {"My finding": "0.5"}, "column 'My finding': needs 1, 0, -1 or a blank"),
+    ],
+)  # fmt: skip
+def test_a_bad_cell_is_refused_by_file_line_and_column(read, reader, bad, message):
+    with pytest.raises(TableError, match=rf"labels\.csv, line 3, .*{message}"):
+        read(reader, {}, SECOND[reader] | bad)
 
 
-def test_only_the_data_sets_own_names_become_canonical():
+NIH, CHEXPERT, MIMIC, CXR_LT = (
+    cells_of(OFFICIAL[name].files[0])[0] for name in ("nih", "chexpert", "mimic", "cxr-lt")
+)
+KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(",")
+
+
+@pytest.mark.parametrize(
+    ("reader", "header", "message"),
+    [
+        (nih, [name for name in NIH if name != "Patient Gender"], "or 'Patient Sex'"),
+        (chexpert, [name for name in CHEXPERT if name != "Sex"], "needs a column 'Sex'"),
+        (chexpert, ["Study", *CHEXPERT[5:]], r"has 'Study'\. Labels of studies do not say which"),
+        (mimic, MIMIC[1:], "needs a column 'subject_id'"),
+        (cxr_lt, CXR_LT[:6], "needs columns with labels"),
+        (cxr_lt, [*CXR_LT, "path"], "needs one column 'path' or 'fpath'"),
+        (vindr, KAGGLE, r"boxes of Kaggle.*use PhysioNet's image_labels_train\.csv"),
+        *((table, f"image,patient,{rest}".split(","), message) for rest, message in (
+            ("Edema,edema", "columns 'Edema' and 'edema' are both the class 'Edema'"),
+            ("My_one,my one", "columns 'My_one' and 'my one' are both the class"),
+            ("Edema,", "column 4 has no name; name or remove it"),
+            ("Edema,Age", "column 'Age': no class can have the name .* write 'age'"),
+            ("Edema,split", "column 'split': no class can have this name"),
+            ("Edema,File", "column 'File': no class can have this name"),
+            ("Edema,path", "needs one column 'image' or 'path'; 2 have that name"),
+            ("age,sex", "needs a column for every class; has only image, patient"),
+            ("age,age,Edema", "needs one column 'age'; 2 have that name"))),
+        (table, ["image", "person", "Edema"], "needs a column 'patient'"),
+        (table, ["img", "patient", "Edema"], "needs a column 'image' or 'path'"),
+        (table, ["image;patient;Edema"], "with commas between the cells"),
+    ],
+)  # fmt: skip
+def test_a_header_without_what_is_needed_or_that_can_be_misread_is_refused(
+    read, reader, header, message
+):
+    with pytest.raises(TableError, match=rf"labels\.csv, line 1.*{message}"):
+        read(reader, {}, header=header)
+
+
+def test_only_the_data_sets_own_names_become_canonical(tmp_path):
     header = ["id", "Effusion", "Other finding"]
     for dataset, name in (("nih", "Pleural Effusion"), ("table", "Effusion")):
-        classes = cell_values.class_columns(Path("a.csv"), header, ["id"], dataset)
+        classes = cell_values.class_columns(tmp_path, header, ["id"], dataset)
         assert classes == {"Effusion": name, "Other finding": "Other finding"}

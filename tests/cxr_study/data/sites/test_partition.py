@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -12,7 +10,6 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from site_files import write_site
 
-MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 HEADER = "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position,\n"
 SETS = (("Edema",), ("Edema", "Mass"))
 
@@ -62,7 +59,7 @@ def test_a_share_of_the_training_patients_may_be_used(pool, tmp_path):
     )
 
 
-def test_a_class_that_the_labels_lack_is_refused_before_anything_is_written(pool, tmp_path):
+def test_a_class_that_the_labels_do_not_have_is_refused_before_anything_is_written(pool, tmp_path):
     with pytest.raises(ClassSetError, match="site 2 is to label 'Hernia'"):
         write_sites(pool, tmp_path / "cut", (("Edema",), ("Hernia",)), seed=0)
     assert not (tmp_path / "cut").exists()
@@ -106,17 +103,6 @@ def test_patients_are_distributed_by_seed_and_rows_without_image_left_out(nih, t
     assert all(table["image"].str.endswith("_000.png").all() for table in cuts[0])
     first = [tables[0]["image"].tolist() for tables in cuts]
     assert first[0] == first[1] != first[2]
-
-
-def test_a_folder_without_the_images_is_refused(nih, tmp_path):
     (nih / "images_001").rename(tmp_path / "elsewhere")
     with pytest.raises(ImageError, match=r"none of the 80 images .* first 00000000_000\.png"):
         write_nih_pool(nih, tmp_path / "out")
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
-def test_the_real_images_make_two_sites(tmp_path):
-    tables = two_sites(MINI, tmp_path)
-    assert [table["patient"].nunique() for table in tables] == [132, 132]
-    assert sum(len(table) for table in tables) == 1000

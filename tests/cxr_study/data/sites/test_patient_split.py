@@ -1,9 +1,12 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cxr_study.data.readers import nih
 from cxr_study.data.sites.patient_split import (
     SPLITS,
     SplitError,
@@ -13,6 +16,8 @@ from cxr_study.data.sites.patient_split import (
     split_sites,
     thin,
 )
+
+NIH = Path(__file__).parents[4].parent / "shared/data/nih-metadata"
 
 
 def table(positive, images=1):
@@ -45,11 +50,9 @@ class TestSplitPatients:
         for name, fraction in zip(SPLITS, (0.7, 0.1, 0.2), strict=True):
             assert abs(positive[name] / positives - fraction) <= 1 / positives
 
-    def test_row_order_does_not_matter_and_the_seed_does(self):
+    def test_row_order_does_not_matter_the_seed_does_and_every_split_needs_a_patient(self):
         pd.testing.assert_frame_equal(WHOLE, split_patients(ROWS[::-1], seed=0))
         assert not WHOLE.equals(split_patients(ROWS, seed=1))
-
-    def test_too_few_patients_are_refused(self):
         with pytest.raises(SplitError, match="'test' got none of the 2 patients"):
             split_patients(table([1, 0]), seed=0)
 
@@ -111,23 +114,18 @@ def test_lists_that_miss_an_image_or_tear_a_patient_are_refused(changes, message
         split_by_lists(rows, parts(rows, {"p001"}) | changes, seed=0)
 
 
-class TestThin:
-    def test_training_patients_alone_are_left_out_and_both_strata_alike(self):
-        half, tenth = (thin(WHOLE, ROWS, share, seed=0) for share in (0.5, 0.1))
-        counts = half["split"].value_counts().to_dict()
-        assert counts == {"train": 70, "unused": 70, "test": 40, "validation": 20}
-        assert (half["split"] == WHOLE["split"])[WHOLE["split"] != "train"].all()
-        kept, fewer = (set(frame["patient"][frame["split"] == "train"]) for frame in (half, tenth))
-        assert sum(patient < "p100" for patient in kept) == 35
-        assert fewer < kept
-
-    def test_every_site_is_thinned_alike(self):
-        thinned = thin(split_sites(ROWS, ["a", "b"], seed=0), ROWS, 0.1, seed=0)
-        left = thinned[thinned["split"] == "train"]["site"].value_counts().to_dict()
-        assert left == {"a": 7, "b": 7}
-
-    @pytest.mark.parametrize("share", [0, 1.1])
-    def test_a_share_that_is_none_is_refused(self, share):
+def test_thinning_leaves_out_training_patients_alone_of_both_strata_and_all_sites_alike():
+    half, tenth = (thin(WHOLE, ROWS, share, seed=0) for share in (0.5, 0.1))
+    counts = half["split"].value_counts().to_dict()
+    assert counts == {"train": 70, "unused": 70, "test": 40, "validation": 20}
+    assert (half["split"] == WHOLE["split"])[WHOLE["split"] != "train"].all()
+    kept, fewer = (set(frame["patient"][frame["split"] == "train"]) for frame in (half, tenth))
+    assert sum(patient < "p100" for patient in kept) == 35
+    assert fewer < kept
+    thinned = thin(split_sites(ROWS, ["a", "b"], seed=0), ROWS, 0.1, seed=0)
+    left = thinned[thinned["split"] == "train"]["site"].value_counts().to_dict()
+    assert left == {"a": 7, "b": 7}
+    for share in (0, 1.1):
         with pytest.raises(ValueError, match="above 0, at most 1"):
             thin(pd.DataFrame(), table([1]), share, seed=0)
 
@@ -139,3 +137,16 @@ def test_every_patient_needs_one_split_and_more_patients_are_fine():
         check(table([1, 1, 1]), frame)
     with pytest.raises(SplitError, match=r"1 stand here more than once: p000"):
         check(table([1]), pd.concat([frame, frame[:1]]))
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not NIH.is_dir(), reason=f"no NIH metadata in {NIH}")
+def test_every_patient_of_the_official_table_is_in_one_split_of_one_site():
+    rows = nih.read(NIH / "Data_Entry_2017_v2020.csv.gz")
+    for number in (2, 10):
+        frame = split_sites(rows, [f"site-{i}" for i in range(number)], seed=0)
+        check(rows, frame)
+        assert frame["split"].value_counts().tolist() == [21_564, 6161, 3080]
+        assert np.ptp(frame["site"].value_counts()) <= 1
+    images = rows["patient"].map(frame.set_index("patient")["split"]).value_counts(normalize=True)
+    np.testing.assert_allclose(images[list(SPLITS)], (0.7, 0.1, 0.2), atol=0.01)

@@ -71,36 +71,31 @@ class TestLabels:
         with pytest.raises(SiteFileError, match=rf"a\.yaml: .*{message}"):
             labels()
 
-    def test_a_patient_without_split_is_refused_by_the_split_file(self, labels, tmp_path):
-        (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
-        with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
-            labels()
+
+def test_every_row_finds_its_pixels_and_unusable_images_are_left_out_within_the_limit(
+    labels, tmp_path
+):
+    loaded = load_images(labels(), 4)
+    assert loaded.table["image"].tolist() == ["a.png", "b.png", "d.png"]
+    assert loaded.pixels[loaded.rows][:, 0, 0].tolist() == [0, 1, 3]
+    (tmp_path / "images/a.png").write_bytes(b"no picture")
+    with pytest.raises(ImageError, match=r"a\.yaml: key 'bad_images'.*1 of 3.*a\.png"):
+        load_images(labels(), 4)
+    loaded = load_images(labels(bad_images=1), 4)
+    assert loaded.table["image"].tolist() == ["b.png", "d.png"]
+    assert loaded.pixels[loaded.rows][:, 0, 0].tolist() == [1, 3]
+    # What the split leaves unused is not even decoded.
+    (tmp_path / "split.csv").write_text("patient,split\n1,unused\n2,test\n3,train\n")
+    assert load_images(labels(), 4).table["image"].tolist() == ["b.png", "d.png"]
 
 
-class TestImages:
-    def test_every_row_finds_its_pixels(self, labels):
-        loaded = load_images(labels(), 4)
-        assert loaded.table["image"].tolist() == ["a.png", "b.png", "d.png"]
-        assert loaded.pixels[loaded.rows][:, 0, 0].tolist() == [0, 1, 3]
-
-    def test_unusable_images_are_refused_or_left_out_within_the_limit(self, labels, tmp_path):
-        (tmp_path / "images/a.png").write_bytes(b"no picture")
-        with pytest.raises(ImageError, match=r"a\.yaml: key 'bad_images'.*1 of 3.*a\.png"):
-            load_images(labels(), 4)
-        loaded = load_images(labels(bad_images=1), 4)
-        assert loaded.table["image"].tolist() == ["b.png", "d.png"]
-        assert loaded.pixels[loaded.rows][:, 0, 0].tolist() == [1, 3]
-
-    def test_images_left_unused_by_the_split_are_not_decoded(self, labels, tmp_path):
-        (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n3,unused\n")
-        (tmp_path / "images/d.png").unlink()
-        assert load_images(labels(), 4).table["image"].tolist() == ["a.png", "b.png"]
-
-
-def test_sites_that_share_a_patient_are_refused(labels, tmp_path):
+def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labels, tmp_path):
     with pytest.raises(SplitError, match=r"3 are at both .*a\.yaml and .*b\.yaml, first 1, 2"):
         check_disjoint([labels("a"), labels("b")])
     (tmp_path / "other.csv").write_text(COLUMNS + ROWS)  # another hospital has other patients
     check_disjoint([labels("a"), labels("b", labels="other.csv")])
     (tmp_path / "split.csv").write_text("patient,site,split\n1,a,train\n2,b,test\n3,a,train\n")
     check_disjoint([labels("a"), labels("b")])
+    (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
+    with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
+        labels()

@@ -13,86 +13,81 @@ def read(tmp_path):
     return lambda **keys: read_site_file(write_site(tmp_path, **{"dataset": "nih"} | keys))
 
 
-class TestReadSiteFile:
-    def test_paths_are_relative_to_the_file_itself(self, read, tmp_path, monkeypatch):
-        (tmp_path / "sites").mkdir()
-        keys = {"images": "../images", "labels": "../labels.csv", "split": "later.csv"}
-        write_site(tmp_path / "sites", "nih", **keys)
-        monkeypatch.chdir(tmp_path / "sites")
-        site = read_site_file(Path("nih.yaml"))
-        assert (site.path, site.site, site.truth) == (tmp_path / "sites/nih.yaml", "nih", None)
-        assert site.labels == (tmp_path / "labels.csv",)
-        assert site.images == tmp_path / "images"
-        assert site.split == tmp_path / "sites/later.csv"  # made later
+def test_paths_are_relative_to_the_file_itself(read, tmp_path, monkeypatch):
+    (tmp_path / "sites").mkdir()
+    keys = {"images": "../images", "labels": "../labels.csv", "split": "later.csv"}
+    write_site(tmp_path / "sites", "nih", **keys)
+    monkeypatch.chdir(tmp_path / "sites")
+    site = read_site_file(Path("nih.yaml"))
+    assert (site.path, site.site, site.truth) == (tmp_path / "sites/nih.yaml", "nih", None)
+    assert site.labels == (tmp_path / "labels.csv",)
+    assert site.images == tmp_path / "images"
+    assert site.split == tmp_path / "sites/later.csv"  # made later
 
-    def test_what_is_left_out_has_its_default(self, read):
-        site = read(blank=None)
-        assert (site.classes, site.views, site.merges, site.distinct) == (None, "frontal", {}, ())
-        assert (site.policy, site.bad_images) == (LabelPolicy("zeros", {}, "negative"), 0)
-        assert read(uncertain="ones").policy == LabelPolicy("ones")  # of all classes
-        # Nobody but a hospital knows what its blank cells mean.
-        assert read(dataset="table", blank=None).policy.blank is None
-        assert read(dataset="table").policy.blank == "negative"
 
-    def test_decisions_are_read(self, read):
-        site = read(
-            labels=["labels.csv", "split.csv"],
-            classes=["mass", "Effusion"],
-            views="all",
-            merges={"Effusion": ["Effusion", "fluid"]},
-            distinct="Opacity",
-            uncertain={"default": "ignore", "Effusion": "ones"},
-            blank="not labelled",
-            bad_images="1%",
-        )
-        assert [path.name for path in site.labels] == ["labels.csv", "split.csv"]
-        assert site.classes == ("Mass", "Pleural Effusion")
-        assert site.merges == {"Pleural Effusion": ("Effusion", "fluid")}
-        assert (site.views, site.distinct, site.bad_images) == ("all", ("Opacity",), "1%")
-        assert site.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
+def test_what_is_left_out_has_its_default(read):
+    site = read(blank=None)
+    assert (site.classes, site.views, site.merges, site.distinct) == (None, "frontal", {}, ())
+    assert (site.policy, site.bad_images) == (LabelPolicy("zeros", {}, "negative"), 0)
+    assert read(dataset="mimic", metadata="split.csv").metadata.name == "split.csv"
+    assert read(uncertain="ones").policy == LabelPolicy("ones")  # of all classes
+    # Nobody but a hospital knows what its blank cells mean.
+    assert read(dataset="table", blank=None).policy.blank is None
+    assert read(dataset="table").policy.blank == "negative"
 
-    def test_mimic_alone_needs_metadata(self, read, tmp_path):
-        with pytest.raises(SiteFileError, match="dataset 'mimic' needs the key 'metadata'"):
-            read(dataset="mimic")
-        with pytest.raises(SiteFileError, match="dataset 'nih' has no use for the key 'metadata'"):
-            read(metadata="split.csv")
-        site = read(dataset="mimic", metadata="split.csv")
-        assert site.metadata == tmp_path / "split.csv"
 
-    @pytest.mark.parametrize(
-        ("keys", "message"),
-        [
-            ({"dataset": "nhi"}, "key 'dataset' needs nih, .* or table; got 'nhi'"),
-            ({"dataset": ["nih"]}, r"key 'dataset' needs .*; got \['nih'\]"),
-            ({"labels": "no.csv"}, r"key 'labels' needs a file that exists .*; got 'no\.csv'"),
-            ({"labels": "images"}, "key 'labels' needs a file that exists"),
-            ({"images": "../none"}, "key 'images' needs a folder that exists"),
-            ({"split": 3}, "key 'split' needs a path; got 3"),
-            ({"truth": "no.csv"}, "key 'truth' needs a file that exists"),
-            ({"classes": "Mass"}, "key 'classes' needs a list of at least one class; got 'Mass'"),
-            ({"classes": []}, "key 'classes' needs a list of at least one class"),
-            ({"classes": ["Mass", "MASS"]}, "key 'classes' needs each class once; got 'MASS'"),
-            ({"views": "PA"}, "key 'views' needs frontal or all; got 'PA'"),
-            ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
-            ({"merges": ["Mass"]}, "key 'merges' needs lines"),
-            ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
-            ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
-            ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
-            *(
-                ({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
-                for bad in (-1, "101%", True)
-            ),
-            ({"labels": []}, "key 'labels' needs a list with one entry or more"),
-            ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
-        ],
+def test_decisions_are_read(read):
+    site = read(
+        labels=["labels.csv", "split.csv"],
+        classes=["mass", "Effusion"],
+        views="all",
+        merges={"Effusion": ["Effusion", "fluid"]},
+        distinct="Opacity",
+        uncertain={"default": "ignore", "Effusion": "ones"},
+        blank="not labelled",
+        bad_images="1%",
     )
-    def test_a_wrong_key_is_refused_by_file_and_key(self, read, keys, message):
-        with pytest.raises(SiteFileError, match=rf"a\.yaml: {message}"):
-            read(**keys)
+    assert [path.name for path in site.labels] == ["labels.csv", "split.csv"]
+    assert site.classes == ("Mass", "Pleural Effusion")
+    assert site.merges == {"Pleural Effusion": ("Effusion", "fluid")}
+    assert (site.views, site.distinct, site.bad_images) == ("all", ("Opacity",), "1%")
+    assert site.policy == LabelPolicy("ignore", {"Pleural Effusion": "ones"}, "not labelled")
 
-    def test_a_file_that_does_not_exist_is_named(self, tmp_path):
-        with pytest.raises(SiteFileError, match=r"site file .*none\.yaml does not exist"):
-            read_site_file(tmp_path / "none.yaml")
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"dataset": "mimic"}, "dataset 'mimic' needs the key 'metadata'"),
+        ({"metadata": "split.csv"}, "dataset 'nih' has no use for the key 'metadata'"),
+        ({"dataset": "nhi"}, "key 'dataset' needs nih, .* or table; got 'nhi'"),
+        ({"dataset": ["nih"]}, r"key 'dataset' needs .*; got \['nih'\]"),
+        ({"labels": "no.csv"}, r"key 'labels' needs a file that exists .*; got 'no\.csv'"),
+        ({"labels": "images"}, "key 'labels' needs a file that exists"),
+        ({"images": "../none"}, "key 'images' needs a folder that exists"),
+        ({"split": 3}, "key 'split' needs a path; got 3"),
+        ({"truth": "no.csv"}, "key 'truth' needs a file that exists"),
+        ({"classes": "Mass"}, "key 'classes' needs a list of at least one class; got 'Mass'"),
+        ({"classes": []}, "key 'classes' needs a list of at least one class"),
+        ({"classes": ["Mass", "MASS"]}, "key 'classes' needs each class once; got 'MASS'"),
+        ({"views": "PA"}, "key 'views' needs frontal or all; got 'PA'"),
+        ({"merges": {"Mass": ["a"], "mass": ["b"]}}, "key 'merges' needs each class once"),
+        ({"merges": ["Mass"]}, "key 'merges' needs lines"),
+        ({"uncertain": "zero"}, "key 'uncertain' needs zeros, ones, .*; got 'zero'"),
+        ({"uncertain": {"Mass": 1}}, "key 'uncertain', key 'Mass' needs zeros, .*; got 1"),
+        ({"blank": "zeros"}, "key 'blank' needs negative or not labelled; got 'zeros'"),
+        *(
+            ({"bad_images": bad}, "key 'bad_images' needs a number of images, or a share")
+            for bad in (-1, "101%", True)
+        ),
+        ({"labels": []}, "key 'labels' needs a list with one entry or more"),
+        ({"lables": "x"}, "key 'lables' is not known; nearest known: labels"),
+    ],
+)
+def test_a_wrong_key_is_refused_by_file_and_key(read, tmp_path, keys, message):
+    with pytest.raises(SiteFileError, match=rf"a\.yaml: {message}"):
+        read(**keys)
+    with pytest.raises(SiteFileError, match=r"site file .*none\.yaml does not exist"):
+        read_site_file(tmp_path / "none.yaml")
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -1,9 +1,9 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
-from cxr_study.phantom.drawing.anatomy import sample_anatomy
+from cxr_study.phantom.drawing.anatomy import sample_anatomy, vary_exposure_of
 from cxr_study.phantom.drawing.chest import draw_chest, lung_border, posterior_ribs
 
 
@@ -14,6 +14,19 @@ def people():
 
 def draw(anatomy):
     return draw_chest(anatomy, 64, np.random.default_rng(1))
+
+
+def test_people_differ_and_another_visit_moves_a_patient_and_keeps_the_build(people):
+    assert all(getattr(people, field.name).shape == (20,) for field in fields(people))
+    visit = vary_exposure_of(people, np.random.default_rng(1))
+    assert (visit.centre != people.centre).all()
+    for name in ("lung_width", "heart_width", "mediastinum_width", "rib_spacing", "wall"):
+        assert len(set(getattr(people, name))) > 15
+        np.testing.assert_array_equal(getattr(visit, name), getattr(people, name))
+    before = people.wall.copy()
+    changed = people.change(np.array([1]), wall=np.array([9.0]))
+    np.testing.assert_array_equal(people.wall, before)
+    assert np.flatnonzero(changed.wall != before).tolist() == [1]
 
 
 def test_lung_is_narrow_at_the_apex_and_absent_above_it(people):

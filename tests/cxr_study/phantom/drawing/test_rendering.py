@@ -27,14 +27,11 @@ def pictures(labels, site="nih", seed=0, size=64, **options):
 
 
 @pytest.mark.parametrize("size", [32, 64, 96])
-def test_pictures_are_8_bit_and_of_the_size_asked_for(size):
+def test_pictures_are_8_bit_and_the_size_changes_the_resolution_alone(size):
     drawn = pictures(healthy(3), size=size)
     assert drawn.shape == (3, size, size)
     assert drawn.dtype == np.uint8
     assert drawn.min() < 40 < 200 < drawn.max()
-
-
-def test_size_changes_the_resolution_and_not_the_chest():
     small, large = pictures(healthy(8), size=32), pictures(healthy(8), size=64)
     shrunk = large.reshape(8, 32, 2, 32, 2).mean(axis=(2, 4))
     for a, b in zip(small, shrunk, strict=True):
@@ -61,14 +58,11 @@ def test_each_finding_shows_on_the_finished_picture(finding, site):
     assert np.median(strongest) > 20
 
 
-def test_sites_look_different():
+def test_sites_look_different_and_each_picture_is_of_its_device():
     nih, chexpert = pictures(healthy(32)), pictures(healthy(32), "chexpert")
     abdomen = np.s_[:, -1, 24:40]  # covered by the border on some pictures, more at CheXpert
     assert (nih[abdomen] < 40).mean() < 0.1 < (chexpert[abdomen] < 40).mean() < 0.9
     assert np.std(nih) > 1.2 * np.std(chexpert[:, 8:-8, 8:-8])
-
-
-def test_each_picture_is_of_its_device():
     # CheXpert's device 0 puts an R into the upper left corner, its device 2 does not.
     drawn = pictures(healthy(60), "chexpert", devices=np.arange(60) % 2 * 2)
     marked = (drawn[:, 2:8, 2:9] > 150).any(axis=(1, 2))

@@ -9,11 +9,6 @@ from cxr_study.phantom.writers.official_layouts import SiteLayout
 from cxr_study.phantom.writers.pictures import KINDS, damage, write_pictures
 
 
-@pytest.fixture
-def cohort():
-    return sample_cohort("chexpert", 300, np.random.default_rng(0))
-
-
 def write(folder, cohort, calls):
     names = [f"{row}.png" for row in range(len(cohort))]
     layout = SiteLayout("chexpert", folder / "train.csv", folder, names)
@@ -21,8 +16,8 @@ def write(folder, cohort, calls):
     return np.array([np.asarray(Image.open(folder / name), float) for name in names])
 
 
-def test_findings_show_as_plainly_as_the_cohort_says(tmp_path, cohort):
-    calls = []
+def test_findings_show_as_plainly_as_the_cohort_says(tmp_path):
+    cohort, calls = sample_cohort("chexpert", 300, np.random.default_rng(0)), []
     faint, plain = (
         replace(cohort, visibility=np.full_like(cohort.visibility, v)) for v in (0.0, 1.0)
     )
