@@ -7,8 +7,8 @@ file of its name, then those that import it; none that starts FLARE processes.
 """
 
 import argparse
-import hashlib
 import os
+import random
 import re
 import shutil
 import signal
@@ -38,21 +38,13 @@ NOT_COUNTED = "not counted, as its tests fail without it or take too long:"
 
 
 def draw(root, number, seed, only):
-    """Paths and mutations: one of each module, in a random order, then a second one, and so on.
-
-    The order hangs on the seed, the names of modules and functions, and what each function has to
-    mutate: a function that stays as it is keeps its own mutations.
-    """
-
-    def rank(*parts):
-        return hashlib.sha256("|".join(map(str, (seed, *parts))).encode()).hexdigest()
-
-    drawn = []
-    for path, module in product(root).items():
+    """Paths and mutations in a random order: one of each module, then a second one, and so on."""
+    chance, drawn = random.Random(seed), []
+    for path in product(root):
         if only in path.as_posix():
             found = mutations((root / path).read_bytes())
-            found.sort(key=lambda one, module=module: rank(module, one.key))
-            drawn += [(turn, rank(module), path, one) for turn, one in enumerate(found)]
+            chance.shuffle(found)
+            drawn += [(turn, chance.random(), path, one) for turn, one in enumerate(found)]
     return [entry[2:] for entry in sorted(drawn, key=lambda entry: entry[:2])[:number]]
 
 
@@ -63,21 +55,17 @@ def tests_of(root):
     """
     files = product(root)
     modules = set(files.values())
-    tests = (file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py")))
-    used = {
-        test: imports(root / test, modules)
-        for test in tests
-        if not test.as_posix().startswith(FLARE)
-    }
+    tests = [file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py"))]
+    tests = [test for test in tests if not test.as_posix().startswith(FLARE)]
+    used = {file: imports(root / file, modules) for file in (*files, *tests)}
     about = {}
     for path, module in files.items():
         own = Path("tests", *path.parts[1:-1], f"test_{path.name}")
-        found = [test for test in used if module in used[test] and test != own]
-        about[path] = [own] * (own in used) + found
-    users = {path: imports(root / path, modules) for path in files}
+        others = [test for test in tests if module in used[test] and test != own]
+        about[path] = [own] * (own in tests) + others
     for path in [path for path in files if not about[path]]:
-        found = {test for user in files if files[path] in users[user] for test in about[user]}
-        about[path] = sorted(found)
+        users = (user for user in files if files[path] in used[user])
+        about[path] = sorted({test for user in users for test in about[user]})
     return about
 
 
