@@ -161,19 +161,15 @@ def measure(root, drawn, jobs, limit):
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         for worker in range(jobs):
             copies.put(Copy(root, Path(folder).resolve() / str(worker), limit, codes))
-        for one, (what, seconds) in zip(drawn, pool.map(judge, drawn), strict=True):
+        for (path, one), (what, seconds) in zip(drawn, pool.map(judge, drawn), strict=True):
             came[what] += 1
-            line = f"{seconds:.1f} s  {described(*one)}"
+            line = f"{seconds:.1f} s  {path.as_posix()}:{one.line}  {one.shown}"
             print(f"[{came.total():3}/{len(drawn)}] {what} {line}", flush=True)
             if what == SURVIVED:
-                survivors.append(line if tests[one[0]] else f"{line}  (no test imports it)")
+                survivors.append(line if tests[path] else f"{line}  (no test imports it)")
     for files in (files for files, code in codes.items() if code not in PASSED):
         print("did not pass without a mutation:", *files)
     return survivors, came
-
-
-def described(path, mutation):
-    return f"{path.as_posix()}:{mutation.line}  {mutation.shown}"
 
 
 def main():
@@ -184,13 +180,9 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="mutations at a time (%(default)s)")
     parser.add_argument("--limit", type=float, default=120, help="seconds for each (%(default)s)")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the project")
-    parser.add_argument("--list", action="store_true", help="say what is drawn, run nothing")
     options = parser.parse_args()
     root, began = options.root.resolve(), time.monotonic()
     drawn = draw(root, options.number, options.seed, options.only)
-    if options.list:
-        print("\n".join(described(*one) for one in drawn))
-        return
     survivors, came = measure(root, drawn, options.jobs, options.limit)
     caught = came[CAUGHT] + came[TIMEOUT]
     print(

@@ -38,12 +38,6 @@ def seconds(work):
     return time.perf_counter() - began, result
 
 
-def fastest(work, repeats=3):
-    """Seconds of the fastest of several calls, without a first one."""
-    work()
-    return min(seconds(work)[0] for _ in range(repeats))
-
-
 @contextmanager
 def sampled(look):
     """Four times a second, look(process, its command) at every process that this one started."""

@@ -5,7 +5,6 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import pytest
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 from deployed import Network
@@ -14,36 +13,20 @@ UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
 COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
 
 
-@pytest.fixture(scope="module")
-def network(tmp_path_factory):
-    network = Network(tmp_path_factory.mktemp("network")).provision(["nih"])
-    yield network
-    network.stop()
-
-
-def code_after(network, command):
-    """Start the server as systemd does, give a command as the admin; the exit code."""
-    with (network.server / "console.log").open("ab") as console:
-        service = subprocess.Popen(
-            COMMAND,
-            cwd=network.server,
-            env=network.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    network.wait()
-    session = new_secure_session(network.admin.name, str(network.admin))
-    getattr(session, command)("server", wait=False)
-    session.close()
-    return service.wait(30)
-
-
-def test_an_admins_restart_ends_it_with_an_error_for_systemd_to_start_it_again(network):
-    assert code_after(network, "restart") == 1
+def test_an_admins_restart_ends_it_with_an_error_for_systemd_and_a_shutdown_without(tmp_path):
     assert "Restart=on-failure" in UNIT
-
-
-def test_an_admins_shutdown_ends_it_without_an_error(network):
-    assert code_after(network, "shutdown") == 0
+    network = Network(tmp_path / "network").provision(["nih"])
+    try:
+        for said, code in {"restart": 1, "shutdown": 0}.items():
+            with (network.server / "console.log").open("ab") as console:
+                service = subprocess.Popen(
+                    COMMAND, cwd=network.server, env=network.environment, start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+            network.wait()
+            session = new_secure_session(network.admin.name, str(network.admin))
+            getattr(session, said)("server", wait=False)
+            session.close()
+            assert service.wait(30) == code
+    finally:
+        network.stop()

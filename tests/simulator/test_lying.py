@@ -1,7 +1,6 @@
 """Sites that lie about who they are, or answer what would end the job, in FLARE's simulator.
 
-Whatever they send is refused, so the run must end with the model that the two honest sites make by
-themselves, to the last bit.
+Whatever they send is refused: the run ends with the model of the two honest sites, bit for bit.
 """
 
 import re
@@ -56,6 +55,11 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
 
 def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied):
     assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
+    for name in TWO["north"]["classes"]:
+        kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
+        assert kernel in lied.received("north")  # with the final model; the search can find it
+        assert kernel not in lied.received("west")
+        assert not names(lied.received("west"), name)
 
 
 def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
@@ -65,34 +69,20 @@ def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_r
         assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
 
-@pytest.mark.parametrize("site", TWO)
-def test_the_honest_never_notice(lied, site):
-    assert lied.refused(site) == {}
-    assert "ERROR" not in lied.log(site)
-
-
-def test_the_victims_columns_are_not_sent_to_who_passes_for_it(lied):
-    for name in TWO["north"]["classes"]:
-        kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
-        assert kernel in lied.received("north")  # with the final model; the search can find it
-        assert kernel not in lied.received("west")
-        assert not names(lied.received("west"), name)
-
-
-def test_no_answer_of_one_site_ends_the_job(lied):
+def test_no_answer_of_one_site_ends_the_job_and_the_honest_never_notice(lied):
     refused = lied.refused("east")
     assert set(refused) == set(ANSWERS)
     assert [task for task, (_, why) in ANSWERS.items() if why not in refused[task]] == []
+    for site in TWO:
+        assert lied.refused(site) == {}
+        assert "ERROR" not in lied.log(site)
+    log = lied.log("server")
+    summary = log[log.index("the run has ended") :]
+    assert "test split of west: not measured: it calls itself 'north'" in summary
+    assert "test split of east: not measured: there is no metric ('bce', 'Edema')" in summary
 
 
 def test_a_round_waits_for_the_results_that_it_needs_however_late(lied):
     """Two are needed: with what the others answer there are more, long before south's."""
     first = lied.events("round")[0]
     assert first["round"] == 0 and first["seconds"] > faults.LATE > WAIT
-
-
-def test_the_summary_says_who_was_not_measured_and_why(lied):
-    log = lied.log("server")
-    summary = log[log.index("the run has ended") :]
-    assert "test split of west: not measured: it calls itself 'north'" in summary
-    assert "test split of east: not measured: there is no metric ('bce', 'Edema')" in summary
