@@ -106,14 +106,15 @@ def test_there_is_no_cycle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize(("side", "other"), [("server", "site"), ("site", "server")])
-def test_server_and_site_do_not_import_each_other(side, other):
+def test_server_and_site_do_not_import_each_other():
+    def side(module):
+        return next((side for side in SIDES if module.startswith(SIDES[side])), None)
+
     crossing = [
-        f"{module} -> {target}"
-        for module, targets in IMPORTS.items()
-        if module.startswith(SIDES[side])
-        for target in targets
-        if target.startswith(SIDES[other])
+        f"{module} -> {other}"
+        for module, others in IMPORTS.items()
+        for other in others
+        if {side(module), side(other)} == {*SIDES}
     ]
     assert sorted(crossing) == []
 
