@@ -1,7 +1,7 @@
 """Faults of a site, of the server and of people, in real processes: what is lost, and how it ends.
 
-Six runs on one system: three side by side, of which the third has personal heads and batch
-normalisation; one that goes on without a site that is away; two whose services are killed and
+Five runs on one system: three side by side, of which the third has personal heads and batch
+normalisation; one that goes on without a site that is away; one whose services are killed and
 started again. Every job that a fault ended is continued.
 """
 
@@ -38,16 +38,12 @@ RUNS = {
     "elsewhere": {
         "south:1:hold": ("a site's process killed and restarted", BROKE),
         "north:2:hold": ("the server's process killed and started again", LOST),
+        "south:test:hold": ("the server's process killed in the test", LOST),
     },
-    "at_hand": {"south:test:hold": ("the server's process killed in the test", LOST)},
 }
 """Run -> planned item -> what it is, and how FLARE says that its job ends."""
 
 FAULTS = [(run, item) for run, plan in RUNS.items() for item in plan]
-AT_HAND = ("site", "at_hand")
-"""Runs whose runner may look into the services' workspaces; the others' ask, as on a network."""
-
-RESTARTED = ("elsewhere", "at_hand")
 AFTER_THE_ROUNDS = ("south:validate:hold", "south:test:hold")
 AWAY = ["north:0:last", "south:1:slow", "north:2:last", "south:3:away", "north:7:last"]
 """However late south starts or comes back, it takes part in rounds 0, 2 and 7."""
@@ -83,6 +79,11 @@ def later(act):
 
 
 @pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return undisturbed_run(tmp_path_factory, "undisturbed")
+
+
+@pytest.fixture(scope="module")
 def runs(tmp_path_factory, undisturbed):
     folder = tmp_path_factory.mktemp("faults")
     with deployed.poc_system(folder, TWO) as system:
@@ -97,18 +98,18 @@ def runs(tmp_path_factory, undisturbed):
             "elsewhere": {
                 "south:1:hold": later(kill(system.kit("south"), "client_train")),
                 "north:2:hold": server,
+                "south:test:hold": server,
             },
-            "at_hand": {"south:test:hold": server},
         }
-        settings = {"personal": PERSONAL} | {key: {"site_silence": 10} for key in RESTARTED}
+        settings = {"personal": PERSONAL, "elsewhere": {"site_silence": 10}}
         made = {
             name: FaultyRun(
-                system, folder / name, list(plan), when.get(name, {}), name in AT_HAND,
+                system, folder / name, list(plan), when.get(name, {}), name == "site",
                 **settings.get(name, {}),
             )
             for name, plan in RUNS.items()
         }  # fmt: skip
-        together(*(made[name] for name in RUNS if name not in RESTARTED))
+        together(made["site"], made["server"], made["personal"])
         logs = [file for kit in system.workspaces.values() for file in kit.glob("*/log.txt")]
         logs += folder.glob("*/results/*/*/workspace/log.txt")
         logs = "".join(file.read_text() for file in logs)
@@ -118,7 +119,7 @@ def runs(tmp_path_factory, undisturbed):
             when={"south:3:away": offline(system, "south", 5, folder / "away/struck")},
             num_rounds=8, min_clients=1, wait_seconds=2,
         )  # fmt: skip
-        for run in (away, *(made[name] for name in RESTARTED)):
+        for run in away, made["elsewhere"]:
             together(run)
         twins = dict.fromkeys(RUNS, undisturbed)
         twins["personal"] = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
@@ -166,12 +167,10 @@ class TestEnds:
         made = [number for part in run.parts for number in part.rounds]
         assert made == list(range(1, run.settings["num_rounds"] + 1))
 
-    @of("site", "server", *RESTARTED)
-    def test_a_job_that_left_a_model_is_downloaded_a_lost_one_where_its_server_is_at_hand(
-        self, run
-    ):
+    @of("site", "server", "elsewhere")
+    def test_a_job_that_left_a_model_is_downloaded_but_a_lost_one(self, run):
         home = [server.parent.name for server in run.servers]
-        ended = [part for part in run.parts if part.status != LOST or run.at_hand]
+        ended = [part for part in run.parts if part.status != LOST]
         left = [part.job_id for part in ended if run.left_a_model(part.job_id)]
         assert home == left[-len(home) :]
         last = load(run.servers[-1] / "models/last.npz")

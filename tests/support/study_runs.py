@@ -78,12 +78,8 @@ def run(method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=SITES,
 def finish(planned, folder, tests, predicted, **changes):
     """Put what a run would leave into the folder of studies.
 
-    Args:
-        planned: See `run`.
-        folder: Of the studies.
-        tests: Test set -> label table.
-        predicted: (model, test set) -> {class: probabilities}.
-        changes: Of the result.
+    `tests`: test set -> label table; `predicted`: (model, test set) -> {class: probabilities};
+    `changes`: of the result.
     """
     place = folder / RUNS / planned.key
     place.mkdir(parents=True)

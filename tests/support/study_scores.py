@@ -15,13 +15,10 @@ LACKS = None
 
 
 def results(reached, planned=(), study="clients", digests=lambda run: {"global": run.key}):
-    """Results of a study.
+    """Results of a study, by the name of a shipped one.
 
-    Args:
-        reached: Finished run -> {(model, test set): {class: AUROC}}; NaN: not defined.
-        planned: Runs that are not finished.
-        study: Name of a shipped one.
-        digests: Run -> {model: digest}.
+    `reached`: finished run -> {(model, test set): {class: AUROC}}, NaN: not defined; `planned`:
+    runs that are not finished; `digests`: run -> {model: digest}.
     """
     scores = pd.DataFrame(
         _score(run, model, test, name, value)
