@@ -23,10 +23,7 @@ def options(doc, **defaults):
     )
     for name, default in defaults.items():
         several = isinstance(default, list)
-        how = {
-            "type": type([*default, ""][0] if several else default),
-            "nargs": "+" if several else None,
-        }
+        how = {"type": type(default[0] if several else default), "nargs": "+" if several else None}
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, **how)
     return parser.parse_args()
 

@@ -1,6 +1,8 @@
 """A FLARE system on this machine, from start to end, and what it survives."""
 
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -10,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from nvflare.fuel.flare_api.flare_api import new_secure_session
 from rich.console import Console
 
 import deployed
@@ -26,6 +29,9 @@ from cxr_study.deployment.processes import PortError
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
 from simulated import TWO
+
+UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
+COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +144,22 @@ def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert not system.running
+
+
+def test_an_admins_restart_ends_a_service_with_an_error_for_systemd_a_shutdown_without(tmp_path):
+    assert "Restart=on-failure" in UNIT
+    network = deployed.Network(tmp_path / "network").provision(["nih"])
+    try:
+        for said, code in {"restart": 1, "shutdown": 0}.items():
+            with (network.server / "console.log").open("ab") as console:
+                service = subprocess.Popen(
+                    COMMAND, cwd=network.server, env=network.environment, start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+            network.wait()
+            session = new_secure_session(network.admin.name, str(network.admin))
+            getattr(session, said)("server", wait=False)
+            session.close()
+            assert service.wait(30) == code
+    finally:
+        network.stop()

@@ -58,11 +58,10 @@ def done(tmp_path_factory):
         assert not made.failures
         results = gather(study, made.runs["methods"], home / "out")
         page = write(results, data, home / "out/methods")
-    runs = {(run.scenario, run.row.method): run for run in results.runs}
     return SimpleNamespace(
         results=results,
         means=results.means.set_index(PLACE)["auroc"].sort_index(),
-        kept={place: results.results[run.key] for place, run in runs.items()},
+        kept={(run.scenario, run.row.method): results.results[run.key] for run in results.runs},
         page=page.read_text(),
     )
 

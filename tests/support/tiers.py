@@ -54,7 +54,6 @@ ABOVE_QUICK = {
 """Folder or file -> its tier; of all others it is "quick"."""
 
 GROUPS = {
-    "simulator/test_evaluation.py": "runs",
     "simulator/test_filters.py": "runs",
     "simulator/test_homomorphic.py": "runs",
     "simulator/test_run.py": "runs",
