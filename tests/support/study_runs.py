@@ -15,19 +15,10 @@ from cxr_study.studies.runner import prediction_files
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 
 RESULT = Result(
-    began=1000.0,
-    seconds=12.0,
-    cores=4,
-    device="CPU",
-    code="9 (76636db)",
-    rounds=3,
-    best_round=2,
-    losses=(0.5, 0.4, 0.3, 0.35),
-    column_similarity=({"Edema": 0.9},) * 3,
-    tests={},
-    classes={},
+    began=1000.0, seconds=12.0, cores=4, device="CPU", code="9 (76636db)", rounds=3, best_round=2,
+    losses=(0.5, 0.4, 0.3, 0.35), column_similarity=({"Edema": 0.9},) * 3, tests={}, classes={},
     digests={},
-)
+)  # fmt: skip
 
 
 def methods(rows):
