@@ -1,4 +1,4 @@
-"""What is changed in the product to see whether a test notices, and what is said of it."""
+"""Mutations of a source text, and how `mutants.py` judges them."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Faults of a site, of the server and of people, in real processes: what is lost, and how it ends.
+"""Sites, server and admin fail, in real processes: what each fault costs, and how the run ends.
 
 Five runs on one system: three side by side, of which the third has personal heads and batch
 normalisation; one that goes on without a site that is away; one whose services are killed and
@@ -50,7 +50,7 @@ AWAY = ["north:0:last", "south:1:slow", "north:2:last", "south:3:away", "north:7
 
 
 def offline(system, site, until, struck):
-    """What stops all processes of a site that is "away", until so many rounds are made."""
+    """Suspends a site that is "away" until so many rounds are made."""
 
     def act(session, job_id):
         site_processes = processes.processes(system.kit(site))
@@ -74,7 +74,7 @@ def offline(system, site, until, struck):
 
 
 def later(act):
-    """What acts once the runner has been told how far its job is."""
+    """Acts once the runner has seen the rounds so far."""
     return lambda *asked: threading.Timer(3.0, act, asked).start()
 
 
@@ -177,9 +177,7 @@ class TestEnds:
         assert last.manifest["round"] == UNDISTURBED["num_rounds"]
 
     @of("server", "personal")
-    def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_rounds(
-        self, run, twin
-    ):
+    def test_an_evaluation_that_was_cut_off_is_made_by_a_job_without_rounds(self, run, twin):
         cut_off, made_up = run.parts[-2:]
         assert cut_off.made == made_up.made == run.settings["num_rounds"]
         assert not made_up.rounds
@@ -233,7 +231,7 @@ class TestAway:
             tell(fault, ended="goes on", repeated=0, seconds=0.0, distance=off)
 
     def test_a_late_result_is_not_averaged_into_a_later_round(self, runs):
-        """The column that south alone trains is of each round the very one, bit for bit."""
+        """In each round, the column that south alone trains is that round's, bit for bit."""
         column = "head/Fracture/kernel"
         kernels = [runs.away.after(n).variables[column].tobytes() for n in range(1, 9)]
         trained = {n for n in range(1, 8) if kernels[n - 1] != kernels[n]}

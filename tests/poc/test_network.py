@@ -48,7 +48,7 @@ SHARED = ("Edema", "Fracture", "Rare Sign")  # by chexpert, where Rare Sign is t
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    """The running network, localised as hospitals would; always stopped.
+    """The running network, localised as hospitals do; always stopped.
 
     nih shares everything, counts too. chexpert does not share Private Sign, and has fewer positives
     of Rare Sign than it asks for. mercy claims Support Devices, which the server does not permit it
@@ -128,7 +128,7 @@ def results(network, job):
     return SimpleNamespace(trained=trained, evaluated=evaluated)
 
 
-def test_nobody_from_elsewhere_reads_a_sites_files(network):
+def test_the_project_admin_cannot_read_a_sites_files(network):
     said = network.console(network.admin, "cat nih log.txt")
     assert "not authorized" in said.lower() and "INFO" not in said
 
@@ -228,8 +228,8 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
     assert holding(servers_bytes, COMPLAINT) == []
 
 
-# From here on one of the strangers is let in: what the server's files hold is tested above.
-def test_who_calls_itself_by_anothers_name_is_refused_under_its_own_and_the_victim_trains(network):
+# After the tests of the server's files: one stranger takes part in a job.
+def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network):
     """A site with a good certificate of its own, in its job's process."""
     folder, classes = network.folder / "guise", ["Edema", "Pleural Effusion"]
     job_templates.write("surgical", folder / "template", "installed")
@@ -248,7 +248,7 @@ def test_who_calls_itself_by_anothers_name_is_refused_under_its_own_and_the_vict
 
 
 def copied(kit, target, authority, until):
-    """A copy of a kit with a certificate that an authority signed and that is valid for a time."""
+    """A copy of a kit with a certificate by an authority, valid for a time from now."""
     for part in ("startup", "local"):
         shutil.copytree(kit / part, target / part)
     path = target / "startup" / "client.crt"
@@ -288,7 +288,7 @@ def accepted(kit, port):
 
 
 def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
-    """Two pass for mercy: one expired yesterday, one is another authority's of that name."""
+    """Two for mercy: one expired yesterday, one is signed by another authority."""
     state = json.loads((network.server.parents[1] / "state" / "cert.json").read_text())
     own = serialization.load_pem_private_key(state["root_pri_key"].encode(), None)
     other = rsa.generate_private_key(65537, 2048)

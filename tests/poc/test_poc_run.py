@@ -1,4 +1,4 @@
-"""A FLARE system on this machine, from start to end, and what it survives."""
+"""A POC on this machine: started, stopped, killed, removed."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def endless(system, folder):
 
 
 class TestPocSystem:
-    """In the order of a day: it runs, then it is stopped, then its server is killed."""
+    """In this order: it runs, it is stopped, its server is killed."""
 
     def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
         with pytest.raises(PocError, match=r"runs already\. Say surgagg deploy poc stop"):

@@ -1,4 +1,4 @@
-"""The runbook's commands are commands, and those of a network run as they stand, line by line."""
+"""The runbook's commands exist, and those of section 2 run line by line."""
 
 import json
 import re
@@ -34,7 +34,7 @@ INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 
 
 def words(line):
-    """A command's words without its comment; what is to be filled in, as one letter."""
+    """A command's words without its comment; placeholders are one letter."""
     line = re.sub(r"^\w+=\$\((.*)\)$", r"\1", line)  # one whose answer is kept
     return shlex.split(re.sub(r"<[^>]*>", "X", line), comments=True)
 
@@ -60,7 +60,7 @@ def test_the_search_finds_commands_and_the_files_that_they_name_exist():
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
-def test_surgagg_takes_it(arguments, monkeypatch):
+def test_surgagg_knows_it(arguments, monkeypatch):
     monkeypatch.setattr(job_templates, "opened", nullcontext)
     command, rest = typer.main.get_command(cli.app), list(arguments)
     while rest and hasattr(command, "commands"):
@@ -71,7 +71,7 @@ def test_surgagg_takes_it(arguments, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", commands("nvflare"))
-def test_flare_takes_it(arguments, monkeypatch):
+def test_flare_knows_it(arguments, monkeypatch):
     monkeypatch.setattr("sys.argv", ["nvflare", *arguments])
     flare.parse_args("nvflare")
 
@@ -95,7 +95,7 @@ def test_the_console_has_the_commands_and_the_kits_the_scripts(kits):
 
 @pytest.fixture(scope="module")
 def network(kits, tmp_path_factory):
-    """What the commands of section 2 leave, run as they stand beside the kits, up to FLARE's own.
+    """What section 2's commands leave, run beside the kits, without FLARE's own commands.
 
     /data holds the phantom's downloads; of the initial body only the manifest is made (no weights).
     """

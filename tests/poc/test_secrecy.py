@@ -1,4 +1,4 @@
-"""What the processes and the folder of a site get to see of a whole run, byte for byte.
+"""What a site's processes receive and its folder holds in a whole run, byte for byte.
 
 The run is tracked, tested at the sites, and its server says which site may train what.
 """
@@ -84,7 +84,7 @@ def servers_words(run):
     return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
 
 
-def test_the_run_had_it_all(run):
+def test_the_run_was_tracked_and_tested(run):
     assert run.result.status == "FINISHED:COMPLETED"
     assert {path.parent.name for path in run.result.server.rglob("events.out.*")} >= set(SITES)
     assert (run.result.server / "cross_site_val/cross_val_results.json").is_file()
@@ -118,7 +118,7 @@ def test_other_sites_are_named_in_the_jobs_meta_alone(run, site):
 
 
 @pytest.mark.parametrize("site", SITES)
-def test_of_the_servers_configuration_a_site_gets_what_flares_messages_hold(run, site):
+def test_a_site_gets_only_those_words_of_the_servers_configuration_that_flare_sends(run, site):
     words = servers_words(run)
     assert {"best_model", "surgical_aggregation.server.access.class_filters.SelectHead"} < words
     for process in PROCESSES:

@@ -56,7 +56,7 @@ def command(home, data):
 
 
 def kill_after_a_round(process, home):
-    """Kill the study when its run has made a round; those of its processes that run on."""
+    """Kill the study after a round of its run; returns processes that survived."""
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read()
@@ -102,7 +102,7 @@ def killed(home, data):
     return run, read_result(run)
 
 
-def test_every_prediction_can_be_read_from_what_is_kept_alone(killed, home):
+def test_every_prediction_is_kept(killed, home):
     run, result = killed
     assert result.rounds == ROUNDS and set(result.tests) == {"nih", "mimic"}
     assert sorted(result.classes) == ["chexpert", "nih"]  # each site has its own model

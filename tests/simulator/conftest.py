@@ -40,5 +40,5 @@ def runs(tmp_path_factory, initial_body):
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The run that faults and lies strike, without them."""
+    """The run with honest sites alone, without faults."""
     return undisturbed_run(tmp_path_factory, "undisturbed")

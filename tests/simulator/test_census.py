@@ -1,4 +1,4 @@
-"""The census job in FLARE's simulator: what it counts, and what each site learns."""
+"""The census job in FLARE's simulator: counts, and what each site learns."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The console script, as a person calls it, in whole runs through FLARE's simulator."""
+"""`surgagg run` from data to report, in FLARE's simulator."""
 
 import json
 from pathlib import Path
@@ -113,9 +113,7 @@ class TestRun:
 
 @pytest.mark.data
 @pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
-def test_real_images_are_cut_into_two_sites_and_their_report_says_what_they_do_not_tell(
-    surgagg, initial_body
-):
+def test_real_images_are_cut_into_two_sites_and_the_report_names_its_limits(surgagg, initial_body):
     cut = surgagg("data", "partition", MINI, "--out", "runs/real-sites")
     assert cut.code == 0, cut.err
     real = finished(

@@ -1,4 +1,4 @@
-"""Jobs that do not end well in FLARE's own simulator."""
+"""Jobs that fail in FLARE's simulator."""
 
 import time
 from pathlib import Path

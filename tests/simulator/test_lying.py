@@ -1,6 +1,6 @@
-"""Sites that lie about who they are, or answer what would end the job, in FLARE's simulator.
+"""Impostors, and answers that would end the job, in FLARE's simulator.
 
-Whatever they send is refused: the run ends with the model of the two honest sites, bit for bit.
+All that they send is refused: the run ends with the honest sites' model, bit for bit.
 """
 
 import re
@@ -30,7 +30,7 @@ ANSWERS = {
     ("validate", None): ("text", "'bce' must be a number from 0 to inf; got 'low'"),
     ("test", None): ("pair", "there is no metric ('bce', 'Edema') that the site could report"),
 }
-"""Of east's answers, what becomes of the task's result, and why it is refused."""
+"""Task and round -> what east answers, and why that is refused."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
     assert {site: lied.measured()[site] for site in TWO} == undisturbed.measured()
 
 
-def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied):
+def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
     assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
     for name in TWO["north"]["classes"]:
         kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
@@ -62,14 +62,14 @@ def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied
         assert not names(lied.received("west"), name)
 
 
-def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
+def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_round(lied):
     reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
     assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
     for reason in reasons.values():
         assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
 
 
-def test_no_answer_of_one_site_ends_the_job_and_the_honest_never_notice(lied):
+def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
     refused = lied.refused("east")
     assert set(refused) == set(ANSWERS)
     assert [task for task, (_, why) in ANSWERS.items() if why not in refused[task]] == []

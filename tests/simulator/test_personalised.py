@@ -8,7 +8,7 @@ from surgical_aggregation.wire import variables as wire
 BODY = {"dense/kernel", "dense/bias"}
 
 
-def test_neither_ever_leaves_a_site_the_body_is_averaged_and_each_has_its_whole_model(
+def test_head_and_batch_normalisation_stay_at_their_site_and_the_body_is_averaged(
     tmp_path_factory,
 ):
     run = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)

@@ -70,7 +70,7 @@ class TestTracking:
         for name, value in final["SRV_best"].items():
             assert found[f"test/{name}"] == {best: np.float32(value)}
 
-    def test_nothing_of_it_is_at_the_sites(self, runs):
+    def test_no_curve_is_written_at_a_site(self, runs):
         at_server = list(runs.first.server.rglob("events.out.*"))
         assert sorted(runs.first.workspace.rglob("events.out.*")) == sorted(at_server)
         assert {path.parent.name for path in at_server} == {*SITES, "simulator_server"}
@@ -124,7 +124,7 @@ def evaluated(runs, tmp_path_factory):
     return plain(job, folder, ALL, CXR_MODEL=str(runs.first.server / "models/best.npz"))
 
 
-def test_every_site_measures_what_it_did_in_the_training_job_bit_for_bit(runs, evaluated):
+def test_every_site_measures_the_same_as_in_the_training_job_bit_for_bit(runs, evaluated):
     trained, again = (
         {(r.class_name, r.site): (r.auroc, r.bce) for r in read(run.server) if r.site in SITES}
         for run in (runs.first, evaluated)

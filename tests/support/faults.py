@@ -1,4 +1,4 @@
-"""Faults and lies, placed into the tiny job's configurations: see `tiny_job.make`.
+"""Faults and impostors in the tiny job's configurations, see `tiny_job.make`.
 
 A plan holds items "who:round:what", where in place of a round a task's name may stand, such as
 "test". Each strikes once, also in a job that continues another. In a round first what happens to
@@ -31,10 +31,10 @@ from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire.headers import CLASSES
 
 LONGEST = 120.0
-"""Seconds that a site is held up at most."""
+"""Longest delay of a site, seconds."""
 
 LATE = 4.0
-"""Seconds that a site takes that is "late"."""
+"""Delay of a site that is "late", seconds."""
 
 ANSWERS = {
     "unsafe": make_reply(ReturnCode.UNSAFE_JOB),
@@ -43,7 +43,7 @@ ANSWERS = {
     "text": DXO(DataKind.METRICS, data={"bce": "low"}).to_shareable(),
     "pair": DXO(DataKind.METRICS, data={("bce", "Edema"): 0.5}).to_shareable(),
 }
-"""What a site may answer that would end the job for all, or is no metric."""
+"""Answers that would end the job, or are no metric."""
 
 _ROUND = "faults.round"
 """Context property at a site: the round of its task, or the task's name."""
@@ -72,7 +72,7 @@ def back(folder, site):
 
 
 class Planned:
-    """Of what strikes by a plan: the site, the plan, and the folder of its marks."""
+    """A component whose faults stand in a plan; a folder has the marks of those that struck."""
 
     def __init__(self, plan, folder, site="server", **settings):
         super().__init__(**settings)

@@ -1,4 +1,4 @@
-"""A run on a real FLARE system that faults strike, and that its runner brings to its end."""
+"""A run with planned faults on a real FLARE system."""
 
 import json
 import os
@@ -167,7 +167,7 @@ class WatchedSession(FlareSession):
 
 
 def kill(kit, *words):
-    """What kills the processes of a service whose command has a word, or the job's."""
+    """Kills the processes of a service whose command has one of some words, or the job's id."""
 
     def act(session, job_id):
         wanted = words or (job_id,)

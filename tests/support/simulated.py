@@ -1,4 +1,4 @@
-"""Runs of the tiny study in FLARE's real simulator, and what they left."""
+"""Runs of the tiny job in FLARE's real simulator, and what they left."""
 
 import json
 import os
@@ -77,7 +77,7 @@ class Run:
         return load(self.server / f"models/{name}.npz")
 
     def own(self, site, name="best"):
-        """A site's own last or best model, where it has one."""
+        """A site's whole model, last or best, where its head is its own."""
         return load(checkpoint_folder(self.workspace, site) / f"site_{name}.npz")
 
     def after(self, made):
@@ -141,7 +141,7 @@ def by_recipe(where, folder, sites, settings, **environment):
 
 
 def undisturbed_run(tmp_path_factory, name, **settings):
-    """The run that faults strike, without them: made once, whichever worker asks first."""
+    """The run without faults: made once, by whichever worker asks first."""
     shared = tmp_path_factory.getbasetemp()
     shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
     folder, done = shared / name, shared / f"{name}.done"
