@@ -30,7 +30,7 @@ def runs(tmp_path_factory, initial_body):
     first = run(folder / "first", SITES, initial_body, **{**SETTINGS, "tracking": "tensorboard"})
     faulty = run(
         folder / "faulty", FAULTY, initial_body, plan=FAULTS, num_rounds=5, min_clients=1,
-        wait_seconds=60, capture=True, server_optimizer="fedadam", server_learning_rate=0.01,
+        wait_seconds=60, server_optimizer="fedadam", server_learning_rate=0.01,
     )  # fmt: skip
     recipe = Run(folder)
     recipe.workspace = Path(by_recipe("simulator", folder, SITES, SETTINGS))

@@ -38,7 +38,7 @@ def lied(tmp_path_factory, initial_body):
     """The honest sites, of which south is late at first, and the liars."""
     plan = [f"east:{task if n is None else n}:{what}" for (task, n), (what, _) in ANSWERS.items()]
     return run(
-        tmp_path_factory.mktemp("lying") / "run", TWO | LIARS, initial_body, capture=True,
+        tmp_path_factory.mktemp("lying") / "run", TWO | LIARS, initial_body,
         plan=[*plan, "south:0:late"], claims=CLAIMS, permitted=PERMITTED,
         **{**UNDISTURBED, "min_clients": 2, "wait_seconds": WAIT},
     )  # fmt: skip

@@ -105,23 +105,21 @@ class Run:
 
 
 def run(
-    folder, sites, initial_body, *, job="surgical", capture=False, states=None, before=None,
-    site=tiny_job.NUMPY, plan=None, claims=None, permitted=None, per_site=None, **settings,
+    folder, sites, initial_body, *, job="surgical", states=None, before=None, site=tiny_job.NUMPY,
+    plan=None, claims=None, permitted=None, per_site=None, **settings,
 ):  # fmt: skip
     """Run a training job to its end, untracked unless asked for; what it left.
 
     `sites`, `job`, `site` and what follows it: see `tiny_job.make`; `states`: see `simulate`;
-    `capture`: whether what the sites receive is kept; `before`: called with the run's folder when
-    the job is in it.
+    `before`: called with the run's folder when the job is in it.
     """
     made = tiny_job.make(
         folder, sites, job=job, settings={"tracking": "none", "warmup_epochs": 1, **settings},
         per_site=per_site, site=site, plan=plan, claims=claims, permitted=permitted,
     )  # fmt: skip
-    environment = {"CXR_INITIAL_BODY": str(initial_body)}
-    if capture:
-        (folder / "received").mkdir()
-        environment["CAPTURE_FOLDER"] = str(folder / "received")
+    received = folder / "received"
+    received.mkdir()
+    environment = {"CXR_INITIAL_BODY": str(initial_body), "CAPTURE_FOLDER": str(received)}
     if before:
         before(folder)
     simulate(made, folder / "workspace", list(sites), environment=environment, states=states)
