@@ -1,4 +1,4 @@
-"""What an installed copy must have: one version, pinned dependencies, a command, a whole wheel."""
+"""An installed copy: one version, pinned dependencies, a command, a whole wheel."""
 
 import importlib.metadata
 import subprocess
@@ -30,7 +30,7 @@ PINS = [
 ]
 
 
-def test_version_is_said_alike_by_package_metadata_citation_and_command():
+def test_package_metadata_citation_and_command_have_the_same_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert importlib.metadata.version(PROJECT) == __version__
     assert citation["version"] == __version__

@@ -1,4 +1,4 @@
-"""Which tests belong to which tier, and which share a worker: what support/tiers.py says is so."""
+"""Tiers and groups of tests are as support/tiers.py says."""
 
 import os
 import re

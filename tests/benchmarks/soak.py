@@ -99,7 +99,7 @@ def watched(system, job, poll):
 
 
 def main():
-    wanted = options(__doc__, sites=10, rounds=30, poll=1.0, csv="")
+    wanted = options(__doc__, sites=10, rounds=30, poll=1.0)
     sites = {
         f"site-{n}": {"classes": ["Edema", "Fracture", f"Sign {n}"], "images": 32}
         for n in range(1, wanted.sites + 1)
@@ -115,8 +115,6 @@ def main():
             job = tiny_job.make(folder / "job", sites, settings=settings, site="soak.WideSite")
             samples = watched(system, job, wanted.poll)
         print(f"{wanted.sites} sites, {wanted.rounds} rounds, {time.monotonic() - began:.0f} s")
-    if wanted.csv:
-        samples.to_csv(wanted.csv, index=False)
     mean = samples.groupby(["process", "round"])["MB"].mean()
     print(f"{'process':20} {'first':>7} {'last':>7}  MB a round from {WARM_UP} on (95 % interval)")
     for role in ROLES.values():

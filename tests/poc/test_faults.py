@@ -1,8 +1,8 @@
-"""Faults of a site, of the server and of people, in real processes: what is lost, and how it ends.
+"""Sites, server and admin fail, in real processes: what each fault costs, and how the run ends.
 
-Six runs on one system. First three side by side, struck by faults; every job that a fault ended is
-continued; in the third, every site has a head and batch normalisation of its own. Then one that
-goes on without a site that is away, and two whose services are killed and started again.
+Five runs on one system: three side by side, of which the third has personal heads and batch
+normalisation; one that goes on without a site that is away; one whose services are killed and
+started again. Every job that a fault ended is continued.
 """
 
 import json
@@ -38,23 +38,19 @@ RUNS = {
     "elsewhere": {
         "south:1:hold": ("a site's process killed and restarted", BROKE),
         "north:2:hold": ("the server's process killed and started again", LOST),
+        "south:test:hold": ("the server's process killed in the test", LOST),
     },
-    "at_hand": {"south:test:hold": ("the server's process killed in the test", LOST)},
 }
 """Run -> planned item -> what it is, and how FLARE says that its job ends."""
 
 FAULTS = [(run, item) for run, plan in RUNS.items() for item in plan]
-AT_HAND = ("site", "at_hand")
-"""Runs whose runner may look into the services' workspaces; the others' ask, as on a network."""
-
-RESTARTED = ("elsewhere", "at_hand")
 AFTER_THE_ROUNDS = ("south:validate:hold", "south:test:hold")
 AWAY = ["north:0:last", "south:1:slow", "north:2:last", "south:3:away", "north:7:last"]
 """However late south starts or comes back, it takes part in rounds 0, 2 and 7."""
 
 
 def offline(system, site, until, struck):
-    """What stops all processes of a site that is "away", until so many rounds are made."""
+    """Suspends a site that is "away" until so many rounds are made."""
 
     def act(session, job_id):
         site_processes = processes.processes(system.kit(site))
@@ -78,8 +74,13 @@ def offline(system, site, until, struck):
 
 
 def later(act):
-    """What acts once the runner has been told how far its job is."""
+    """Acts once the runner has seen the rounds so far."""
     return lambda *asked: threading.Timer(3.0, act, asked).start()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return undisturbed_run(tmp_path_factory, "undisturbed")
 
 
 @pytest.fixture(scope="module")
@@ -97,18 +98,18 @@ def runs(tmp_path_factory, undisturbed):
             "elsewhere": {
                 "south:1:hold": later(kill(system.kit("south"), "client_train")),
                 "north:2:hold": server,
+                "south:test:hold": server,
             },
-            "at_hand": {"south:test:hold": server},
         }
-        settings = {"personal": PERSONAL} | {key: {"site_silence": 10} for key in RESTARTED}
+        settings = {"personal": PERSONAL, "elsewhere": {"site_silence": 10}}
         made = {
             name: FaultyRun(
-                system, folder / name, list(plan), when.get(name), name in AT_HAND,
+                system, folder / name, list(plan), when.get(name, {}), name == "site",
                 **settings.get(name, {}),
             )
             for name, plan in RUNS.items()
         }  # fmt: skip
-        together(*(made[name] for name in RUNS if name not in RESTARTED))
+        together(made["site"], made["server"], made["personal"])
         logs = [file for kit in system.workspaces.values() for file in kit.glob("*/log.txt")]
         logs += folder.glob("*/results/*/*/workspace/log.txt")
         logs = "".join(file.read_text() for file in logs)
@@ -118,7 +119,7 @@ def runs(tmp_path_factory, undisturbed):
             when={"south:3:away": offline(system, "south", 5, folder / "away/struck")},
             num_rounds=8, min_clients=1, wait_seconds=2,
         )  # fmt: skip
-        for run in (away, *(made[name] for name in RESTARTED)):
+        for run in away, made["elsewhere"]:
             together(run)
         twins = dict.fromkeys(RUNS, undisturbed)
         twins["personal"] = undisturbed_run(tmp_path_factory, "personal", **PERSONAL)
@@ -129,7 +130,6 @@ def runs(tmp_path_factory, undisturbed):
 
 @pytest.fixture
 def run(runs, request):
-    """The run that a test is about."""
     return getattr(runs, request.param)
 
 
@@ -140,7 +140,6 @@ def twin(runs, run):
 
 
 def of(*names):
-    """Parametrises a test by runs."""
     return pytest.mark.parametrize("run", names, indirect=True)
 
 
@@ -168,24 +167,17 @@ class TestEnds:
         made = [number for part in run.parts for number in part.rounds]
         assert made == list(range(1, run.settings["num_rounds"] + 1))
 
-    @of("site", "server")
-    def test_every_job_that_left_a_model_is_downloaded(self, run):
+    @of("site", "server", "elsewhere")
+    def test_a_job_that_left_a_model_is_downloaded_but_a_lost_one(self, run):
         home = [server.parent.name for server in run.servers]
-        left = [part.job_id for part in run.parts if run.left_a_model(part.job_id)]
+        ended = [part for part in run.parts if part.status != LOST]
+        left = [part.job_id for part in ended if run.left_a_model(part.job_id)]
         assert home == left[-len(home) :]
         last = load(run.servers[-1] / "models/last.npz")
         assert last.manifest["round"] == UNDISTURBED["num_rounds"]
 
-    @of(*RESTARTED)
-    def test_a_lost_job_is_fetched_where_its_server_is_at_hand(self, run):
-        lost = [part.job_id for part in run.parts if part.status == LOST]
-        at_hand = [part.job_id for part in run.parts if part.job_id not in lost or run.at_hand]
-        assert lost and [server.parent.name for server in run.servers] == at_hand
-
     @of("server", "personal")
-    def test_what_was_cut_off_after_the_last_round_is_made_up_for_by_a_job_without_rounds(
-        self, run, twin
-    ):
+    def test_an_evaluation_that_was_cut_off_is_made_by_a_job_without_rounds(self, run, twin):
         cut_off, made_up = run.parts[-2:]
         assert cut_off.made == made_up.made == run.settings["num_rounds"]
         assert not made_up.rounds
@@ -195,10 +187,6 @@ class TestEnds:
         assert results == twin.measured()
         assert all(results[site]["SRV_best"] for site in TWO)
 
-    def test_the_final_model_is_judged_where_it_had_not_been(self, runs):
-        best = runs.server.checkpoint("best").manifest["best"]
-        assert best["round"] == UNDISTURBED["num_rounds"]
-
     @pytest.mark.parametrize("site", TWO)
     def test_every_site_has_its_own_best_model(self, runs, site):
         path = runs.system.kit(site) / "checkpoints" / runs.personal.newest / "site_best.npz"
@@ -207,22 +195,16 @@ class TestEnds:
         assert ours.manifest["round"] == theirs.manifest["round"]
 
 
-def reason(part):
-    """Why the server ended a job."""
-    (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
-    return failed
-
-
 class TestReasons:
-    def test_the_server_names_the_file_that_a_full_disk_has_no_room_for(self, runs):
-        failed = reason(runs.server.parts[list(RUNS["server"]).index("server:3:full")])
-        assert "npz' could not be written: No space left on device" in failed
-        assert "make room, and continue the job" in failed
+    def test_the_server_says_which_file_or_site_ended_a_job(self, runs):
+        full = runs.server.parts[list(RUNS["server"]).index("server:3:full")]
+        for part, said in (
+            (full, "npz' could not be written: No space left on device"),
+            (runs.elsewhere.parts[0], "south: no sign of life for 10 s; a site that was started"),
+        ):
+            (failed,) = [event["reason"] for event in part.record if event["event"] == "failed"]
+            assert said in failed
         assert "could not be written: No space left on device" in runs.server.said.getvalue()
-
-    def test_a_site_that_was_started_again_is_named(self, runs):
-        silent = "south: no sign of life for 10 s; a site that was started again"
-        assert silent in reason(runs.elsewhere.parts[0])
 
     def test_a_sites_error_is_in_its_own_notes_alone_and_told_where_they_are_at_hand(self, runs):
         truncated = "00000013_004.png is truncated"
@@ -231,43 +213,30 @@ class TestReasons:
         assert truncated not in "".join(json.dumps(part.record) for part in runs.site.parts)
         read = f"north: train failed: image {truncated}\nThe log of north is "
         assert f"failed after 3 of 5 rounds: {read}" in runs.site.said.getvalue()
-
-    def test_no_component_fails_at_an_event(self, runs):
         assert "validate: bce" in runs.logs  # the search reads what there is
         assert "Exception when handling event" not in runs.logs
 
 
 class TestAway:
-    COLUMN = "head/Fracture/kernel"
-    """Which south alone trains."""
+    """A site that is slow in round 1 and offline in rounds 3 and 4."""
 
-    @pytest.fixture
-    def trained(self, runs):
-        """Rounds in which south's result was averaged: its own class changed."""
-        kernels = [runs.away.after(n).variables[self.COLUMN] for n in range(1, 9)]
-        return {n for n in range(1, 8) if kernels[n - 1].tobytes() != kernels[n].tobytes()}
-
-    def test_the_run_goes_on_without_a_break_and_keeps_the_sites_classes(self, runs):
+    def test_the_run_goes_on_and_the_site_trains_again_afterwards(self, runs, undisturbed):
         (part,) = runs.away.parts
         assert part.status == "FINISHED:COMPLETED" and part.made == 8
         union = ["Edema", "Fracture", "Nodule/Mass"]
         assert sorted(runs.away.checkpoint("last").manifest["classes"]) == union
-
-    def test_a_site_misses_the_rounds_in_which_it_is_away_and_trains_again_afterwards(
-        self, trained
-    ):
-        assert trained & {1, 3, 4} == set()  # slow in 1, offline in 3 and 4
-        assert trained >= {2, 7}
-
-    def test_the_model_is_not_far_from_the_undisturbed_runs_then(self, runs, undisturbed):
         for made, fault in (2, "slow site, past the wait"), (5, "site offline for 2 rounds"):
             off = distance(runs.away.after(made), undisturbed.after(made))
             assert 0 < off < 0.3
             tell(fault, ended="goes on", repeated=0, seconds=0.0, distance=off)
 
-    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs, trained):
-        """The column that it alone trains is of each round the very one, bit for bit."""
+    def test_a_late_result_is_not_averaged_into_a_later_round(self, runs):
+        """In each round, the column that south alone trains is that round's, bit for bit."""
+        column = "head/Fracture/kernel"
+        kernels = [runs.away.after(n).variables[column].tobytes() for n in range(1, 9)]
+        trained = {n for n in range(1, 8) if kernels[n - 1] != kernels[n]}
+        assert trained & {1, 3, 4} == set() and trained >= {2, 7}
         assert runs.away.trained("south", 1)  # and it came late
         for round_ in trained:
-            result = runs.away.trained("south", round_).variables[self.COLUMN]
-            assert runs.away.after(round_ + 1).variables[self.COLUMN].tobytes() == result.tobytes()
+            sent = runs.away.trained("south", round_).variables[column]
+            assert kernels[round_] == sent.tobytes()

@@ -1,22 +1,134 @@
-"""A provisioned network: code, rights, policies of sites and server, evaluation of a model."""
+"""A provisioned network of three hospitals: code, rights, policies, evaluation, and strangers."""
 
+import datetime
+import json
 import re
+import shutil
+import socket
+import ssl
 import time
-import zipfile
+from types import SimpleNamespace
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 import deployed
+import tiny_job
+from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.jobs import job_templates
+from cxr_study.jobs.code_shipping import PACKAGES
 from cxr_study.reports.run.cross_site_results import read
-from secrecy import names
+from secrecy import names, unpacked
+from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.site.local_notes import notes_file
-from tiny_site import COMPLAINT
+from tiny_site import COMPLAINT, TinySite
+
+DAY = datetime.timedelta(days=1)
+SITES = {
+    "nih": {
+        "classes": ["Edema", "Nodule/Mass", "Pleural Effusion"],
+        "images": 40,
+        "complains": True,
+    },
+    "chexpert": {"classes": ["Edema", "Private Sign", "Fracture", "Rare Sign"], "images": 24},
+    "mercy": {"classes": ["Fracture", "Support Devices"], "images": 16},
+}
+STREAMER = """
+  { id = "log_streamer", path = "nvflare.app_common.logging.job_log_streamer.JobLogStreamer"
+    args { target_parent_server = true } }"""
+"""Sends a site's log.txt to the server while the job runs, where the site lets it."""
 
 WITHHELD = ("Private Sign", "Rare Sign")
+SHARED = ("Edema", "Fracture", "Rare Sign")  # by chexpert, where Rare Sign is too rare
 
 
-def test_nobody_from_elsewhere_reads_a_sites_files(network):
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """The running network, localised as hospitals do; always stopped.
+
+    nih shares everything, counts too. chexpert does not share Private Sign, and has fewer positives
+    of Rare Sign than it asks for. mercy claims Support Devices, which the server does not permit it
+    to train. Only the project admin may bring code. chexpert's logs are streamed, as FLARE does by
+    default; the others' are not, though the job asks for them.
+    """
+    network = deployed.Network(tmp_path_factory.mktemp("network")).provision(list(SITES))
+    policies = {
+        "nih": SitePolicy(report_counts=True),
+        "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
+        "mercy": SitePolicy(),
+    }
+    own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
+    for site, policy in policies.items():
+        localise_site(network.kit(site), policy, **own)
+    resources = network.kit("chexpert") / "local/resources.json"
+    content = json.loads(resources.read_text())
+    resources.write_text(json.dumps({**content, "allow_log_streaming": True}))
+    permitted = {
+        "nih": SITES["nih"]["classes"], "chexpert": ["Edema", "Fracture"], "mercy": ["Fracture"],
+    }  # fmt: skip
+    localise_server(network.server, network.folder / "storage", permitted=permitted, **own)
+    try:
+        assert network.preflight("server") == "pass"
+        network.start_server()
+        assert network.preflight("nih") == network.preflight(network.lead.name) == "pass"
+        network.start_sites()
+        yield network
+    finally:
+        network.stop()
+
+
+def rare(folder):
+    """Positives of the class that chexpert has fewest of; of the others it shares it has more."""
+    table = folder / "sites.json"
+    table.write_text(json.dumps(SITES))
+    site = TinySite("chexpert", str(table))
+    found = dict(zip(site.classes, site.training_labels.sum(axis=0), strict=True))
+    assert found["Rare Sign"] < min(found["Edema"], found["Fracture"])
+    return int(found["Rare Sign"])
+
+
+@pytest.fixture(scope="module")
+def job(network):
+    """Makes a tiny job whose code gets to the sites in a given way."""
+
+    def make(code, name="surgical", **settings):
+        folder = network.folder / f"{name}-{code}"
+        template = folder / "template"
+        job_templates.write(name, template, code)
+        settings = {"report_counts": True, **(settings or {"num_rounds": 2, "warmup_epochs": 1})}
+        made = tiny_job.make(folder, SITES, job=template, settings=settings, site=tiny_job.KERAS)
+        for client in made.glob("app_*/config/config_fed_client.conf"):
+            text = client.read_text()
+            client.write_text(text.replace("components = [", f"components = [{STREAMER}", 1))
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def results(network, job):
+    """What two jobs left: `trained` and `evaluated`.
+
+    A training with installed code, submitted as the lead by FLARE's command. An evaluation of its
+    best model that brings its code (BYOC), submitted as the project admin in the console.
+    """
+    submit = ("job", "submit", "-j", job("installed"), "--startup-kit", network.lead)
+    said = network.nvflare(*submit, "--format", "json")
+    with FlareSession(network.lead) as session:
+        trained = deployed.ended(session, network, json.loads(said)["data"]["job_id"])
+    folder = job("byoc", name="evaluation", model_of=trained.job_id)
+    said = network.console(network.admin, f"submit_job {folder}")
+    with FlareSession(network.admin) as session:  # a lead may not download another's job
+        job_id = re.search(r"Submitted job: (\S+)", said)[1]
+        evaluated = deployed.ended(session, network, job_id)
+    return SimpleNamespace(trained=trained, evaluated=evaluated)
+
+
+def test_the_project_admin_cannot_read_a_sites_files(network):
     said = network.console(network.admin, "cat nih log.txt")
     assert "not authorized" in said.lower() and "INFO" not in said
 
@@ -26,8 +138,12 @@ def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):
     assert trained.status == "FINISHED:COMPLETED"
     assert trained.meta["submitter_name"] == "lead@university.org"
     assert not trained.meta.get("byoc")
-    union = {"Edema", "Fracture", "Nodule/Mass", "Pleural Effusion"}  # of what the sites share
-    assert set(trained.last.manifest["classes"]) == union
+    classes = trained.last.manifest["classes"]  # of what the sites share and may train
+    assert set(classes) == {"Edema", "Fracture", "Nodule/Mass", "Pleural Effusion"}
+    refused = [event for event in trained.record if event["event"] == "refused"]
+    assert {event["site"] for event in refused} == {"mercy"}  # whole
+    assert re.search(r"not permitted to \w+ \['Support Devices'\]", refused[0]["reason"])
+    assert classes["Fracture"]["sites"] == ["chexpert"]
 
 
 def test_the_project_admin_may_bring_code(network, results):
@@ -51,11 +167,8 @@ def test_code_is_refused_from_a_lead_who_may_bring_none_and_the_job_says_so(netw
     assert meta["job_deploy_detail"] == ["server: BYOC not permitted"]
 
 
-def test_the_evaluation_measures_what_the_training_job_did_bit_for_bit(results):
+def test_the_evaluation_measures_what_the_training_job_did_and_counts_as_policies_allow(results):
     assert read(results.evaluated.server) == read(results.trained.server)
-
-
-def test_a_site_reports_no_more_to_an_evaluation_than_its_policy_shares(results):
     counted = {}
     for row in read(results.evaluated.server):
         counted.setdefault(row.site, {})[row.class_name] = row.positives is not None
@@ -69,16 +182,9 @@ def test_a_site_reports_no_more_to_an_evaluation_than_its_policy_shares(results)
 @pytest.fixture(scope="module")
 def servers_bytes(network, results):
     """Content of every file of the server's, archives unpacked, once the jobs are done."""
-    contents = {}
-    for folder in (network.server, network.folder / "storage"):
-        for path in folder.rglob("*"):
-            if path.is_file() and zipfile.is_zipfile(path):
-                with zipfile.ZipFile(path) as archive:
-                    for name in archive.namelist():
-                        contents[f"{path}/{name}"] = archive.read(name)
-            elif path.is_file():
-                contents[str(path)] = path.read_bytes()
-    return contents
+    folders = (network.server, network.folder / "storage")
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return {str(path): unpacked(path.read_bytes()) for path in files}
 
 
 def holding(contents, name):
@@ -86,12 +192,12 @@ def holding(contents, name):
     return [path for path, content in contents.items() if names(content, name)]
 
 
-@pytest.mark.parametrize("name", WITHHELD)
-def test_a_withheld_class_is_in_no_model_and_in_no_byte_at_the_server(results, servers_bytes, name):
-    assert name not in results.trained.best.manifest["classes"]
-    assert name not in results.trained.last.manifest["classes"]
+def test_a_withheld_class_is_in_no_model_and_in_no_byte_at_the_server(results, servers_bytes):
     assert holding(servers_bytes, "Pleural Effusion")  # the search can find a name at all
-    assert holding(servers_bytes, name) == []
+    for name in WITHHELD:
+        assert name not in results.trained.best.manifest["classes"]
+        assert name not in results.trained.last.manifest["classes"]
+        assert holding(servers_bytes, name) == []
 
 
 def test_the_sites_own_notes_alone_say_what_it_withholds_and_why(network, results, servers_bytes):
@@ -122,11 +228,85 @@ def test_logs_at_the_server_are_those_of_the_site_that_streams_them(
     assert holding(servers_bytes, COMPLAINT) == []
 
 
-def test_a_class_that_a_site_may_not_train_is_refused_whole_and_the_run_goes_on(results):
-    refused = [event for event in results.trained.record if event["event"] == "refused"]
-    assert {event["site"] for event in refused} == {"mercy"}
-    assert re.search(r"not permitted to \w+ \['Support Devices'\]", refused[0]["reason"])
-    classes = results.trained.last.manifest["classes"]
-    assert "Support Devices" not in classes
-    assert classes["Fracture"]["sites"] == ["chexpert"]
-    assert results.trained.status == "FINISHED:COMPLETED"
+# After the tests of the server's files: one stranger takes part in a job.
+def test_an_impostor_is_refused_under_its_own_name_and_the_victim_trains(network):
+    """A site with a good certificate of its own, in its job's process."""
+    folder, classes = network.folder / "guise", ["Edema", "Pleural Effusion"]
+    job_templates.write("surgical", folder / "template", "installed")
+    job = tiny_job.make(
+        folder, {site: {"classes": classes, "images": 16} for site in ("nih", "mercy")},
+        job=folder / "template", claims={"mercy": ["nih", classes]},
+        settings={"num_rounds": 1, "warmup_epochs": 1, "min_clients": 1, "wait_seconds": 60},
+    )  # fmt: skip
+    result = deployed.run(network, job)
+    assert result.status == "FINISHED:COMPLETED"
+    refused = [event for event in result.record if event["event"] == "refused"]
+    said = {(event["site"], event["task"], event["reason"]) for event in refused}
+    tasks = ("train", "validate", "test")
+    assert said == {("mercy", task, "it calls itself 'nih'") for task in tasks}
+    assert result.last.manifest["classes"]["Edema"]["sites"] == ["nih"]
+
+
+def copied(kit, target, authority, until):
+    """A copy of a kit with a certificate by an authority, valid for a time from now."""
+    for part in ("startup", "local"):
+        shutil.copytree(kit / part, target / part)
+    path = target / "startup" / "client.crt"
+    valid = x509.load_pem_x509_certificate(path.read_bytes())
+    now = datetime.datetime.now(datetime.timezone.utc)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(valid.subject)
+        .issuer_name(valid.issuer)
+        .public_key(valid.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - 30 * DAY)
+        .not_valid_after(now + until)
+    )
+    for extension in valid.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    certificate = builder.sign(authority, hashes.SHA256())
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return target
+
+
+def accepted(kit, port):
+    """Whether a server keeps the connection of a kit's certificate open; FLARE's says no word."""
+    startup = kit / "startup"
+    context = ssl.create_default_context(cafile=startup / "rootCA.pem")
+    context.load_cert_chain(startup / "client.crt", startup / "client.key")
+    with (
+        socket.create_connection(("localhost", port), timeout=5) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as secure,
+    ):
+        try:
+            return secure.recv(1) != b""
+        except TimeoutError:
+            return True
+        except ssl.SSLError:
+            return False
+
+
+def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
+    """Two for mercy: one expired yesterday, one is signed by another authority."""
+    state = json.loads((network.server.parents[1] / "state" / "cert.json").read_text())
+    own = serialization.load_pem_private_key(state["root_pri_key"].encode(), None)
+    other = rsa.generate_private_key(65537, 2048)
+    mercy, folder = network.kit("mercy"), network.folder / "impostors"
+    impostors = [copied(mercy, folder / "1", own, -DAY), copied(mercy, folder / "2", other, DAY)]
+    found = [accepted(kit, network.project.port) for kit in (mercy, *impostors)]
+    assert found == [True, False, False]
+
+    for kit in impostors:
+        processes.start(kit, network.environment)
+    logs = [kit / "log.txt" for kit in impostors]
+    deadline = time.monotonic() + 60
+    while not all(log.exists() and log.read_text() for log in logs):
+        assert time.monotonic() < deadline, logs
+        time.sleep(0.5)
+    time.sleep(10)  # they try again and again
+    with FlareSession(network.lead) as session:
+        assert session.sites() == set(network.project.sites)
+    for log in logs:
+        assert "Successfully registered client" not in log.read_text()
+    assert (network.server / "log.txt").read_text().count("New client mercy@") == 1

@@ -1,16 +1,18 @@
-"""A FLARE system on this machine, from start to end, and what it survives."""
+"""A POC on this machine: started, stopped, killed, removed."""
 
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from nvflare.fuel.flare_api.flare_api import new_secure_session
 from rich.console import Console
 
 import deployed
@@ -26,26 +28,10 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.deployment.processes import PortError
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import finished_run
-from simulated import SITES
-from surgical_aggregation.checkpoints.checkpoint import load
+from simulated import TWO
 
-TWO = {name: SITES[name] for name in ("north", "south")}
-ROUNDS = 6
-
-
-def kill(system, word, site, rounds):
-    """Kill a process of a system once its job has made some rounds; in a thread of its own."""
-
-    def wait_and_kill():
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            time.sleep(0.05)
-            records = system.folder.glob("system/*/prod_00/server/*/run_record.jsonl")
-            if any(record.read_text().count('"event": "round"') >= rounds for record in records):
-                break
-        faulty_run.kill(system.kit(site), word)(None, None)
-
-    threading.Thread(target=wait_and_kill, daemon=True).start()
+UNIT = (Path(__file__).parents[2] / "poc" / "flare.service").read_text()
+COMMAND = shlex.split(re.search(r"^ExecStart=(.*)$", UNIT, re.M)[1])
 
 
 @pytest.fixture(scope="module")
@@ -59,55 +45,32 @@ def system(folder):
         yield system
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory, system):
-    """A run in a POC of its own, beside another system."""
-    folder = tmp_path_factory.mktemp("run")
-    body = str(tiny_job.initial_body(folder / "body.npz"))
-    settings = {"num_rounds": ROUNDS, "warmup_epochs": 1, "initial_body": body}
-    job = tiny_job.make(folder / "tiny", TWO, settings=settings)
-    poc = PocRun(job, folder / "out", tuple(TWO), deployed.PROJECT, folder, {})
-    kill(poc.system, ".worker_process", "south", 2)
-    said = StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # the tiny sites have none
-        before = users_configuration()
-        poc_run.run(poc, Console(file=said, width=200), lambda: None)
-    assert users_configuration() == before
-    return poc, said.getvalue()
-
-
-class TestPocRun:
-    """The whole run, in which a site's process is killed."""
-
-    def test_it_makes_every_round_once_though_a_process_was_killed(self, done):
-        run = finished_run(done[0].folder)
-        assert len(run.servers) == 2
-        assert job_results.rounds_run(*run.servers) == ROUNDS
-        first, second = (load(server / "models/last.npz").manifest for server in run.servers)
-        assert second["round"] == ROUNDS
-        assert second["history"] == [{"job": first["job"], "rounds": [0, first["round"]]}]
-
-    def test_every_step_is_told_and_the_failure(self, done):
-        lines = [line.split()[0] for line in done[1].splitlines() if line.endswith(" s")]
-        once = ["submit", "train", "download"]
-        assert lines == ["prepare", "start", *once, *once, "report", "stop", "clean"]
-        assert "a process at south ended, and no log at hand says why" in done[1]
-
-    def test_it_leaves_its_own_folder_alone_and_another_system_running(self, done, system):
-        poc, _ = done
-        left = sorted(path.name for path in poc.folder.iterdir())
-        assert left == ["job", "results", "run.json", "sites"]
-        assert not list(poc.job.glob("**/.__nvfl_sig.json"))
-        assert not processes.processes(poc.folder)
-        with FlareSession(system.lead) as session:
-            assert session.sites() == set(TWO)
-
-
 def users_configuration():
     """What stands in the user's own folder of FLARE."""
     folder = Path.home() / ".nvflare"
     return {path: path.read_bytes() for path in folder.glob("**/*") if path.is_file()}
+
+
+def test_a_run_in_a_poc_of_its_own_leaves_its_folder_alone_and_another_system_running(
+    system, tmp_path, monkeypatch
+):
+    body = str(tiny_job.initial_body(tmp_path / "body.npz"))
+    settings = {"num_rounds": 2, "warmup_epochs": 1, "initial_body": body}
+    job = tiny_job.make(tmp_path / "tiny", TWO, settings=settings)
+    poc = PocRun(job, tmp_path / "out", tuple(TWO), deployed.PROJECT, tmp_path, {})
+    monkeypatch.setattr(poc_run.simulated_run, "prepare", lambda *_: None)  # it has no images
+    said, before = StringIO(), users_configuration()
+    poc_run.run(poc, Console(file=said, width=200), lambda: None)
+    assert users_configuration() == before
+    done = [line.split()[0] for line in said.getvalue().splitlines() if line.endswith(" s")]
+    assert done == ["prepare", "start", "submit", "train", "download", "report", "stop", "clean"]
+    assert job_results.rounds_run(*finished_run(poc.folder).servers) == 2
+    left = sorted(path.name for path in poc.folder.iterdir())
+    assert left == ["job", "results", "run.json", "sites"]
+    assert not list(poc.job.glob("**/.__nvfl_sig.json"))
+    assert not processes.processes(poc.folder)
+    with FlareSession(system.lead) as session:
+        assert session.sites() == set(TWO)
 
 
 def test_a_configuration_that_cannot_be_loaded_is_named_with_its_log(system, folder):
@@ -136,14 +99,12 @@ def endless(system, folder):
 
 
 class TestPocSystem:
-    """In the order of a day: it runs, then it is stopped, then its server is killed."""
+    """In this order: it runs, it is stopped, its server is killed."""
 
-    def test_a_system_that_runs_is_not_started_again(self, system):
+    def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
         with pytest.raises(PocError, match=r"runs already\. Say surgagg deploy poc stop"):
             system.start()
         assert system.running
-
-    def test_stopped_twice_under_a_job_and_started_at_once(self, system, folder):
         job_id = endless(system, folder / "aborted")
         system.stop()
         system.stop()
@@ -183,3 +144,22 @@ def test_a_command_that_is_terminated_leaves_nothing_running(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert not system.running
+
+
+def test_an_admins_restart_ends_a_service_with_an_error_for_systemd_a_shutdown_without(tmp_path):
+    assert "Restart=on-failure" in UNIT
+    network = deployed.Network(tmp_path / "network").provision(["nih"])
+    try:
+        for said, code in {"restart": 1, "shutdown": 0}.items():
+            with (network.server / "console.log").open("ab") as console:
+                service = subprocess.Popen(
+                    COMMAND, cwd=network.server, env=network.environment, start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT,
+                )  # fmt: skip
+            network.wait()
+            session = new_secure_session(network.admin.name, str(network.admin))
+            getattr(session, said)("server", wait=False)
+            session.close()
+            assert service.wait(30) == code
+    finally:
+        network.stop()

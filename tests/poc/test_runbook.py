@@ -1,4 +1,4 @@
-"""The runbook's commands are commands, and those of a network run as they stand, line by line."""
+"""The runbook's commands exist, and those of section 2 run line by line."""
 
 import json
 import re
@@ -34,7 +34,7 @@ INLINE = re.findall(r"`([^`\n]+)`", RUNBOOK)
 
 
 def words(line):
-    """A command's words without its comment; what is to be filled in, as one letter."""
+    """A command's words without its comment; placeholders are one letter."""
     line = re.sub(r"^\w+=\$\((.*)\)$", r"\1", line)  # one whose answer is kept
     return shlex.split(re.sub(r"<[^>]*>", "X", line), comments=True)
 
@@ -60,7 +60,7 @@ def test_the_search_finds_commands_and_the_files_that_they_name_exist():
 
 
 @pytest.mark.parametrize("arguments", commands("surgagg"))
-def test_surgagg_takes_it(arguments, monkeypatch):
+def test_surgagg_knows_it(arguments, monkeypatch):
     monkeypatch.setattr(job_templates, "opened", nullcontext)
     command, rest = typer.main.get_command(cli.app), list(arguments)
     while rest and hasattr(command, "commands"):
@@ -71,16 +71,9 @@ def test_surgagg_takes_it(arguments, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments", commands("nvflare"))
-def test_flare_takes_it(arguments, monkeypatch):
+def test_flare_knows_it(arguments, monkeypatch):
     monkeypatch.setattr("sys.argv", ["nvflare", *arguments])
     flare.parse_args("nvflare")
-
-
-def test_the_console_has_the_commands():
-    row = re.search(r"^- In the console, ((?:.+\n  )*.+)$", RUNBOOK, re.M)[1]
-    known = set(vars(AdminCommandNames).values())
-    said = {command.split()[0] for command in re.findall(r"`([^`]+)`", row)} - {"bash"}
-    assert len(said) > 4 and said <= known
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +83,11 @@ def kits(tmp_path_factory):
     return Network(folder).provision(["nih", "chexpert"]).server.parent
 
 
-def test_the_kits_have_the_scripts(kits):
+def test_the_console_has_the_commands_and_the_kits_the_scripts(kits):
+    row = re.search(r"^- In the console, ((?:.+\n  )*.+)$", RUNBOOK, re.M)[1]
+    known = set(vars(AdminCommandNames).values())
+    said = {command.split()[0] for command in re.findall(r"`([^`]+)`", row)} - {"bash"}
+    assert len(said) > 4 and said <= known
     named = set(re.findall(r"\w+\.sh\b|(?<=startup/)\w+\.crt", RUNBOOK))
     assert len(named) > 3
     assert named <= {path.name for path in kits.glob("*/startup/*")}
@@ -98,11 +95,9 @@ def test_the_kits_have_the_scripts(kits):
 
 @pytest.fixture(scope="module")
 def network(kits, tmp_path_factory):
-    """What the commands of section 2 leave, run as they stand beside the kits, up to FLARE's own.
+    """What section 2's commands leave, run beside the kits, without FLARE's own commands.
 
-    What they name in /data is in `data`; the official downloads there are the phantom's. ImageNet's
-    weights are not at hand, so of the initial body only what it says of itself is made. What was to
-    be submitted is `job`.
+    /data holds the phantom's downloads; of the initial body only the manifest is made (no weights).
     """
     data = tmp_path_factory.mktemp("data")
     write_phantom(data, images_per_site=60, size=16)
@@ -136,34 +131,30 @@ def network(kits, tmp_path_factory):
     return SimpleNamespace(job=submitted[0], kits=kits, variables=variables)
 
 
-class TestSubmission:
-    def test_every_party_of_the_job_is_localised_checked_and_started(self, network):
-        sites = set(job_folder.sites(network.job))
-        parties = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
-        assert parties == {"server", *sites}
-        check, start = (
-            {party: LINES.index([*words, form.format(party)]) for party in parties}
-            for words, form in (
-                (["nvflare", "preflight-check", "-p"], "{}"), (["bash"], "{}/startup/start.sh"),
-            )
-        )  # fmt: skip
-        assert all(check[party] < start[party] for party in parties)
-        port = PocProject.read(ROOT / "poc" / "project.yml").port
-        listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
-        assert all(start["server"] < listens < check[site] for site in sites)
+def test_every_party_of_the_job_is_localised_checked_and_started(network):
+    sites = set(job_folder.sites(network.job))
+    parties = {path.parts[-3] for path in network.kits.glob("*/local/privacy.json")}
+    assert parties == {"server", *sites}
+    check, start = (
+        {party: LINES.index([*words, form.format(party)]) for party in parties}
+        for words, form in (
+            (["nvflare", "preflight-check", "-p"], "{}"), (["bash"], "{}/startup/start.sh"),
+        )
+    )  # fmt: skip
+    assert all(check[party] < start[party] for party in parties)
+    port = PocProject.read(ROOT / "poc" / "project.yml").port
+    listens = next(n for n, line in enumerate(LINES) if f"/dev/tcp/localhost/{port})" in line)
+    assert all(start["server"] < listens < check[site] for site in sites)
 
-    def test_the_server_starts_from_a_body_of_the_jobs_network(self, network):
-        settings = job_folder.read_settings(network.job)
-        assert settings["initial_body"] == "{$CXR_INITIAL_BODY}"
-        body = Path(network.variables["CXR_INITIAL_BODY"])
-        check_network(body, backbone=settings["backbone"], hidden=settings["hidden"])
-        exported = next(number for number, line in enumerate(LINES) if line[0] == "export")
-        assert exported < LINES.index(["bash", "server/startup/start.sh"])
+    settings = job_folder.read_settings(network.job)
+    assert settings["initial_body"] == "{$CXR_INITIAL_BODY}"
+    body = Path(network.variables["CXR_INITIAL_BODY"])
+    check_network(body, backbone=settings["backbone"], hidden=settings["hidden"])
+    assert next(n for n, line in enumerate(LINES) if line[0] == "export") < start["server"]
 
-    def test_every_site_has_its_data_and_shares_what_it_is_permitted(self, network):
-        permitted = yaml.safe_load((network.kits / "permitted.yaml").read_text())
-        for site in job_folder.sites(network.job):
-            policy = json.loads((network.kits / site / "local/privacy.json").read_text())
-            properties = policy["scopes"][0]["properties"]
-            assert read_site_file(Path(properties["site_files"], f"{site}.yaml")).split.is_file()
-            assert set(properties["share"]) <= set(permitted[site])
+    permitted = yaml.safe_load((network.kits / "permitted.yaml").read_text())
+    for site in sites:
+        policy = json.loads((network.kits / site / "local/privacy.json").read_text())
+        properties = policy["scopes"][0]["properties"]
+        assert read_site_file(Path(properties["site_files"], f"{site}.yaml")).split.is_file()
+        assert set(properties["share"]) <= set(permitted[site])

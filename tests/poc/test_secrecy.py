@@ -1,4 +1,4 @@
-"""What the processes and the folder of a site get to see of a whole run, byte for byte.
+"""What a site's processes receive and its folder holds in a whole run, byte for byte.
 
 The run is tracked, tested at the sites, and its server says which site may train what.
 """
@@ -68,15 +68,11 @@ def files(run, site):
 
 def strings(value):
     """All keys and texts of a configuration."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from strings(item)
-    elif isinstance(value, str):
+    if isinstance(value, str):
         yield value
+    elif isinstance(value, (dict, list)):
+        for item in [*value, *(value.values() if isinstance(value, dict) else ())]:
+            yield from strings(item)
 
 
 def servers_words(run):
@@ -88,67 +84,49 @@ def servers_words(run):
     return {word for word in server - client if re.search(r"[._{]", word)} | {"aggregator"}
 
 
-def test_the_run_had_it_all(run):
+def test_the_run_was_tracked_and_tested(run):
     assert run.result.status == "FINISHED:COMPLETED"
     assert {path.parent.name for path in run.result.server.rglob("events.out.*")} >= set(SITES)
     assert (run.result.server / "cross_site_val/cross_val_results.json").is_file()
 
 
 @pytest.mark.parametrize("site", SITES)
-class TestClasses:
-    """A site gets the names of the classes that it labels, and of no other."""
-
-    def test_in_what_its_job_process_receives_and_in_its_files(self, run, site):
-        assert classes(run.received[site, "job"]) == set(SITES[site]["classes"])
-        assert classes(b"\n".join(files(run, site).values())) == set(SITES[site]["classes"])
-
-    def test_its_parent_process_receives_none(self, run, site):
-        received = run.received[site, "parent"]
-        assert names(received, "declare_classes")  # it gets the job: archives are looked into
-        assert not classes(received)
+def test_a_site_gets_the_names_of_the_classes_that_it_labels_and_of_no_other(run, site):
+    assert classes(run.received[site, "job"]) == set(SITES[site]["classes"])
+    assert classes(b"\n".join(files(run, site).values())) == set(SITES[site]["classes"])
+    received = run.received[site, "parent"]
+    assert names(received, "declare_classes")  # it gets the job: archives are looked into
+    assert not classes(received)
 
 
 @pytest.mark.parametrize("site", SITES)
-class TestOtherSites:
+def test_other_sites_are_named_in_the_jobs_meta_alone(run, site):
     """FLARE tells every site who takes part in a job, and whether their logs are streamed."""
-
-    def test_its_job_process_receives_no_name_of_another(self, run, site):
-        received = run.received[site, "job"]
-        assert names(received, site)
-        assert not others(received, site)
-
-    def test_its_parent_process_receives_their_names_in_the_jobs_meta_alone(self, run, site):
-        meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
-        clients = [{"name": name, "site_config": {"allow_log_streaming": False}} for name in SITES]
-        assert meta["job_clients"] == clients
-        received = run.received[site, "parent"]
-        for part in ({"deploy_map": meta["deploy_map"]}, *clients):
-            packed = msgpack.packb(part)[1:]  # as FLARE does
-            assert packed in received
-            received = received.replace(packed, b"")
-        assert names(received, site)
-        assert not others(received, site)
-
-    def test_its_files_name_them_in_the_jobs_meta_alone(self, run, site):
-        naming = {str(path) for path, content in files(run, site).items() if others(content, site)}
-        assert naming == {f"{run.result.job_id}/meta.json"}
+    received = run.received[site, "job"]
+    assert names(received, site) and not others(received, site)
+    meta = json.loads((run.system.kit(site) / run.result.job_id / "meta.json").read_text())
+    clients = [{"name": name, "site_config": {"allow_log_streaming": False}} for name in SITES]
+    assert meta["job_clients"] == clients
+    received = run.received[site, "parent"]
+    for part in ({"deploy_map": meta["deploy_map"]}, *clients):
+        packed = msgpack.packb(part)[1:]  # as FLARE does
+        assert packed in received
+        received = received.replace(packed, b"")
+    assert names(received, site) and not others(received, site)
+    naming = {str(path) for path, content in files(run, site).items() if others(content, site)}
+    assert naming == {f"{run.result.job_id}/meta.json"}
 
 
 @pytest.mark.parametrize("site", SITES)
-class TestServer:
-    @pytest.mark.parametrize("process", PROCESSES)
-    def test_no_more_of_its_configuration_is_received_than_flares_messages_hold(
-        self, run, site, process
-    ):
-        words, received = servers_words(run), run.received[site, process]
-        assert {"best_model", "surgical_aggregation.server.access.class_filters.SelectHead"} < words
+def test_a_site_gets_only_those_words_of_the_servers_configuration_that_flare_sends(run, site):
+    words = servers_words(run)
+    assert {"best_model", "surgical_aggregation.server.access.class_filters.SelectHead"} < words
+    for process in PROCESSES:
+        received = run.received[site, process]
         assert {word for word in words if names(received, word)} == TOLD[process]
         for word in (str(run.system.server), "body.npz", "permitted"):
             assert not names(received, word), word
-
-    def test_no_file_of_the_job_holds_more_of_it(self, run, site):
-        found = files(run, site).items()
-        content = b"\n".join(data for path, data in found if path.parts[0] == run.result.job_id)
-        assert names(content, "declare_classes")
-        told = {word for word in servers_words(run) if names(content, word)}
-        assert told <= TOLD["job"] | TOLD["parent"]
+    of_job = [data for path, data in files(run, site).items() if path.parts[0] == run.result.job_id]
+    content = b"\n".join(of_job)
+    assert names(content, "declare_classes")
+    assert {word for word in words if names(content, word)} <= TOLD["job"] | TOLD["parent"]

@@ -8,8 +8,10 @@ import pytest
 import tiny_job
 from simulated import SETTINGS, SITES, Run, by_recipe, run, undisturbed_run
 
+FAULTY = {**SITES, "east": {"classes": ["EDEMA"], "images": 8}}
 FAULTS = [
     "west:1:crash", "west:2:crash", "west:3:truncated", "south:2:nan", "north:3:unlabelled",
+    "west:4:huge", "east:0:last",
 ]  # fmt: skip
 
 
@@ -20,12 +22,15 @@ def initial_body(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory, initial_body):
-    """Three runs: one tracked, the same by the recipe, untracked, one with faults."""
+    """Three runs: one tracked, the same by the recipe, untracked, one with faults.
+
+    In the last one, "east" spells a class in its own way.
+    """
     folder = tmp_path_factory.mktemp("runs")
     first = run(folder / "first", SITES, initial_body, **{**SETTINGS, "tracking": "tensorboard"})
     faulty = run(
-        folder / "faulty", SITES, initial_body, plan=FAULTS, num_rounds=4, min_clients=1,
-        wait_seconds=60,
+        folder / "faulty", FAULTY, initial_body, plan=FAULTS, num_rounds=5, min_clients=1,
+        wait_seconds=60, server_optimizer="fedadam", server_learning_rate=0.01,
     )  # fmt: skip
     recipe = Run(folder)
     recipe.workspace = Path(by_recipe("simulator", folder, SITES, SETTINGS))
@@ -35,5 +40,5 @@ def runs(tmp_path_factory, initial_body):
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The run that faults and lies strike, without them."""
+    """The run with honest sites alone, without faults."""
     return undisturbed_run(tmp_path_factory, "undisturbed")

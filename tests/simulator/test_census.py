@@ -1,4 +1,4 @@
-"""The census job in FLARE's simulator: what it counts, and what each site learns."""
+"""The census job in FLARE's simulator: counts, and what each site learns."""
 
 import json
 from pathlib import Path
@@ -28,21 +28,14 @@ def run(tmp_path_factory):
         yield plain(JOB, folder, CLASSES, CXR_SITES=str(folder / "phantom/sites"))
 
 
-@pytest.fixture(scope="module")
-def statistics(run):
-    return run.server / "statistics/census.json"
-
-
-def test_every_class_has_the_counts_that_its_site_would_share(run, statistics):
+def test_every_class_has_the_counts_that_its_site_would_share_and_small_ones_are_absent(run):
+    statistics = run.server / "statistics/census.json"
     counted = from_flare_job(statistics)
     assert {site.site: {*site.classes} for site in counted} == {s: {*c} for s, c in CLASSES.items()}
     for shared in counted:
         labels = load_labels(read_site_file(run.folder / f"phantom/sites/{shared.site}.yaml"))
         own = take(labels, 64, 10).shared.to_json() | {"features": None}
         assert shared.to_json() == own
-
-
-def test_small_counts_are_absent(statistics):
     features = json.loads(statistics.read_text())
     withheld = 0
     for site, classes in CLASSES.items():

@@ -38,20 +38,20 @@ def test_a_continued_run_ends_with_the_model_of_an_undisturbed_run_bit_for_bit(c
         assert rest.moments and rest.moments.keys() == whole.moments.keys()
         for name, value in rest.moments.items():
             assert value.tobytes() == whole.moments[name].tobytes()
-        assert rest.manifest["best"] == whole.manifest["best"]
-        assert rest.manifest["round"] == whole.manifest["round"]
+        for fact in ("best", "round", "classes"):
+            assert rest.manifest[fact] == whole.manifest[fact]
 
 
-def test_rounds_history_and_best_model_go_on(continued):
-    rest, manifest = continued.rest, continued.rest.last.manifest
-    assert manifest["history"] == [{"job": "simulate_job", "rounds": [0, 2]}]
-    assert manifest["classes"] == continued.whole.last.manifest["classes"]
+def test_rounds_history_best_model_and_patience_go_on(continued):
+    rest = continued.rest
+    assert rest.last.manifest["history"] == [{"job": "simulate_job", "rounds": [0, 2]}]
     assert rest.events("round")[0]["round"] == 2
     assert rest.events("best")[0] == continued.half.events("best")[-1]
     assert rest.events("best_dropped") == []
+    assert rest.events("stopped") == continued.whole.events("stopped")
 
 
-def test_a_class_whose_site_is_gone_keeps_its_column_and_one_of_a_new_site_is_added(continued):
+def test_other_sites_keep_the_columns_and_get_a_best_model_of_their_own(continued):
     before, grown = continued.half.last.variables, continued.grown
     for name in ("head/Fracture/kernel", "head/Fracture/bias"):
         assert grown.last.variables[name].tobytes() == before[name].tobytes()
@@ -59,37 +59,25 @@ def test_a_class_whose_site_is_gone_keeps_its_column_and_one_of_a_new_site_is_ad
     assert classes["Fracture"]["last_round"] == 1
     assert classes["Support Devices"] == {"last_round": 3, "sites": ["west"]}
     assert classes["Edema"]["sites"] == ["north", "south", "west"]
-
-
-def test_the_earlier_best_model_lacks_the_new_class(continued):
-    (dropped,) = continued.grown.events("best_dropped")
+    (dropped,) = grown.events("best_dropped")
     assert dropped["reason"] == "it has no columns for all classes of ['west']"
-    best = continued.grown.best
-    assert best.manifest["best"]["round"] >= 3
+    assert grown.best.manifest["best"]["round"] >= 3
     union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
-    assert wire.classes_of(best.variables) == union
-
-
-def test_a_new_site_is_sent_the_columns_that_there_are(continued):
-    lines = (continued.grown.server / "metrics/round_metrics.jsonl").read_text()
+    assert wire.classes_of(grown.best.variables) == union
+    lines = (grown.server / "metrics/round_metrics.jsonl").read_text().splitlines()
     warmed = {
         site["name"]: metric["value"]
-        for site in json.loads(lines.splitlines()[0])["sites"]
+        for site in json.loads(lines[0])["sites"]
         for metric in site["metrics"]
         if metric["name"] == "warmed_up"
     }
     assert warmed == {"north": 0, "west": 1}  # Support Devices alone
 
 
-def test_stopping_is_on_record_and_counts_the_rounds_before_the_continuation(continued):
-    (stopped,) = continued.whole.events("stopped")
-    assert stopped["round"] - stopped["best_round"] == 2 and stopped["round"] < 7
-    assert continued.rest.events("stopped") == [stopped]
-
-
 def test_a_stopped_run_ends_well_its_final_model_validated_and_the_best_one_tested(continued):
     whole = continued.whole
     (stopped,) = whole.events("stopped")
+    assert stopped["round"] - stopped["best_round"] == 2 and stopped["round"] < 7
     assert whole.events("round")[-1]["round"] == stopped["round"]
     assert whole.last.manifest["round"] == stopped["round"] + 1
     assert all({"SRV_last", "SRV_best"} <= set(whole.measured()[site]) for site in TWO)

@@ -21,32 +21,25 @@ def encrypted_run(folder, sites, initial_body, **settings):
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def hidden(tmp_path_factory, initial_body):
-    return encrypted_run(tmp_path_factory.mktemp("encrypted"), SITES, initial_body)
-
-
-def test_the_decrypted_model_is_that_of_the_run_in_the_clear(hidden, runs):
-    context = hidden.workspace / "startup/client_context.tenseal"
-    key = tenseal.context_from(context.read_bytes())
+def test_it_ends_with_the_model_in_the_clear_and_the_server_can_read_none(
+    tmp_path, initial_body, runs
+):
+    hidden, clear = encrypted_run(tmp_path, SITES, initial_body), runs.first
+    key = (hidden.workspace / "startup/client_context.tenseal").read_bytes()
     for name in ("best", "last"):
-        opened, plain = decrypted(hidden.checkpoint(name), key), getattr(runs.first, name)
+        opened = decrypted(hidden.checkpoint(name), tenseal.context_from(key))
+        plain = clear.checkpoint(name)
         assert opened.manifest["classes"] == plain.manifest["classes"]
         assert opened.variables.keys() == plain.variables.keys()
         for variable, value in plain.variables.items():
             np.testing.assert_allclose(opened.variables[variable], value, atol=1e-5)
-
-
-def test_the_server_keeps_nothing_legible_of_what_sites_sent(hidden):
     variables = hidden.last.variables
     legible = {name for name, value in variables.items() if not is_packed(value)}
     assert legible == {name for name in variables if name.startswith("bn/")}
 
-
-def test_the_best_model_is_chosen_and_tested_as_in_the_clear(hidden, runs):
-    chosen, plain = ([e["round"] for e in one.events("best")] for one in (hidden, runs.first))
+    chosen, plain = ([e["round"] for e in one.events("best")] for one in (hidden, clear))
     assert chosen == plain
-    measured, plain = hidden.measured(), runs.first.measured()
+    measured, plain = hidden.measured(), clear.measured()
     for site in SITES:
         for one in ("SRV_best", "SRV_last"):
             assert measured[site][one]["bce"] == pytest.approx(plain[site][one]["bce"], abs=1e-5)

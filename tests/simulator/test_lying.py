@@ -1,7 +1,6 @@
-"""Sites that lie about who they are, or answer what would end the job, in FLARE's simulator.
+"""Impostors, and answers that would end the job, in FLARE's simulator.
 
-Whatever they send is refused, so the run must end with the model that the two honest sites make by
-themselves, to the last bit.
+All that they send is refused: the run ends with the honest sites' model, bit for bit.
 """
 
 import re
@@ -31,7 +30,7 @@ ANSWERS = {
     ("validate", None): ("text", "'bce' must be a number from 0 to inf; got 'low'"),
     ("test", None): ("pair", "there is no metric ('bce', 'Edema') that the site could report"),
 }
-"""Of east's answers, what becomes of the task's result, and why it is refused."""
+"""Task and round -> what east answers, and why that is refused."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def lied(tmp_path_factory, initial_body):
     """The honest sites, of which south is late at first, and the liars."""
     plan = [f"east:{task if n is None else n}:{what}" for (task, n), (what, _) in ANSWERS.items()]
     return run(
-        tmp_path_factory.mktemp("lying") / "run", TWO | LIARS, initial_body, capture=True,
+        tmp_path_factory.mktemp("lying") / "run", TWO | LIARS, initial_body,
         plan=[*plan, "south:0:late"], claims=CLAIMS, permitted=PERMITTED,
         **{**UNDISTURBED, "min_clients": 2, "wait_seconds": WAIT},
     )  # fmt: skip
@@ -54,24 +53,8 @@ def test_models_and_results_are_those_of_the_honest_sites_bit_for_bit(lied, undi
     assert {site: lied.measured()[site] for site in TWO} == undisturbed.measured()
 
 
-def test_who_passes_for_another_is_refused_in_every_task_under_its_own_name(lied):
+def test_an_impostor_is_refused_in_every_task_under_its_own_name(lied):
     assert lied.refused("west") == dict.fromkeys(ANSWERS, "it calls itself 'north'")
-
-
-def test_who_claims_a_class_that_it_is_not_permitted_is_refused_whole_in_every_round(lied):
-    reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
-    assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
-    for reason in reasons.values():
-        assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
-
-
-@pytest.mark.parametrize("site", TWO)
-def test_the_honest_never_notice(lied, site):
-    assert lied.refused(site) == {}
-    assert "ERROR" not in lied.log(site)
-
-
-def test_the_victims_columns_are_not_sent_to_who_passes_for_it(lied):
     for name in TWO["north"]["classes"]:
         kernel = lied.last.variables[f"head/{name}/kernel"].tobytes()
         assert kernel in lied.received("north")  # with the final model; the search can find it
@@ -79,20 +62,27 @@ def test_the_victims_columns_are_not_sent_to_who_passes_for_it(lied):
         assert not names(lied.received("west"), name)
 
 
-def test_no_answer_of_one_site_ends_the_job(lied):
+def test_a_site_that_declares_a_class_without_permission_is_refused_in_every_round(lied):
+    reasons = {task: why for task, why in lied.refused("guest").items() if task[0] == "train"}
+    assert list(reasons) == [task for task in ANSWERS if task[0] == "train"]
+    for reason in reasons.values():
+        assert re.fullmatch(r"the site is not permitted to \w+ \['Edema'\]", reason)
+
+
+def test_no_answer_of_one_site_ends_the_job_or_disturbs_honest_sites(lied):
     refused = lied.refused("east")
     assert set(refused) == set(ANSWERS)
     assert [task for task, (_, why) in ANSWERS.items() if why not in refused[task]] == []
+    for site in TWO:
+        assert lied.refused(site) == {}
+        assert "ERROR" not in lied.log(site)
+    log = lied.log("server")
+    summary = log[log.index("the run has ended") :]
+    assert "test split of west: not measured: it calls itself 'north'" in summary
+    assert "test split of east: not measured: there is no metric ('bce', 'Edema')" in summary
 
 
 def test_a_round_waits_for_the_results_that_it_needs_however_late(lied):
     """Two are needed: with what the others answer there are more, long before south's."""
     first = lied.events("round")[0]
     assert first["round"] == 0 and first["seconds"] > faults.LATE > WAIT
-
-
-def test_the_summary_says_who_was_not_measured_and_why(lied):
-    log = lied.log("server")
-    summary = log[log.index("the run has ended") :]
-    assert "test split of west: not measured: it calls itself 'north'" in summary
-    assert "test split of east: not measured: there is no metric ('bce', 'Edema')" in summary

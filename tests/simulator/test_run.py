@@ -1,4 +1,4 @@
-"""The surgical job in FLARE's simulator: its models, its curves, and how it survives faults."""
+"""The surgical job in FLARE's simulator: models, curves, faults, evaluation of its model."""
 
 import json
 
@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from simulated import SITES, UNION, same
+import tiny_job
+from cxr_study.reports.run.cross_site_results import read
+from secrecy import names
+from simulated import SITES, UNION, plain, same
 from surgical_aggregation.wire import variables as wire
 
-
-def rounds(run):
-    """Entries of FLARE's own metrics artifact."""
-    lines = (run.server / "metrics/round_metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+ALL = {**SITES, "east": {"classes": ["Edema", "Hernia"], "images": 20}}  # nobody trained Hernia
 
 
 class TestResult:
@@ -41,15 +40,6 @@ class TestResult:
             assert list(first.variables) == list(second.variables) and same(first, second)
 
 
-def curves(runs, site):
-    """Tag -> {step: value}, as TensorBoard reads them."""
-    events = EventAccumulator(str(runs.first.server / "tb_events" / site)).Reload()
-    return {
-        tag: {event.step: event.value for event in events.Scalars(tag)}
-        for tag in events.Tags()["scalars"]
-    }
-
-
 class TestTracking:
     """The curves in TensorBoard's files are what FLARE's own artifacts hold."""
 
@@ -57,25 +47,30 @@ class TestTracking:
     def test_every_round_of_the_sites_classes_has_the_values_that_the_site_measured(
         self, runs, site
     ):
-        found = curves(runs, site)
+        events = EventAccumulator(str(runs.first.server / "tb_events" / site)).Reload()
+        found = {
+            tag: {event.step: event.value for event in events.Scalars(tag)}
+            for tag in events.Tags()["scalars"]
+        }
         for metric in ("bce", "auroc"):
             tags = {f"{metric}/{name}" for name in SITES[site]["classes"]} | {metric}
             assert {tag for tag in found if tag.split("/")[0] == metric} == tags
             assert all(list(found[tag]) == [0, 1, 2, 3] for tag in tags)  # 3: the final model
         assert list(found["train_loss"]) == [0, 1, 2]
-        assert [entry["round"] for entry in rounds(runs.first)] == [0, 1, 2]
-        for entry in rounds(runs.first):
+        lines = (runs.first.server / "metrics/round_metrics.jsonl").read_text().splitlines()
+        for round_, entry in enumerate(map(json.loads, lines)):
             (measured,) = [s["metrics"] for s in entry["sites"] if s["name"] == site]
             values = {metric["name"]: metric["value"] for metric in measured}
+            assert entry["round"] == round_ and "train_loss" in values
             for tag in {*found} & {*values}:
-                assert found[tag][entry["round"]] == np.float32(values[tag]), tag
+                assert found[tag][round_] == np.float32(values[tag]), tag
         final = runs.first.measured()[site]
         assert found["bce"][3] == np.float32(final["SRV_last"]["bce"])
         best = runs.first.best.manifest["best"]["round"]
         for name, value in final["SRV_best"].items():
             assert found[f"test/{name}"] == {best: np.float32(value)}
 
-    def test_nothing_of_it_is_at_the_sites(self, runs):
+    def test_no_curve_is_written_at_a_site(self, runs):
         at_server = list(runs.first.server.rglob("events.out.*"))
         assert sorted(runs.first.workspace.rglob("events.out.*")) == sorted(at_server)
         assert {path.parent.name for path in at_server} == {*SITES, "simulator_server"}
@@ -90,18 +85,70 @@ class TestFaults:
             ("west", 3): "missing ['Fracture', 'Support Devices']",
             ("south", 2): "'dense/kernel' has 12 values that are NaN or infinite",
             ("north", 3): "undeclared ['Pneumonia'], missing []",
+            **{("east", round_): "class 'EDEMA' is known as 'Edema'" for round_ in range(5)},
         }
         refused = {(e["site"], e["round"]): e["reason"] for e in runs.faulty.events("refused")}
         assert set(refused) == set(reasons)
         assert all(reason in refused[of] for of, reason in reasons.items())
-        assert [event["round"] for event in runs.faulty.events("round")] == [0, 1, 2, 3]
+        assert [event["round"] for event in runs.faulty.events("round")] == list(range(5))
 
-    def test_columns_are_bit_for_bit_those_of_the_last_and_only_site_that_sent_them(self, runs):
-        last, classes = runs.faulty.last.variables, runs.faulty.last.manifest["classes"]
-        sent = runs.faulty.trained("west", 0).variables
+    def test_no_site_learns_how_another_spells_a_class(self, runs):
+        assert "EDEMA" not in runs.faulty.last.manifest["classes"]
+        for site, (own, other) in {
+            "north": (b"Edema", b"EDEMA"), "south": (b"Edema", b"EDEMA"),
+            "east": (b"EDEMA", b"Edema"),
+        }.items():  # fmt: skip
+            files = runs.faulty.files(site)
+            assert other not in runs.faulty.received(site)
+            assert [path for path, content in files.items() if other in content] == []
+            assert any(own in content for content in files.values())  # the search can find it
+        assert b"Edema" in runs.faulty.received("north")
+
+    def test_a_column_that_no_site_sends_stays_and_a_step_that_is_not_finite_is_dropped(self, runs):
+        last, classes = runs.faulty.last, runs.faulty.last.manifest["classes"]
         for name in ("head/Support Devices/kernel", "head/Support Devices/bias"):
-            assert last[name].tobytes() == sent[name].tobytes()
-        assert classes["Support Devices"]["last_round"] == 0
-        for name, value in runs.faulty.trained("south", 3).variables.items():
-            assert last[name].tobytes() == value.tobytes(), name
-        assert classes["Fracture"]["last_round"] == 3
+            assert last.variables[name].tobytes() == runs.faulty.after(1).variables[name].tobytes()
+        facts = {name: classes[name]["last_round"] for name in ("Support Devices", "Fracture")}
+        assert facts == {"Support Devices": 0, "Fracture": 3}
+        (dropped,) = runs.faulty.events("dropped")
+        assert dropped["round"] == 4
+        assert "came: west 3e+38 in 'dense/kernel'; " in dropped["reason"]
+        assert same(last, runs.faulty.after(4)) and last.manifest["round"] == 5
+        assert all(np.isfinite(value).all() for value in last.moments.values())
+
+
+@pytest.fixture(scope="module")
+def evaluated(runs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluation")
+    job = tiny_job.make(folder, ALL, job="evaluation", settings={"report_counts": True})
+    return plain(job, folder, ALL, CXR_MODEL=str(runs.first.server / "models/best.npz"))
+
+
+def test_every_site_measures_the_same_as_in_the_training_job_bit_for_bit(runs, evaluated):
+    trained, again = (
+        {(r.class_name, r.site): (r.auroc, r.bce) for r in read(run.server) if r.site in SITES}
+        for run in (runs.first, evaluated)
+    )
+    assert again == trained
+    assert set(trained) == {(name, site) for site in SITES for name in SITES[site]["classes"]}
+    for row in read(evaluated.server):  # counts travel where they are asked for
+        assert row.positives + row.negatives == ALL[row.site]["images"]
+    assert all(row.positives is None for row in read(runs.first.server))
+    assert [event["event"] for event in evaluated.record] == ["started", "ended"]
+    assert not list(evaluated.workspace.rglob("*.npz"))
+
+
+def test_a_site_that_took_no_part_in_training_measures_the_trained_classes(evaluated):
+    assert [row.class_name for row in read(evaluated.server) if row.site == "east"] == ["Edema"]
+    log = (evaluated.folder / "workspace.log").read_text(encoding="utf-8")
+    assert "test split of east: mean AUROC" in log
+    assert "over 1 of its 1 classes, 20 images" in log
+    assert "best model" not in log
+
+
+@pytest.mark.parametrize("site", ALL)
+def test_no_site_receives_the_name_or_a_column_of_a_class_that_it_does_not_label(evaluated, site):
+    labelled, received = set(ALL[site]["classes"]), evaluated.received(site)
+    found = {name for name in [*UNION, "Hernia"] if names(received, name)}
+    assert found - {"Hernia"} == labelled - {"Hernia"}
+    assert found <= labelled

@@ -1,4 +1,4 @@
-"""The tiny study on a real FLARE system of this machine: services, certificates, admin."""
+"""The tiny job on a real FLARE system of this machine: services, certificates, admin."""
 
 import json
 import subprocess
@@ -76,7 +76,7 @@ class Network(PocSystem):
 
 @contextmanager
 def poc_system(folder, sites, *, permitted=None, **environment):
-    """A running system of the tiny study's sites {name: {"classes", "images"}}; always stopped.
+    """A running system of tiny sites {name: {"classes", "images"}}; always stopped.
 
     Jobs of `tiny_job.make` run on it. The services get `environment`, and the tiny network's
     initial body; the server the classes that sites are permitted. A test may stop and start it.

@@ -1,4 +1,4 @@
-"""Faults and lies, placed into the tiny job's configurations: see `tiny_job.make`.
+"""Faults and impostors in the tiny job's configurations, see `tiny_job.make`.
 
 A plan holds items "who:round:what", where in place of a round a task's name may stand, such as
 "test". Each strikes once, also in a job that continues another. In a round first what happens to
@@ -31,10 +31,10 @@ from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire.headers import CLASSES
 
 LONGEST = 120.0
-"""Seconds that a site is held up at most."""
+"""Longest delay of a site, seconds."""
 
 LATE = 4.0
-"""Seconds that a site takes that is "late"."""
+"""Delay of a site that is "late", seconds."""
 
 ANSWERS = {
     "unsafe": make_reply(ReturnCode.UNSAFE_JOB),
@@ -43,7 +43,7 @@ ANSWERS = {
     "text": DXO(DataKind.METRICS, data={"bce": "low"}).to_shareable(),
     "pair": DXO(DataKind.METRICS, data={("bce", "Edema"): 0.5}).to_shareable(),
 }
-"""What a site may answer that would end the job for all, or is no metric."""
+"""Answers that would end the job, or are no metric."""
 
 _ROUND = "faults.round"
 """Context property at a site: the round of its task, or the task's name."""
@@ -71,19 +71,24 @@ def back(folder, site):
     return Path(folder) / f"{site}-back"
 
 
-class FaultyExecutor(KerasExecutor):
+class Planned:
+    """A component whose faults stand in a plan; a folder has the marks of those that struck."""
+
+    def __init__(self, plan, folder, site="server", **settings):
+        super().__init__(**settings)
+        self.site, self.plan, self.folder = site, plan, folder
+
+    def strikes(self, round_, kinds):
+        return strikes(self.plan, self.folder, self.site, round_, kinds)
+
+
+class FaultyExecutor(Planned, KerasExecutor):
     """The job's executor, which fails when a task is done and the site's state is written.
 
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
     test says that the site is back) or "hold" (until the task is aborted).
     """
-
-    def __init__(self, site, plan, folder, **settings):
-        super().__init__(**settings)
-        self.site = site
-        self.plan = plan
-        self.folder = folder
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
@@ -98,7 +103,7 @@ class FaultyExecutor(KerasExecutor):
             "away": back(self.folder, self.site).exists,
             "hold": lambda: False,
         }
-        what = strikes(self.plan, self.folder, self.site, round_, ("kill", *until, *ANSWERS))
+        what = self.strikes(round_, ("kill", *until, *ANSWERS))
         if what == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         over = until.get(what, lambda: True)
@@ -107,14 +112,8 @@ class FaultyExecutor(KerasExecutor):
         return ANSWERS.get(what, reply)
 
 
-class FaultyResult(Filter):
+class FaultyResult(Planned, Filter):
     """A site's last filter: keeps what it trained, <site>-<round>.npz, and may send `HOSTILE`."""
-
-    def __init__(self, site: str, plan: list, folder: str):
-        super().__init__()
-        self.site = site
-        self.plan = plan
-        self.folder = folder
 
     def process(self, shareable, fl_ctx):
         round_ = fl_ctx.get_prop(_ROUND)
@@ -122,7 +121,7 @@ class FaultyResult(Filter):
             result = Checkpoint(dict(from_shareable(shareable).data))
             checkpoint.save(result, Path(self.folder) / f"{self.site}-{round_}.npz")
         ArrayDownloadable.produce_item = _PRODUCED
-        what = strikes(self.plan, self.folder, self.site, round_, HOSTILE)
+        what = self.strikes(round_, HOSTILE)
         return HOSTILE.get(what, lambda shareable: shareable)(shareable)
 
 
@@ -199,22 +198,17 @@ class Impostor(FLComponent):
             fl_ctx.set_prop(CLASSES, list(classes), private=False, sticky=True)
 
 
-class FaultyServer(FLComponent):
+class FaultyServer(Planned, FLComponent):
     """Keeps every round's global model, as round-<rounds made>.npz; its disk may be full.
 
     Whose result was accepted in a round, accepted-<round>-<site> says at once. With
     "server:round:full" no checkpoint can be written whole from that round's start on.
     """
 
-    def __init__(self, plan: list, folder: str):
-        super().__init__()
-        self.plan = plan
-        self.folder = folder
-
     def handle_event(self, event_type, fl_ctx):
         folder, round_ = Path(self.folder), fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         if event_type == AppEventType.ROUND_STARTED:
-            if strikes(self.plan, self.folder, "server", round_, ["full"]):
+            if self.strikes(round_, ["full"]):
                 checkpoint._write = _half
         if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):

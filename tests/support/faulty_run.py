@@ -1,4 +1,4 @@
-"""A run on a real FLARE system that faults strike, and that its runner brings to its end."""
+"""A run with planned faults on a real FLARE system."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import SERVER
 from cxr_study.runs.job_results import read_events
 from faults import mark
-from simulated import TWO, UNDISTURBED
+from simulated import TWO, UNDISTURBED, Run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 
 LIMIT = 150.0
@@ -47,7 +47,7 @@ class Part:
     record: list = field(default_factory=list)
 
 
-class FaultyRun:
+class FaultyRun(Run):
     """A run of a training job with planned faults, brought to its end as `deploy submit` does.
 
     One that an admin has aborted, which ends the command, is continued by hand as the runbook says.
@@ -59,20 +59,12 @@ class FaultyRun:
         settings: Of the job, beside `UNDISTURBED`.
     """
 
-    def __init__(
-        self, system, folder, plan=(), when=None, at_hand=False, job="surgical", **settings
-    ):
-        self.system = system
-        self.folder = folder
-        self.plan = plan
-        self.when = dict(when or {})
-        self.at_hand = at_hand
-        self.job = job
-        self.settings = {**UNDISTURBED, **settings}
+    def __init__(self, system, folder, plan, when, at_hand=False, job="surgical", **settings):
+        super().__init__(folder)
+        self.system, self.plan, self.when, self.at_hand = system, plan, dict(when), at_hand
+        self.job, self.settings = job, {**UNDISTURBED, **settings}
         self.struck = folder / "struck"
-        self.parts = []
-        self.servers = ()
-        self.said = StringIO()
+        self.parts, self.servers, self.said = [], (), StringIO()
         folder.mkdir()
 
     def run(self):
@@ -113,12 +105,6 @@ class FaultyRun:
 
     def checkpoint(self, name):
         return load(self._models(self.newest) / f"{name}.npz")
-
-    def after(self, made):
-        return load(self.struck / f"round-{made}.npz")
-
-    def trained(self, site, round_):
-        return load(self.struck / f"{site}-{round_}.npz")
 
     def recovery(self, item):
         """Seconds from a fault in a round to that round's end; whether a new job had to make it."""
@@ -181,7 +167,7 @@ class WatchedSession(FlareSession):
 
 
 def kill(kit, *words):
-    """What kills the processes of a service whose command has a word, or the job's."""
+    """Kills the processes of a service whose command has one of some words, or the job's id."""
 
     def act(session, job_id):
         wanted = words or (job_id,)

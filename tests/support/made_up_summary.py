@@ -84,37 +84,31 @@ def summary():
     return SUMMARY
 
 
-def _only(part):
-    return dataclasses.replace(SUMMARY, **part)
-
-
 DEGENERATE = {
-    "one round": _only({"rounds": SUMMARY.rounds[:1], "best": Best(0, 0.5)}),
-    "no round": _only({"rounds": ()}),
-    "a site missing in a round": _only(
-        {"rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))}
-    ),
-    "a round without a measured site": _only({"rounds": (Round(0, None, {}),)}),
-    "no local model": _only({"test": tuple(r for r in SUMMARY.test if r.model == "global")}),
-    "no AUROC defined": _only(
-        {
-            "test": tuple(
-                dataclasses.replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test
-            ),
-            "means": (),
-        }
-    ),
-    "an AUROC without interval": _only(
-        {"test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)}
-    ),
-    "nothing tested": _only({"test": (), "means": ()}),
-    "no trained class": _only({"trained_by": {}}),
-    "a site of an earlier run": _only({"trained_by": {"Edema": ("gone", "nih")}}),
-    "no wall time": _only({"wall_seconds": 0.0}),
+    "one round": {"rounds": SUMMARY.rounds[:1], "best": Best(0, 0.5)},
+    "no round": {"rounds": ()},
+    "a site missing in a round": {
+        "rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))
+    },
+    "a round without a measured site": {"rounds": (Round(0, None, {}),)},
+    "no local model": {"test": tuple(r for r in SUMMARY.test if r.model == "global")},
+    "no AUROC defined": {
+        "test": tuple(
+            dataclasses.replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test
+        ),
+        "means": (),
+    },
+    "an AUROC without interval": {
+        "test": tuple(dataclasses.replace(r, low=None, high=None) for r in SUMMARY.test)
+    },
+    "nothing tested": {"test": (), "means": ()},
+    "no trained class": {"trained_by": {}},
+    "a site of an earlier run": {"trained_by": {"Edema": ("gone", "nih")}},
+    "no wall time": {"wall_seconds": 0.0},
 }
 
 
 @pytest.fixture(params=DEGENERATE.values(), ids=DEGENERATE.keys())
 def degenerate(request):
     """A run without something that a report usually shows."""
-    return request.param
+    return dataclasses.replace(SUMMARY, **request.param)

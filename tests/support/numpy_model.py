@@ -1,4 +1,4 @@
-"""The tiny study in NumPy alone: the site's batches, and what stands for `LocalModel`."""
+"""The tiny site in NumPy: its batches, and a stand-in for `LocalModel`."""
 
 import itertools
 

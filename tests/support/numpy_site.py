@@ -1,4 +1,4 @@
-"""The tiny study without TensorFlow, for tests of what happens around a site's training.
+"""The tiny site without TensorFlow, for tests of what happens around its training.
 
 A configuration that names this module replaces the Keras model by the NumPy one in that site's
 process, which then starts in a third of the time. All else is as it is with Keras.

@@ -1,4 +1,4 @@
-"""What to look for in bytes that somebody received."""
+"""Searches bytes that somebody received for names."""
 
 import json
 import zlib

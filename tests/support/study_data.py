@@ -35,7 +35,7 @@ def network():
 
 
 def stand_in(value=0.0):
-    """What is enough of one for whoever trains nothing; needs no Keras."""
+    """A stand-in for tests that train nothing; needs no Keras."""
     body = {"conv/kernel": np.full(2, value, np.float32)}
     facts = {"backbone": "tiny_densenet", "image_size": 32, "hidden": 0, "head_features": 2}
     return Checkpoint(body, {**facts, "initial_body_sha256": digest(body)})

@@ -15,19 +15,10 @@ from cxr_study.studies.runner import prediction_files
 SITES = {"a": ["Edema", "Mass"], "b": ["Edema", "Fracture"]}
 
 RESULT = Result(
-    began=1000.0,
-    seconds=12.0,
-    cores=4,
-    device="CPU",
-    code="9 (76636db)",
-    rounds=3,
-    best_round=2,
-    losses=(0.5, 0.4, 0.3, 0.35),
-    column_similarity=({"Edema": 0.9},) * 3,
-    tests={},
-    classes={},
+    began=1000.0, seconds=12.0, cores=4, device="CPU", code="9 (76636db)", rounds=3, best_round=2,
+    losses=(0.5, 0.4, 0.3, 0.35), column_similarity=({"Edema": 0.9},) * 3, tests={}, classes={},
     digests={},
-)
+)  # fmt: skip
 
 
 def methods(rows):
@@ -78,12 +69,8 @@ def run(method="surgical", strategy="fedbn+", seed=0, scenario="2", sites=SITES,
 def finish(planned, folder, tests, predicted, **changes):
     """Put what a run would leave into the folder of studies.
 
-    Args:
-        planned: See `run`.
-        folder: Of the studies.
-        tests: Test set -> label table.
-        predicted: (model, test set) -> {class: probabilities}.
-        changes: Of the result.
+    `tests`: test set -> label table; `predicted`: (model, test set) -> {class: probabilities};
+    `changes`: of the result.
     """
     place = folder / RUNS / planned.key
     place.mkdir(parents=True)

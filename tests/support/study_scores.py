@@ -15,13 +15,10 @@ LACKS = None
 
 
 def results(reached, planned=(), study="clients", digests=lambda run: {"global": run.key}):
-    """Results of a study.
+    """Results of a study, by the name of a shipped one.
 
-    Args:
-        reached: Finished run -> {(model, test set): {class: AUROC}}; NaN: not defined.
-        planned: Runs that are not finished.
-        study: Name of a shipped one.
-        digests: Run -> {model: digest}.
+    `reached`: finished run -> {(model, test set): {class: AUROC}}, NaN: not defined; `planned`:
+    runs that are not finished; `digests`: run -> {model: digest}.
     """
     scores = pd.DataFrame(
         _score(run, model, test, name, value)
@@ -42,21 +39,9 @@ def results(reached, planned=(), study="clients", digests=lambda run: {"global":
 def _score(run, model, test, name, value):
     holders = [name in labelled for labelled in run.what["sites"].values()]
     return {
-        "scenario": run.scenario,
-        "method": run.row.method,
-        "strategy": run.row.strategy,
-        "seed": run.seed,
-        "model": model,
-        "test": test,
-        "class": name,
-        "sites": sum(holders),
-        "shared": all(holders),
-        "labelled": True,
-        "predicted": value is not LACKS,
-        "positives": 10,
-        "negatives": 10,
-        "auroc": np.nan if value is LACKS else value,
-        "auprc": 0.5,
-        "bce": 0.3,
-        "ece": 0.1,
-    }
+        "scenario": run.scenario, "method": run.row.method, "strategy": run.row.strategy,
+        "seed": run.seed, "model": model, "test": test, "class": name, "sites": sum(holders),
+        "shared": all(holders), "labelled": True, "predicted": value is not LACKS,
+        "positives": 10, "negatives": 10, "auroc": np.nan if value is LACKS else value,
+        "auprc": 0.5, "bce": 0.3, "ece": 0.1,
+    }  # fmt: skip

@@ -14,20 +14,10 @@ NIH = Column("NIH", "nih", ("2",))
 def mean(auroc, **other):
     """A line of means; None: not defined."""
     line = {
-        "scenario": "2",
-        "method": "surgical",
-        "strategy": "fedbn+",
-        "seed": 0,
-        "model": "global",
-        "test": "nih",
-        "group": "all",
-        "classes": 14,
-        "auroc": auroc,
-        "auroc_sd": 0.1,
-        "bce": 0.25,
-        "bce_sd": 0.2,
-        **other,
-    }
+        "scenario": "2", "method": "surgical", "strategy": "fedbn+", "seed": 0, "model": "global",
+        "test": "nih", "group": "all", "classes": 14, "auroc": auroc, "auroc_sd": 0.1,
+        "bce": 0.25, "bce_sd": 0.2, **other,
+    }  # fmt: skip
     undefined = {"classes": 0, "auroc_sd": None, "bce": None, "bce_sd": None}
     return line if auroc is not None else {**line, **undefined}
 

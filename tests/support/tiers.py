@@ -50,17 +50,14 @@ ABOVE_QUICK = {
 """Folder or file -> its tier; of all others it is "quick"."""
 
 GROUPS = {
-    "simulator/test_evaluation.py": "runs",
     "simulator/test_filters.py": "runs",
     "simulator/test_homomorphic.py": "runs",
     "simulator/test_run.py": "runs",
-    "poc/test_network.py": "network",
-    "poc/test_strangers.py": "network",
 }
 """File -> session fixture that it shares with others, which one worker gets; else alone."""
 
-HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "network")
-"""Groups and files that take minutes, and begin first."""
+HEAVIEST = ("poc/test_faults.py", "poc/test_studies.py", "poc/test_network.py")
+"""What takes minutes begins first."""
 
 
 def tier(path):

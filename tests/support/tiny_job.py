@@ -1,4 +1,4 @@
-"""The project's own job folders on the tiny study: the same wiring, another site and body.
+"""The project's job folders with tiny sites: the same wiring, another site and body.
 
 Where faults are planned, the job's parts are those of `faults`.
 """

@@ -1,4 +1,4 @@
-"""A study in a few lines: sites with different classes, a tiny network, random data."""
+"""Tiny sites: different classes, a tiny network, random data."""
 
 import itertools
 import json
