@@ -3,6 +3,7 @@
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -58,21 +59,13 @@ def run(tmp_path):
 
 
 GOOD = 'for number in range(2): record("round", round=number)\n'
-WORKER = """
-command = [sys.executable, "-c", "import time; time.sleep(60)", "simulator_worker"]
-child = subprocess.Popen([*command, "--client", "south"])
-record("started", worker=child.pid)
-child.wait()
-"""
-
-
-FORKING = """
-code = "import os, time; time.sleep(60 if os.fork() else 1.5)"
+SLEEP = "time.sleep(60)\n"
+CHILD = """
 child = subprocess.Popen([sys.executable, "-c", code, "simulator_worker", "--client", "south"])
-record("started")
+record("started", worker=child.pid)
 """
-
-
+WORKER = 'code = "import time; time.sleep(60)"' + CHILD + "child.wait()\n"
+FORKING = 'code = "import os, time; time.sleep(60 if os.fork() else 1.5)"' + CHILD
 LOST = """
 (workspace / "server").mkdir(parents=True)
 (workspace / "server/error_log.txt").write_text("SimulatorClientRunner - ERROR - {}")
@@ -106,20 +99,6 @@ FAILURES = {
 """What goes wrong -> the program that does it, and the reason that is told, a pattern."""
 
 
-class Ending:
-    """A watcher that ends the site's process once it must have been seen."""
-
-    def __init__(self, then):
-        self.then = then
-        self.calls = 0
-
-    def __call__(self, events):
-        self.calls += bool(events)
-        if self.calls == 2:
-            psutil.Process(events[0]["worker"]).kill()
-            self.then()
-
-
 class TestSimulate:
     def test_flare_gets_the_job_and_a_thread_for_every_site_and_the_watcher_every_event(
         self, pretend, run, tmp_path
@@ -144,9 +123,7 @@ class TestSimulate:
         "program",
         [
             # A site that the run went on without.
-            GOOD + '(workspace / "south/local_notes").mkdir(parents=True)\n'
-            '(workspace / "south/local_notes/simulate_job.txt").write_text('
-            '"this site cannot take part in the run: no csv\\n")\n',
+            GOOD + NOTES + 'notes.write_text("this site cannot take part in the run: no csv\\n")\n',
             # A job that stops early has done all its rounds.
             'record("stopped", round=0); record("round", round=0)\n',
             # What a site's process forks and ends is not the site.
@@ -177,66 +154,37 @@ class TestSimulate:
         assert log == "['site_state.npz', 'site_state_before.npz']\n"
 
 
-class TestSiteIsGone:
-    """Nobody waits for it, nor for a server that gave up."""
+@pytest.mark.parametrize(
+    ("program", "error", "message"),
+    [
+        ('record("failed", reason="no body")\n', SimulationError, "no body"),
+        (LOST.format("Communication error with client south: reset"), LostSiteError,
+         "the process of south is gone"),
+        (LOST.format("run_client_thread error: ConnectionResetError: reset"), LostSiteError,
+         "the process of a site is gone"),
+        (WORKER, LostSiteError, "the process of south is gone"),
+        (WORKER + GOOD + 'record("gone")\ntime.sleep(5)\nsys.exit()\n', None, ""),  # all is done
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_a_site_that_is_gone_nor_for_a_server_that_gave_up(
+    pretend, run, program, error, message
+):
+    began, seen = time.monotonic(), []
 
-    @pytest.fixture(autouse=True)
-    def quickly(self):
-        began = time.monotonic()
-        yield
-        assert time.monotonic() - began < 50
-
-    @pytest.mark.parametrize(
-        ("program", "error", "message"),
-        [
-            ('record("failed", reason="no body")', SimulationError, "no body"),
-            (
-                LOST.format("Communication error with client south: reset"),
-                LostSiteError,
-                "the process of south is gone",
-            ),
-            (
-                LOST.format("run_client_thread error: ConnectionResetError: reset"),
-                LostSiteError,
-                "the process of a site is gone",
-            ),
-        ],
-    )
-    def test_who_gave_up_is_believed(self, pretend, run, program, error, message):
-        pretend(program + "\ntime.sleep(60)")
-        with pytest.raises(error, match=message):
-            run()
-
-    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
-        with pytest.raises(LostSiteError, match="the process of south is gone"):
-            run(watch=Ending(lambda: None))
-
-    def test_one_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
-        said = "TypeError: Can't load class a.B: No module named 'a'"
-
-        def complain():
-            log = run.workspace / "south/error_log.txt"
-            log.parent.mkdir()
-            log.write_text(
-                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
-                f'\n  File "x.py", line 1, in f\n{said}\n\n'
-            )
-
-        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
-            run(watch=Ending(complain))
-        assert not isinstance(raised.value, LostSiteError)
-
-    def test_one_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
-        pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
-
-        def wait_for_the_end():
-            server = server_folder(run.workspace)
-            while not any(event["event"] == "gone" for event in read_events(server)):
+    def kill(events):
+        """End the site's process once it must have been seen."""
+        seen.extend(event["worker"] for event in events if "worker" in event)
+        if len(seen) == 2:
+            psutil.Process(seen[0]).kill()
+            while (
+                error is None and read_events(server_folder(run.workspace))[-1]["event"] != "gone"
+            ):
                 time.sleep(0.1)
 
-        run(watch=Ending(wait_for_the_end))
+    pretend(program + SLEEP)
+    with pytest.raises(error, match=message) if error else nullcontext():
+        run(watch=kill)
+    assert time.monotonic() - began < 50
 
 
 def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(pretend, run, tmp_path):
