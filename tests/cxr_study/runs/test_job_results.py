@@ -45,44 +45,34 @@ def server(tmp_path):
     return server
 
 
-class TestRounds:
-    def test_every_round_and_then_the_final_model_with_what_each_site_measured(self, server):
-        found = first, second, final = job_results.rounds(server)
-        assert [entry.round for entry in found] == [0, 1, 2]
-        assert [e.mean_validation_bce for e in found] == pytest.approx([0.5, 0.3, 0.5])
-        assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
-        b = first.sites["b"]
-        assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
-        assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
-        assert final.sites["b"].validation_auroc == 0.9
-        assert final.sites["b"].train_seconds is None
+def test_every_round_and_then_the_final_model_with_what_each_site_measured(server, tmp_path):
+    found = first, second, final = job_results.rounds(server)
+    assert [entry.round for entry in found] == [0, 1, 2]
+    assert [e.mean_validation_bce for e in found] == pytest.approx([0.5, 0.3, 0.5])
+    assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
+    b = first.sites["b"]
+    assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
+    assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
+    assert final.sites["b"].validation_auroc == 0.9
+    assert final.sites["b"].train_seconds is None
+    # A round that a later job made again is the later one's.
+    again = {"round": 1, "sites": [site("a", bce=0.1)]}
+    put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
+    rounds = job_results.rounds(server, tmp_path / "later")
+    assert [(e.round, e.mean_validation_bce) for e in rounds] == [(0, 0.5), (1, 0.1), (2, None)]
+    with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
+        job_results.rounds(tmp_path)
 
-    def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(self, server):
-        own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
-        put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
-        personal, *_ = job_results.rounds(server, personal=True)
-        assert personal.mean_validation_bce == pytest.approx(0.3)
-        first, *_ = job_results.rounds(server)
-        assert first.mean_validation_bce == 0.5
-        a = first.sites["a"]
-        assert (a.validation_bce, a.validation_auroc, a.train_seconds) == (None, None, 4.0)
 
-    def test_what_nobody_measured_is_left_out(self, server):
-        put_rounds(server, {"round": 0, "sites": [site("a")]})
-        (server / "cross_site_val" / "cross_val_results.json").unlink()
-        (first,) = job_results.rounds(server)
-        assert first.mean_validation_bce is None and first.sites["a"].validation_bce is None
-
-    def test_a_round_that_a_later_job_made_again_is_the_later_ones(self, server, tmp_path):
-        again = {"round": 1, "sites": [site("a", bce=0.1)]}
-        put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
-        rounds = job_results.rounds(server, tmp_path / "later")
-        assert [entry.round for entry in rounds] == [0, 1, 2]
-        assert [entry.mean_validation_bce for entry in rounds[:2]] == [0.5, 0.1]
-
-    def test_a_run_that_has_not_finished_is_refused(self, tmp_path):
-        with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
-            job_results.rounds(tmp_path)
+def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(server):
+    own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
+    put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
+    personal, *_ = job_results.rounds(server, personal=True)
+    assert personal.mean_validation_bce == pytest.approx(0.3)
+    first, *_ = job_results.rounds(server)
+    assert first.mean_validation_bce == 0.5
+    a = first.sites["a"]
+    assert (a.validation_bce, a.validation_auroc, a.train_seconds) == (None, None, 4.0)
 
 
 def test_the_record_tells_refusals_rounds_and_the_end(server, tmp_path):

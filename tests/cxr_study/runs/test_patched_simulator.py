@@ -18,8 +18,7 @@ from cxr_study.runs import patched_simulator
 def test_nobody_else_is_given_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
     ports = patched_simulator.reserve_ports(50)
     held = [patched_simulator._reserved.pop() for _ in ports]
-    assert len(set(ports)) == 50
-    assert [made.getsockname()[1] for made in reversed(held)] == ports
+    assert len({made.getsockname()[1] for made in held} & {*ports}) == 50
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(("", ports[0]))
     with Listener(("localhost", ports[0])) as listener, Client(("localhost", ports[0])):

@@ -43,32 +43,25 @@ def start(tmp_path):
             process.kill()
 
 
-def said(process):
-    """All that a process says until it ends by itself."""
-    with process:
-        return process.stdout.read(), process.stderr.read()
-
-
 @pytest.mark.parametrize(
     ("program", "out"),
     [
         ("for rounds in (0, 1, 1, 2, 2): tell(rounds)", "round 1\nround 2\n0\n"),
         *[(f"raise {error}('no disk;\\n  make room')", "failed: no disk; make room\n1\n")
           for error in ("ValueError", "OSError", "EOFError")],
+        ("1 / 0", ""),
     ],
 )  # fmt: skip
 def test_rounds_are_said_once_and_what_a_user_can_cause_in_one_line(start, program, out):
     process = start(
         f"def train(tell):\n    {program}\nprint(training_process.main(train, (EOFError,)))"
     )
-    assert said(process) == (out, "")
-
-
-def test_any_other_error_has_its_trace(start):
-    process = start("training_process.main(lambda tell: 1 / 0, (LookupError,))")
-    out, trace = said(process)
-    assert (out, process.returncode) == ("", 1)
-    assert trace.startswith("Traceback") and "ZeroDivisionError" in trace
+    with process:
+        trace = process.stderr.read()
+        assert process.stdout.read() == out
+    told = trace.startswith("Traceback") and "ZeroDivisionError" in trace
+    assert told == (not out) and process.returncode == (not out)
+    assert trace == "" or told
 
 
 @pytest.mark.parametrize(
