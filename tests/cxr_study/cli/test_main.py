@@ -8,21 +8,12 @@ import pytest
 import typer
 
 from cxr_study.cli import main as cli
-from cxr_study.cli import run
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
 from typed import typed
 
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"
-
-
-@pytest.fixture
-def started(monkeypatch):
-    """Runs that were asked for: [(study, own, title, force), ...]."""
-    calls = []
-    monkeypatch.setattr(run, "run_and_report", lambda *a: calls.append(a))
-    return calls
 
 
 @pytest.mark.parametrize("method", METHODS)

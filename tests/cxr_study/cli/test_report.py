@@ -4,15 +4,14 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
-from cxr_study.cli import main as cli
 from cxr_study.cli.report import make_report
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import downloaded_run, write_facts
 from cxr_study.runs.job_results import ResultsError
 from tiny_job import JOBS
+from typed import typed
 
 
 @pytest.fixture
@@ -52,14 +51,8 @@ def printed(run, folder):
     return console.file.getvalue()
 
 
-def test_with_the_sites_data_it_is_the_full_one(downloaded, full, tmp_path):
-    said = printed(downloaded_run(downloaded(), None), tmp_path / "report")
-    assert full[0][1] == tmp_path / "report"
-    assert "summary" in said and str(tmp_path / "1234/workspace/models") in said
-
-
 @pytest.mark.parametrize(("job", "elsewhere"), [("surgical", True), ("surgical_he", False)])
-def test_without_it_or_of_an_encrypted_model_it_is_what_the_sites_measured(
+def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured(
     downloaded, full, tmp_path, job, elsewhere
 ):
     run = downloaded_run(downloaded(job), None, elsewhere=elsewhere)
@@ -68,25 +61,28 @@ def test_without_it_or_of_an_encrypted_model_it_is_what_the_sites_measured(
     assert full == []
 
 
-def test_of_a_job_that_measures_no_model_it_is_the_folder(downloaded, full, tmp_path):
+def test_of_a_job_that_measures_no_model_it_is_the_folder_and_else_results_are_needed(
+    downloaded, full, tmp_path
+):
     folder = downloaded("census", results=False)
     said = printed(downloaded_run(folder, None), tmp_path)
     assert said.split() == ["results", str(folder / "workspace")]
-
-
-def test_a_run_without_results_is_refused(downloaded, full, tmp_path):
+    shutil.rmtree(folder)
+    run = downloaded_run(downloaded(results=False), None, elsewhere=True)
     with pytest.raises(ResultsError, match="holds no result of a test split"):
-        printed(downloaded_run(downloaded(results=False), None, elsewhere=True), tmp_path)
+        printed(run, tmp_path)
 
 
 def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(downloaded, full, tmp_path):
     def call(*arguments):
-        called = CliRunner().invoke(cli.app, ["report", *map(str, arguments)])
-        assert called.exit_code == 0, called.output
+        called = typed("report", *arguments)
+        assert called.code == 0, called.err
+        return called.out
 
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
     write_facts(tmp_path / "run", tmp_path / "files", ["1"])
-    call(tmp_path / "run")
+    said = call(tmp_path / "run")
+    assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
     folder = downloaded()
     call(folder)  # is the table
     call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
