@@ -116,6 +116,11 @@ DONE = "FINISHED:COMPLETED"
 FIRST, SECOND, THIRD = ("", 10), ("job-1", 0), ("job-2,job-1", 0)
 BY_HAND = {"continues": "job-a", "num_rounds": 0}
 
+
+def failed(number, rounds):
+    return f"DeployedRunError: job job-{number} failed after {rounds} of 10 rounds: "
+
+
 RUNS = {
     "ends well": ([(DONE, 10)], {}, [FIRST], [1]),
     "breaks": ([(BROKE, 3), (BROKE, 2), (DONE, 5)], {}, [FIRST, SECOND, THIRD], [1, 2, 3]),
@@ -130,21 +135,12 @@ RUNS = {
         [(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2],
     ),
     "trains nothing": ([(DONE, 0)], {"name": "evaluation"}, [(None, None)], [1]),
-    "makes no round": (
-        [(BROKE, 0)], {}, [FIRST], "DeployedRunError: job job-1 failed after 0 of 10 rounds: ",
-    ),
+    "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
     "breaks too often": (
-        [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND],
-        "DeployedRunError: job job-2 failed after 5 of 10 rounds: ",
+        [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND], failed(2, 5),
     ),
-    "aborted": (
-        [("FINISHED:ABORTED", 3)], {}, [FIRST],
-        "DeployedRunError: job job-1 failed after 3 of 10 rounds: ",
-    ),
-    "never started": (
-        [("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST],
-        "DeployedRunError: job job-1 failed after 3 of 10 rounds: ",
-    ),
+    "aborted": ([("FINISHED:ABORTED", 3)], {}, [FIRST], failed(1, 3)),
+    "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
     "the server is gone": (
         [(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
         "DeployedRunError: no FLARE server answers\nJob job-2 is left to itself.*"
@@ -213,7 +209,7 @@ def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
     ("status", "said"),
     [
         (DONE, "watch     FINISHED:COMPLETED, 3 rounds seen"),
-        (BROKE, "the disk is full"),
+        (BROKE, "no log at hand says why"),
         (KeyboardInterrupt(), "KeyboardInterrupt()"),
     ],
 )
@@ -226,16 +222,9 @@ def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
             raise status
         return End({"status": status}, False, Progress(3))
 
-    def download(job_id, folder):
-        server = folder / job_id / "workspace"
-        server.mkdir(parents=True)
-        line = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
-        (server / "error_log.txt").write_text(line)
-        return folder / job_id
-
     monkeypatch.setattr(job_watch, "watch", watch)
-    session, console = Session([]), Console(file=StringIO(), width=200)
-    session.download = download
+    session, console = Session([(status, 0)]), Console(file=StringIO(), width=200)
+    session.jobs = ["submitted by somebody"]
     try:
         attend(session, "job", tmp_path, {}, Steps(console))
     except (DeployedRunError, KeyboardInterrupt) as error:

@@ -109,16 +109,6 @@ class TestByLogs:
         assert reason.startswith("too few sites\nThe log of server is ")
         assert "begin" in reason and "end\n" in reason and len(reason) < 1000
 
-    def test_a_sites_own_exception_is_said_first_where_it_is_at_hand(self, job):
-        job.log("server", line(2, "ServerRunner", "Aborting"))
-        file = job.log("b", line(1, "ClientRunner", RAISED))
-        job.record({"event": "failed", "reason": "Result from b is bad"})
-        assert job.why().reason.splitlines() == [
-            f"b: {FULL}. Make room on that disk, and go on with the run.",
-            f"The log of b is {file}",
-            "The server ended the run: Result from b is bad",
-        ]
-
     def test_elsewhere_the_record_says_it_and_whose_log_is_to_be_read(self, job):
         job.log("server", line(2, "ServerRunner", "Aborting"))
         own = (
@@ -140,6 +130,7 @@ class TestByLogs:
             ("server", 6, "Aborting", "a process at b ended"),
             ("server", 3, "the disk is full", "The log of server is"),
             ("b", 6, "out of memory", "The log of b is"),
+            ("b", 6, RAISED, f"b: {FULL}. Make room on that disk"),
         ],
     )
     def test_after_a_process_ended_only_its_own_site_or_who_complained_before_is_the_reason(

@@ -116,8 +116,8 @@ WHY = {
         ["nih: CheckpointError: make room: No space left on device", NO_DISK[1]],
     ),
     "a site's own words": (
-        None, {"nih": f"2026-01-02 03:04:05,006 - K - ERROR - {CANNOT_TAKE_PART}no csv\n{FULL}"},
-        ["nih: no csv", NO_DISK[1]],
+        None, {"nih": f"2026-01-02 03:04:05,006 - K - ERROR - {CANNOT_TAKE_PART}no csv\nin x\n{FULL}"},
+        ["nih: no csv", "in x", NO_DISK[1]],
     ),
     "not what the run went on after": (
         [refused(ITS_OWN_LOG, round_=0), ROUND, refused("NaN", "chexpert"), failed(NAN)],
@@ -217,12 +217,3 @@ def test_last_errors_are_of_any_program_and_else_the_last_lines(log):
     assert run_failure.last_errors(log) == "ModuleNotFoundError: no x"
     log.write_text("1\n2\n3\n")
     assert run_failure.last_errors(log, 2) == "2\n3"
-
-
-def test_why_a_site_cannot_take_part_may_have_lines(log, tmp_path):
-    assert run_failure.site_notes(tmp_path, "7") == tmp_path / "local_notes/7.txt"
-    assert run_failure.site_reason(log) is None
-    with log.open("a") as file:
-        file.write(f"2026-01-02 03:04:09,006 - E - ERROR - {CANNOT_TAKE_PART}no file\nnor folder\n")
-        file.write("2026-01-02 03:04:10,006 - E - ERROR - train refused\n")
-    assert run_failure.site_reason(log) == "no file\nnor folder"
