@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cxr_study.cli import deploy
+from cxr_study.data.sites import site_file
 from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.jobs import job_folder
@@ -71,14 +72,8 @@ def test_a_copy_with_the_settings_is_run_and_what_was_downloaded_is_on_record(
     assert run.elsewhere and folder == tmp_path / "out/report"
 
 
-def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path):
-    (tmp_path / "images").mkdir()
-    for file in ("labels.csv", "split.csv"):
-        (tmp_path / file).touch()
-    for site in ("nih", "chexpert"):
-        (tmp_path / f"{site}.yaml").write_text(
-            "dataset: nih\nlabels: labels.csv\nimages: images\nsplit: split.csv\n"
-        )
+def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     submit("--site-files", tmp_path, job="surgical")
     (deployed, _), (run, _) = submitted
     assert run.site_files == tmp_path and not run.elsewhere

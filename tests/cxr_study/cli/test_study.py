@@ -6,9 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
 
-from cxr_study.cli import main as cli
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.study import study_report
 from cxr_study.studies.analysis import study_results, study_summary
@@ -22,9 +20,9 @@ from typed import typed
 
 @pytest.fixture
 def study(monkeypatch, tmp_path):
-    """Call the command, on the phantom where nothing else is said; what is made, and the result."""
+    """Type the command, on the phantom; what it says, and what is made."""
 
-    def study(*options, failures=(), data=("--phantom",)):
+    def study(*options, failures=()):
         called = {}
 
         def make(studies, data, folder, selection, **others):
@@ -44,8 +42,7 @@ def study(monkeypatch, tmp_path):
             return folder / "report.html"
 
         monkeypatch.setattr(study_report, "write", report)
-        result = CliRunner().invoke(cli.app, ["study", "run", *map(str, options), *data])
-        return SimpleNamespace(**called), result
+        return typed("study", "run", *options, "--phantom"), SimpleNamespace(**called)
 
     return study
 
@@ -64,22 +61,21 @@ def study(monkeypatch, tmp_path):
 def test_a_whole_study_is_made_or_some_runs_of_several_and_its_report_named(
     study, options, selection, at_once
 ):
-    called, result = study(*options.split())
-    assert result.exit_code == 0, result.output
-    names = [each.name for each in called.studies]
-    assert names == ["clients", "shared-classes"][: len(names)]
-    assert len(names) == 1 + ("shared-classes" in options)
+    call, called = study(*options.split())
+    assert call.code == 0, call.err
+    named = [word for word in options.split() if word in ("clients", "shared-classes")]
+    assert [each.name for each in called.studies] == named
     assert (called.data.name, called.folder) == ("phantom", Path("runs/studies"))
     assert called.selection == selection
     assert called.machine == Machine(called.machine.cores, called.machine.memory, at_once)
-    assert "runs/studies/clients/report.html" in result.output
+    assert "runs/studies/clients/report.html" in call.out
 
 
 def test_a_report_of_something_else_is_told_before_it_is_replaced(study, tmp_path):
     own, out = tmp_path / "clients.yaml", ("--out", tmp_path / "studies")
     shutil.copy(path_of("clients"), own)
     first, again, whole, other = (
-        study(*options, *out)[1].output
+        study(*options, *out)[0].out
         for options in (("clients", "--quick"), ("clients", "--quick"), ("clients",), (own,))
     )
     assert "replace" not in first + again
@@ -92,9 +88,9 @@ def test_a_report_of_something_else_is_told_before_it_is_replaced(study, tmp_pat
 def test_a_run_that_failed_is_named_and_exit_code_1(study):
     run = SimpleNamespace(name="2, vanilla-fedbn+, seed 0", row=Row("vanilla", "fedbn+"))
     failure = SimpleNamespace(training=run, reason="no disk.", log=Path("there/log.txt"))
-    _, result = study("clients", failures=[failure])
-    assert result.exit_code == 1
-    assert "2, vanilla-fedbn+, seed 0: no disk. The log is there/log.txt" in result.output
+    call, _ = study("clients", failures=[failure])
+    assert call.code == 1
+    assert "2, vanilla-fedbn+, seed 0: no disk. The log is there/log.txt" in call.out + call.err
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import re
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,9 +29,9 @@ GONE = SessionError("no FLARE server answers")
 class Session:
     """A session with a server where jobs end as planned: (status, rounds made).
 
-    A job that is "lost" runs for ever, for the server has been restarted; one that is "not taken"
-    cannot be submitted. A status may be an error. The run is to make `planned` rounds, and starts
-    from a model that has been through 20.
+    A job that is "lost" runs for ever, for the server has been restarted, and one that is "mute"
+    too, and does not say its rounds; one that is "not taken" cannot be submitted. A status may be
+    an error. The run is to make `planned` rounds, and starts from a model of 20.
     """
 
     def __init__(self, plan, kit=None, planned=10, present=SITES):
@@ -55,10 +56,15 @@ class Session:
         if not isinstance(status, str):
             raise status
         meta = {"last_schedule_time": 1.0, "deploy_map": {"app": list(SITES)}, "min_clients": 2}
-        return {**meta, "status": "RUNNING" if status == "lost" else status}
+        return {**meta, "status": "RUNNING" if status in ("lost", "mute") else status}
 
     def server_started(self):
         return 2.0
+
+    def stats(self, job_id):
+        status, rounds = self.plan[len(self.jobs) - 1]
+        record = {"rounds": rounds, "best": None, "stopped": False}
+        return {"RunRecord": record} if status == "lost" else {}
 
     def abort(self, job_id):
         self.aborted.append(job_id)
@@ -86,6 +92,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 0.0)
+    monkeypatch.setattr(job_watch, "_QUIET", 0.0)
     monkeypatch.setattr(deployed_run, "_SITES_PATIENCE", 0.2)
 
 
@@ -135,6 +142,11 @@ RUNS = {
         [(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2],
     ),
     "trains nothing": ([(DONE, 0)], {"name": "evaluation"}, [(None, None)], [1]),
+    "is lost elsewhere": ([("lost", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
+    "is lost there without a word": ([("mute", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
+    "is lost before it began": (
+        [("mute", 0), (DONE, 10)], {"workspaces": {"server": Path("no")}}, [FIRST, SECOND], [2],
+    ),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
     "breaks too often": (
         [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND], failed(2, 5),
@@ -185,24 +197,6 @@ def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_
     copy = servers[0]
     assert copy == tmp_path / "results/job-1/workspace"  # as a download, without what changes
     assert [path.name for path in copy.rglob("*") if path.is_file()] == ["last.npz"]
-
-
-@pytest.mark.parametrize("told", [0, 4])
-@pytest.mark.parametrize("known", [False, True])  # of a job that had not begun there
-def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
-    go, monkeypatch, tmp_path, told, known
-):
-    ends = iter([("RUNNING", True, told), (DONE, False, 6)])
-
-    def watch(*_, **__):
-        status, lost, rounds = next(ends)
-        return End({"status": status, "deploy_map": {}, "min_clients": 2}, lost, Progress(rounds))
-
-    monkeypatch.setattr(job_watch, "watch", watch)
-    workspaces = {"server": tmp_path / "no"} if known else {}
-    session, servers = go(("lost", 4), (DONE, 6), workspaces=workspaces)
-    assert asked(session) == [FIRST, SECOND]
-    assert [path.parent.name for path in servers] == ["job-2"]
 
 
 @pytest.mark.parametrize(

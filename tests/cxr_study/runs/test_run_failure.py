@@ -116,8 +116,8 @@ WHY = {
         ["nih: CheckpointError: make room: No space left on device", NO_DISK[1]],
     ),
     "a site's own words": (
-        None, {"nih": f"2026-01-02 03:04:05,006 - K - ERROR - {CANNOT_TAKE_PART}no csv\nin x\n{FULL}"},
-        ["nih: no csv", "in x", NO_DISK[1]],
+        None, {"nih": f"2026-01-02 03:04:05,006 - K - ERROR - {CANNOT_TAKE_PART}no\ncsv\n{FULL}"},
+        ["nih: no", "csv", NO_DISK[1]],
     ),
     "not what the run went on after": (
         [refused(ITS_OWN_LOG, round_=0), ROUND, refused("NaN", "chexpert"), failed(NAN)],
