@@ -1,6 +1,7 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +9,12 @@ from cxr_study.cli import deploy
 from cxr_study.data.sites import site_file
 from cxr_study.deployment import deployed_run, flare_session
 from cxr_study.deployment.flare_session import SessionError
+from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder
 from tiny_job import JOBS
 from typed import typed
+
+POC = Path(__file__).parents[3] / "poc"
 
 
 @pytest.fixture
@@ -108,67 +112,59 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
     assert again.code == 2 and "new/job" in again.err
 
 
-FILES = {
-    "authorization": {"permissions": {"project_admin": "any", "lead": {"byoc": "any"}}},
-    "resources": {
-        "class_allow_list": [],
-        "components": [
-            {"id": id_, "args": {}} for id_ in ("resource_manager", "job_manager", "log_receiver")
-        ],
-        "snapshot_persistor": {"args": {"storage": {"args": {}}}},
-    },
-}
-
-
 @pytest.fixture
-def kit(tmp_path):
-    """What a kit of either kind has that the commands read."""
-    for folder in ("startup", "local"):
-        (tmp_path / folder).mkdir()
-    for name in ("fed_client.json", "fed_server.json"):
-        (tmp_path / "startup" / name).touch()
-    for name, content in FILES.items():
-        (tmp_path / "local" / f"{name}.json.default").write_text(json.dumps(content))
-    return tmp_path
+def kits(tmp_path):
+    """Startup kits of the project file, as FLARE makes them."""
+    PocProject.read(POC / "project.yml").provision(tmp_path)
+    return tmp_path / "surgical_cxr" / "prod_00"
 
 
-@pytest.fixture
-def localise(kit):
-    """Types `surgagg deploy kit`; what it says, and the properties of the scope that it writes."""
-
-    def localise(kind, *options, code=0):
-        call = typed("deploy", "kit", kind, kit, *options)
-        assert call.code == code, call.err
-        privacy = kit / "local" / "privacy.json"
-        scopes = json.loads(privacy.read_text())["scopes"] if code == 0 else [{"properties": None}]
-        return call.out + call.err, scopes[0]["properties"]
-
-    return localise
+def kit(*arguments, code=0):
+    """Type `surgagg deploy kit ...`, which ends with a code; what it says."""
+    call = typed("deploy", "kit", *arguments)
+    assert call.code == code, call.err
+    return call.out + call.err
 
 
-def test_a_sites_options_are_its_policy_and_without_any_all_but_counts_is_shared(localise, kit):
-    said, properties = localise("site")
-    assert "no --site-files: CXR_SITES must say" in said
-    assert properties == {"min_images": 0, "min_positives": 0, "report_counts": False}
-    said, properties = localise(
-        "site", "--site-files", "/data/sites", "--share", "Edema", "--share", "Mass, lung",
-        "--min-images", 500, "--min-positives", 20, "--report-counts", "--force",
+def properties(kit):
+    (scope,) = json.loads((kit / "local" / "privacy.json").read_text())["scopes"]
+    return scope["properties"]
+
+
+def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
+    said = kit(
+        "site", kits / "nih", "--site-files", "/data/surgical-cxr/sites", "--byoc", "nobody",
+        *(word for name in ("Atelectasis", "Cardiomegaly", "Edema") for word in ("--share", name)),
+        "--min-images", 500, "--min-positives", 50,
     )  # fmt: skip
-    assert properties == {
-        "share": ["Edema", "Mass, lung"], "min_images": 500, "min_positives": 20,
-        "report_counts": True, "site_files": "/data/sites",
-    }  # fmt: skip
-    written = [kit / "local" / f"{n}.json" for n in ("resources", "privacy", "authorization")]
+    local = kits / "nih" / "local"
+    written = [local / f"{name}.json" for name in ("resources", "privacy", "authorization")]
     assert said.splitlines() == [f"written  {path}" for path in written]
+    table = POC / "server" / "permitted.yaml"
+    kit("server", kits / "server", "--storage", "/data/flare", "--permitted", table)
+    examples = ("nih", "site/privacy"), ("nih", "site/authorization"), ("server", "server/privacy")
+    for party, example in examples:
+        file = POC / f"{example}.json"
+        made = kits / party / "local" / file.name
+        assert json.loads(made.read_text()) == json.loads(file.read_text())
 
 
-def test_the_servers_table_is_read_from_yaml_and_of_another_form_refused(localise, tmp_path):
+def test_without_options_a_site_shares_all_but_counts(kits):
+    assert "no --site-files: CXR_SITES must say" in kit("site", kits / "nih")
+    nothing = {"min_images": 0, "min_positives": 0, "report_counts": False}
+    assert properties(kits / "nih") == nothing
+    kit("site", kits / "nih", "--share", "Mass, lung", "--report-counts", "--force")
+    assert properties(kits / "nih") == {**nothing, "share": ["Mass, lung"], "report_counts": True}
+
+
+def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
     table = tmp_path / "permitted.yaml"
     options = ("--storage", "/data/flare", "--permitted", table)
     for text in ("", "nih: Edema", "[nih]", "nih: [1]"):
         table.write_text(text)
-        said, _ = localise("server", *options, code=2)
+        said = kit("server", kits / "server", *options, code=2)
         assert "needs a list of class names for each site" in said
     table.write_text("nih: [Edema, 'Mass, lung']\nchexpert: []\n")
+    kit("server", kits / "server", *options)
     permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}
-    assert localise("server", *options)[1] == {"permitted": permitted}
+    assert properties(kits / "server") == {"permitted": permitted}

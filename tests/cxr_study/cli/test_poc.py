@@ -59,8 +59,8 @@ class TestRun:
     def test_it_takes_the_jobs_own_sites_and_an_initial_body_from_anywhere(
         self, ran, tmp_path, monkeypatch
     ):
+        assert "the answer" in poc("run", JOBS / "surgical", "--out", tmp_path / "out")
         monkeypatch.chdir(tmp_path)
-        assert "the answer" in poc("run", JOBS / "surgical", "--out", "out")
         save(Checkpoint({"dense/kernel": np.ones(2)}, {}), tmp_path / "body.npz")
         given = ("--out", "other", "--initial-body", "body.npz", "--project", PROJECT)
         poc("run", JOBS / "surgical", *given)

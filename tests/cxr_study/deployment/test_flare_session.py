@@ -1,5 +1,4 @@
 import json
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -60,32 +59,31 @@ def kit(tmp_path):
 @pytest.fixture
 def open_session(monkeypatch, kit):
     """A session whose connections turn out so: Flare, an error, or None where nobody listens."""
-    with ExitStack() as stack:
 
-        def open_session(*outcomes, **arguments):
-            left, waits = list(outcomes), []
+    def open_session(*outcomes, **arguments):
+        left, waits = list(outcomes), []
 
-            def listens(*server):
-                somebody = bool(left) and left[0] is not None
-                del left[: not somebody]
-                return server == ("hub", 8002) and somebody
+        def listens(*server):
+            somebody = bool(left) and left[0] is not None
+            del left[: not somebody]
+            return server == ("hub", 8002) and somebody
 
-            def new(user, location, **_):
-                assert (user, location) == ("lead@university.org", str(kit))
-                print("Connecting to FLARE ...")
-                outcome = left.pop(0)
-                if isinstance(outcome, Exception):
-                    raise outcome
-                return outcome
+        def new(user, location, **_):
+            assert (user, location) == ("lead@university.org", str(kit))
+            print("Connecting to FLARE ...")
+            outcome = left.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
 
-            monkeypatch.setattr(flare_session, "new_secure_session", new)
-            monkeypatch.setattr(flare_session, "listens", listens)
-            monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
-            session = FlareSession(kit, on_wait=waits.append, **arguments)
-            session.waits = waits
-            return stack.enter_context(session)
+        monkeypatch.setattr(flare_session, "new_secure_session", new)
+        monkeypatch.setattr(flare_session, "listens", listens)
+        monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
+        session = FlareSession(kit, on_wait=waits.append, **arguments)
+        session.waits = waits
+        return session.__enter__()
 
-        yield open_session
+    return open_session
 
 
 FOUND = {"status": "RUNNING"}
@@ -117,11 +115,9 @@ class TestConnection:
             ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "does not answer lead: late"),
         ],
     )
-    def test_what_does_not_work_is_told(self, open_session, outcomes, message):
+    def test_what_does_not_work_is_told(self, open_session, tmp_path, outcomes, message):
         with pytest.raises(SessionError, match=message):
             open_session(*outcomes, timeout=0, patience=0).meta("x")
-
-    def test_another_folder_is_no_kit(self, tmp_path):
         with pytest.raises(SessionError, match="holds no startup/fed_admin"):
             FlareSession(tmp_path).__enter__()
 

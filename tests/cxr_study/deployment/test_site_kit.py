@@ -118,20 +118,6 @@ def test_a_mistake_is_told_and_writes_nothing(kits, localise, message):
     assert not list(kits.glob("*/local/resources.json"))
 
 
-def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
-    policy = SitePolicy(
-        ("Atelectasis", "Cardiomegaly", "Edema"), min_images=500, min_positives=50,
-        site_files="/data/surgical-cxr/sites",
-    )  # fmt: skip
-    localise_site(kits / "nih", policy, carriers="nobody")
-    table = yaml.safe_load((POC / "server" / "permitted.yaml").read_text())
-    localise_server(kits / "server", Path("/data/flare"), permitted=table)
-    examples = ("nih", "site/privacy"), ("nih", "site/authorization"), ("server", "server/privacy")
-    for kit, example in examples:
-        file = POC / f"{example}.json"
-        assert read(kits / kit, file.name) == json.loads(file.read_text())
-
-
 def test_hospitals_network_and_lead_are_organisations_and_no_error_log_is_streamed(kits):
     people = yaml.safe_load((POC / "project.yml").read_text())["participants"]
     org = {p["name"]: p["org"] for p in people}

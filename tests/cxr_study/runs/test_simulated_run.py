@@ -18,6 +18,7 @@ from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from cxr_study.runs.run_request import StudyRun
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
+from site_files import write_data, write_site
 from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
@@ -117,13 +118,10 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
 ):
     monkeypatch.setattr(simulated_run, "prepare", PREPARE)
     (tmp_path / "sites").mkdir()
-    (tmp_path / "sites/labels.csv").write_text("image,patient,Mass\na.png,1,1\nb.png,2,0\n")
-    (tmp_path / "sites/split.csv").write_text("patient,split\n1,train\n2,test\n")
+    write_data(tmp_path / "sites")
     for site in ("nih", "chexpert"):
-        (tmp_path / f"sites/{site}.yaml").write_text(
-            "dataset: table\nlabels: labels.csv\nimages: .\nsplit: split.csv\n"
-        )
-    with pytest.raises(SplitError, match="a patient belongs to one site; 2 are at both"):
+        write_site(tmp_path / "sites", site)
+    with pytest.raises(SplitError, match="a patient belongs to one site; 3 are at both"):
         go(study())
     assert simulated == [] and not (tmp_path / "run").exists()
 
