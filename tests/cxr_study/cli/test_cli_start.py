@@ -1,7 +1,4 @@
-"""The command line starts at once: help and refusals wait for nothing that takes long to import.
-
-In a process of its own, for this one has everything loaded already.
-"""
+"""Help, version and refusals wait for nothing that takes long to import."""
 
 import json
 import subprocess

@@ -9,8 +9,6 @@ import pytest
 from cxr_study.cli import poc as cli_poc
 from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_system import PocSystem
-from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import write_facts
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from tiny_job import JOBS
 from typed import typed
@@ -28,16 +26,15 @@ def poc(command, *arguments, code=0):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """The runs that were asked for; each leaves what a run leaves."""
+    """The runs that were asked for."""
     runs = []
 
     def run(poc, console, report):
         runs.append(poc)
-        job_folder.copy(poc.job, poc.folder / "job", sites=poc.sites, settings=poc.settings)
-        write_facts(poc.folder, poc.site_files, ["1"])
         report()
 
     monkeypatch.setattr(poc_run, "run", run)
+    monkeypatch.setattr(cli_poc, "finished_run", lambda folder: None)
     said = lambda: cli_poc.say("the answer")  # noqa: E731
     monkeypatch.setattr(cli_poc, "make_report", lambda run, folder, title, to: said)
     return runs

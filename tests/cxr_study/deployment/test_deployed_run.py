@@ -9,14 +9,7 @@ from rich.console import Console
 import tiny_job
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run, job_watch
-from cxr_study.deployment.deployed_run import (
-    DeployedRun,
-    DeployedRunError,
-    Rounds,
-    attend,
-    rounds_left,
-    run,
-)
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, Rounds, rounds_left
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
@@ -106,7 +99,7 @@ def go(tmp_path):
         session = Session(plan, tmp_path / "lead", **of_session)
         deployed = DeployedRun(job, tmp_path / "results", retries, workspaces or {})
         try:
-            return session, run(deployed, session, Steps(Console(file=StringIO())))
+            return session, deployed_run.run(deployed, session, Steps(Console(file=StringIO())))
         except (DeployedRunError, SessionError, KeyboardInterrupt) as error:
             return session, error
 
@@ -220,7 +213,7 @@ def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
     session, console = Session([(status, 0)]), Console(file=StringIO(), width=200)
     session.jobs = ["submitted by somebody"]
     try:
-        attend(session, "job", tmp_path, {}, Steps(console))
+        deployed_run.attend(session, "job", tmp_path, {}, Steps(console))
     except (DeployedRunError, KeyboardInterrupt) as error:
         console.print(repr(error))
     told = console.file.getvalue()

@@ -13,9 +13,7 @@ class Flare:
 
     def __init__(self, trouble=()):
         self.trouble = list(trouble)
-        self.submitted = None
-        self.tokens = []
-        self.closed = 0
+        self.submitted, self.tokens, self.closed = None, [], 0
 
     def _stumble(self):
         if self.trouble:

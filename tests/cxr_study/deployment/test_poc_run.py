@@ -2,6 +2,7 @@ from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,21 +21,13 @@ PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 
 
 @pytest.fixture
-def fails():
-    """Step -> the error that it ends with."""
-    return {}
-
-
-@pytest.fixture
-def did(monkeypatch, fails):
+def did(monkeypatch):
     """What was done to the POC; nothing is started."""
     did = []
 
     def step(name, make=lambda system: None):
         def do(system, *_, **__):
             did.append(name)
-            if name in fails:
-                raise fails[name]
             return make(system)
 
         return do
@@ -105,12 +98,12 @@ def test_sites_share_the_cores_and_only_a_job_with_classes_that_no_kit_allows_st
 
 
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("step", ["start", "train"])
+@pytest.mark.parametrize("step", [(PocSystem, "start"), (deployed_run, "run")])
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
 def test_whatever_fails_it_is_stopped_and_its_logs_stay(
-    go, did, fails, step, error, keep, tmp_path
+    go, did, monkeypatch, step, error, keep, tmp_path
 ):
-    fails[step] = error()
+    monkeypatch.setattr(*step, Mock(side_effect=error))
     with pytest.raises(error):
         go(keep=keep)
     assert did[-1] == "stop"

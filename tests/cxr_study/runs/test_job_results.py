@@ -15,6 +15,12 @@ def site(name, **metrics):
     return {"name": name, "metrics": [{"name": k, "value": v} for k, v in metrics.items()]}
 
 
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
 def write_lines(path, *entries):
     path.parent.mkdir(exist_ok=True, parents=True)
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
@@ -96,10 +102,7 @@ def test_models_are_those_that_there_are(server, tmp_path):
     assert job_results.personal_checkpoints(folders) == {}
     with pytest.raises(ResultsError, match=r"best\.npz does not exist; has the run"):
         job_results.best_checkpoint(server)
-    own, best = tmp_path / "b/site_best.npz", server / "models/best.npz"
-    for path in (own, best):
-        path.parent.mkdir()
-        path.touch()
+    own, best = touch(tmp_path / "b/site_best.npz"), touch(server / "models/best.npz")
     assert job_results.personal_checkpoints(folders) == {"b": own}
     assert job_results.best_checkpoint(server) == best
 
@@ -115,12 +118,6 @@ def test_events_are_whole_lines_and_a_torn_one_hides_no_other(tmp_path):
 def folder(tmp_path):
     shutil.copytree(JOBS / "surgical", tmp_path / "job")
     return tmp_path
-
-
-def touch(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    return path
 
 
 def test_a_run_in_the_simulator(folder, monkeypatch):

@@ -56,8 +56,6 @@ def test_what_is_set_wins_over_the_preset_and_all_but_the_rows_strategy(
     [
         ("surgical", "fedavg", False),
         ("vanilla", "fedbn+", False),
-        ("partial_loss", "fedbn+", False),
-        ("personalised", "fedavg", True),
         ("personalised", "fedbn+", True),
         ("surgical", "fedbn", True),
         ("vanilla", "fedbn", True),

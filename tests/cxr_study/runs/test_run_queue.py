@@ -35,15 +35,19 @@ def make(tmp_path):
     def make(program, *trainings, at_once=1, told=lambda training, doing: None, **rules):
         file = tmp_path / "program.py"
         file.write_text(BEGINNING + textwrap.dedent(program))
+
+        def prepare(number):
+            make.prepared.append((number, notes(tmp_path)))
+            return Program([sys.executable, str(file), str(number)], tmp_path / f"{number}.log")
+
         given = {
-            "prepare": lambda number: Program(
-                [sys.executable, str(file), str(number)], tmp_path / f"{number}.log"
-            ),
+            "prepare": prepare,
             "is_made": lambda number: (tmp_path / f"{number}.made").exists(),
             "has_room": lambda _, beside: len(beside) < at_once,
         }
         return run_all(trainings, **{**given, **rules}, told=told)
 
+    make.prepared = []  # trainings, and the notes until then
     return make
 
 
@@ -69,18 +73,12 @@ def test_each_is_prepared_and_made_in_order_once_and_can_be_followed(make, tmp_p
     (tmp_path / "code").mkdir()
     (tmp_path / "code/only_here.py").touch()  # the code that runs is this process's
     monkeypatch.syspath_prepend(tmp_path / "code")
-    prepared, told = [], []
-
-    def prepare(number):
-        prepared.append((number, notes(tmp_path)))
-        command = [sys.executable, tmp_path / "program.py", str(number)]
-        return Program(command, tmp_path / f"{number}.log")
-
+    told = []
     say = 'import only_here; print("noise"); print("round 1", flush=True); print("round 2")\n'
     done = lambda *what: told.append(what)  # noqa: E731
-    assert make(say + DO, 2, 0, prepare=prepare, told=done) == []
+    assert make(say + DO, 2, 0, told=done) == []
     assert notes(tmp_path) == ["2 done", "0 done"]
-    assert prepared == [(2, []), (0, ["2 done"])]
+    assert make.prepared == [(2, []), (0, ["2 done"])]
     assert told[:4] == [(2, STARTS), (2, "round 1"), (2, "round 2"), (2, DONE)]
     told.clear()
     assert make(DO, 0, 1, told=done) == []
