@@ -12,7 +12,7 @@ from cxr_study.training.network import build
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from surgical_aggregation.site.contract.architecture import initial_body
 from surgical_aggregation.wire import variables as wire
-from typed import Typist, typed
+from typed import Typist, answer
 
 SMALL = [
     "--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1",
@@ -94,19 +94,18 @@ def here(surgagg, monkeypatch):
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_before_anything_is_trained(here, surgagg, words, message):
-    call = typed("baseline", *words.split(), *["--out", "refused"] * ("--out" not in words))
-    assert call.code == 2 and message in call.err
+    out = ["--out", "refused"] * ("--out" not in words)
+    assert message in answer("baseline", *words.split(), *out, code=2)
     assert (surgagg.home / "phantom" / "sites").is_dir() and here == []
 
 
 def test_force_removes_an_earlier_training(here, surgagg):
     (surgagg.home / "old" / "nih").mkdir(parents=True)
     (surgagg.home / "old" / "nih" / "rounds.jsonl").touch()
-    call = typed(
+    answer(
         "baseline", "individual", "--out", "old", "--sites", "nih", "--preset", "paper",
         "--site-files", "phantom/sites", "--set", "image_size=16", "--rounds", 3, "--force",
     )  # fmt: skip
-    assert call.code == 0, call.err
     assert not (surgagg.home / "old").exists()
     (run,) = here
     assert (run.settings["num_rounds"], run.settings["patience"]) == (3, 25)

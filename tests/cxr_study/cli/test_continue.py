@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,12 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.state_files import STATE_FILE
-from typed import typed
+from typed import answer
 
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"
 
 
-def surgagg(*arguments, code=0):
-    """Type `surgagg continue ...`, which ends with a code; what it says."""
-    call = typed("continue", *arguments)
-    assert call.code == code, call.err
-    return call.out + call.err
+surgagg = partial(answer, "continue")
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import re
 import shutil
+from functools import partial
 
 import pytest
 import yaml
@@ -7,7 +8,7 @@ import yaml
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.phantom.writers.write_phantom import write_phantom
-from typed import typed
+from typed import answer
 
 
 @pytest.fixture(autouse=True)
@@ -39,11 +40,7 @@ def nih(both):
     return both[1]
 
 
-def surgagg(*arguments, code=0):
-    """Type `surgagg data ...`, which ends with a code; what it says."""
-    call = typed("data", *arguments)
-    assert call.code == code, call.err
-    return call.out + call.err
+surgagg = partial(answer, "data")
 
 
 def contents(folder):

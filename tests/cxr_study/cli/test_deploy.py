@@ -1,6 +1,7 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.poc_project import PocProject
 from cxr_study.jobs import job_folder
 from tiny_job import JOBS
-from typed import typed
+from typed import answer
 
 POC = Path(__file__).parents[3] / "poc"
 
@@ -52,9 +53,7 @@ def submitted(monkeypatch):
 def submit(tmp_path, submitted):
     def submit(*options, kit="lead", job=JOBS / "surgical", code=0):
         given = ("--kit", tmp_path / kit, "--out", tmp_path / "out", *options)
-        call = typed("deploy", "submit", job, *given)
-        assert call.code == code, call.err
-        return call.out + call.err
+        return answer("deploy", "submit", job, *given, code=code)
 
     return submit
 
@@ -99,17 +98,15 @@ def test_a_job_is_a_folder_with_everything_set_and_no_code(tmp_path, monkeypatch
         "--strategy", "fedbn", "--sites", "a, b", "--preset", "paper", "--set", "num_rounds=3",
         "--set", "b:epochs=2", "--out", "new/job",
     )  # fmt: skip
-    call = typed("deploy", "job", "personalised", *options)
-    assert call.code == 0, call.err
-    assert call.out == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
+    said = answer("deploy", "job", "personalised", *options)
+    assert said == "job      new/job\nsubmit   nvflare job submit -j new/job\n"
     job = tmp_path / "new/job"
     settings = job_folder.read_settings(job, "b")
     wanted = {"strategy": "fedbn", "num_rounds": 3, "patience": 25, "epochs": 2}
     assert {name: settings[name] for name in wanted} == wanted
     assert job_folder.client_apps(job) == {"a": "app_client", "b": "app_b"}
     assert not list(job.glob("*/custom"))
-    again = typed("deploy", "job", "personalised", *options)
-    assert again.code == 2 and "new/job" in again.err
+    assert "new/job" in answer("deploy", "job", "personalised", *options, code=2)
 
 
 @pytest.fixture
@@ -119,11 +116,7 @@ def kits(tmp_path):
     return tmp_path / "surgical_cxr" / "prod_00"
 
 
-def kit(*arguments, code=0):
-    """Type `surgagg deploy kit ...`, which ends with a code; what it says."""
-    call = typed("deploy", "kit", *arguments)
-    assert call.code == code, call.err
-    return call.out + call.err
+kit = partial(answer, "deploy", "kit")
 
 
 def properties(kit):

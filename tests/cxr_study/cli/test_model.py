@@ -1,20 +1,18 @@
 """`surgagg model`, as typed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
 from surgical_aggregation.wire import variables as wire
-from typed import typed
+from typed import answer
 
 COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 
 
-def surgagg(*arguments, code=0):
-    """Type `surgagg model ...`, which ends with a code; what it says."""
-    call = typed("model", *arguments)
-    assert call.code == code, call.err
-    return call.out + call.err
+surgagg = partial(answer, "model")
 
 
 def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path):

@@ -11,7 +11,7 @@ from cxr_study.deployment import poc_run
 from cxr_study.deployment.poc_system import PocSystem
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from tiny_job import JOBS
-from typed import typed
+from typed import answer
 
 PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 
@@ -19,9 +19,7 @@ PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 def poc(command, *arguments, code=0):
     """Type `surgagg deploy poc ...`, on the phantom where it wants data and is given none."""
     phantom = ["--phantom"] * (command in ("run", "prepare") and "--site-files" not in arguments)
-    call = typed("deploy", "poc", command, *phantom, *arguments)
-    assert call.code == code, call.err
-    return call.out + call.err
+    return answer("deploy", "poc", command, *phantom, *arguments, code=code)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import write_facts
 from tiny_job import JOBS
-from typed import typed
+from typed import answer
 
 
 def download(folder, job="surgical"):
@@ -39,35 +39,29 @@ def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured
     full, tmp_path, job, options
 ):
     results = download(tmp_path, job)
-    call = typed("report", tmp_path, *options)
-    assert call.code == 0 and "0.750" in call.out
+    assert "0.750" in answer("report", tmp_path, *options)
     assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
     results.unlink()
-    call = typed("report", tmp_path, *options)
-    assert call.code == 2 and "holds no result of a test split" in call.err
+    said = answer("report", tmp_path, *options, code=2)
+    assert "holds no result of a test split" in said
     assert full == []
 
 
 def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
     download(tmp_path, "census").unlink()
-    assert typed("report", tmp_path).out.split() == ["results", str(tmp_path / "workspace")]
+    assert answer("report", tmp_path).split() == ["results", str(tmp_path / "workspace")]
 
 
 def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(full, tmp_path):
-    def call(*arguments):
-        called = typed("report", *arguments)
-        assert called.code == 0, called.err
-        return called.out
-
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
     write_facts(tmp_path / "run", tmp_path / "files", ["1"])
-    said = call(tmp_path / "run")
+    said = answer("report", tmp_path / "run")
     assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
     folder = tmp_path / "1234"
     download(folder)
-    call(folder)  # is the table
-    call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
-    call(folder, "--phantom")
+    answer("report", folder)  # is the table
+    answer("report", folder, "--site-files", tmp_path, "--out", tmp_path / "out")
+    answer("report", folder, "--phantom")
     assert [run.site_files for run, _ in full] == [tmp_path / "files", tmp_path, None]
     outs = [tmp_path / "run/report", tmp_path / "out", folder / "report"]
     assert [out for _, out in full] == outs

@@ -15,7 +15,7 @@ from cxr_study.studies.plan.selection import Selection
 from cxr_study.studies.plan.study_file import path_of, read_study, shipped
 from cxr_study.studies.runner import run_study as module
 from cxr_study.studies.runner.machine_capacity import Machine
-from typed import typed
+from typed import answer, typed
 
 
 @pytest.fixture
@@ -104,8 +104,7 @@ def test_a_run_that_failed_is_named_and_exit_code_1(study):
 )
 def test_a_mistake_is_told_before_anything_is_made(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
-    call = typed("study", "run", *shlex.split(words))
-    assert call.code == 2 and message in call.err
+    assert message in answer("study", "run", *shlex.split(words), code=2)
     assert not list(tmp_path.iterdir())
 
 

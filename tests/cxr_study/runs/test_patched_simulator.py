@@ -31,9 +31,9 @@ def test_nobody_else_is_given_a_reserved_port_but_a_site_listens_on_it_as_flare_
 def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
     sites, sending, told = ["north", "south"], threading.Barrier(2), []
     monkeypatch.setattr(sys, "executable", shutil.which("true"))  # as the sites' processes
-    place = SimpleNamespace(workspace=str(tmp_path), log_config=None, set=None)
+    given = SimpleNamespace(workspace=str(tmp_path), log_config=None, set=None)
     runner = patched_simulator.simulator_runner.SimulatorClientRunner(
-        "", place, [], {}, place, {"client_name": "none yet"}
+        "", given, [], {}, given, {"client_name": "none yet"}
     )
 
     def send(data):  # when all sites are about to

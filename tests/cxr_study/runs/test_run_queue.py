@@ -47,13 +47,13 @@ def make(tmp_path):
         }
         return run_all(trainings, **{**given, **rules}, told=told)
 
+    (tmp_path / "notes").touch()
     make.prepared = []  # trainings, and the notes until then
     return make
 
 
 def notes(home):
-    path = home / "notes"
-    return path.read_text().splitlines() if path.exists() else []
+    return (home / "notes").read_text().splitlines()
 
 
 def processes(home):
@@ -128,7 +128,6 @@ def test_as_many_run_at_once_as_there_is_room_for_and_no_more(make, tmp_path, at
 
 
 def test_a_training_that_there_is_no_room_for_lets_others_pass(make, tmp_path):
-    (tmp_path / "notes").touch()
     room = lambda number, beside: not beside or (number, beside) == (2, [0])  # noqa: E731
     make('if number == 0: wait_for("2 done")\n' + DO, 0, 1, 2, has_room=room)
     assert notes(tmp_path) == ["2 done", "0 done", "1 done"]
