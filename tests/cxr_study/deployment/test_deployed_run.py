@@ -140,6 +140,7 @@ RUNS = {
     "is lost before it began": (
         [("mute", 0), (DONE, 10)], {"workspaces": {"server": Path("no")}}, [FIRST, SECOND], [2],
     ),
+    "is lost, and not to be continued": ([("lost", 4)], {"retries": 0}, [FIRST], failed(1, 4)),
     "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
     "breaks too often": (
         [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND], failed(2, 5),

@@ -23,7 +23,8 @@ Traceback (most recent call last):
 {}
 
 """
-WRAPPED = RAISED.format("nvflare.fuel.common.excepts.ConfigError: Error processing x")
+CONFIG = "nvflare.fuel.common.excepts.ConfigError: Error processing x"
+WRAPPED = RAISED.format(CONFIG).replace(":10,", ":11,")  # logged later
 FULL = RAISED.format("OSError: [Errno 28] No space left on device")
 NO_CLASS = "TypeError: Can't load class my_hospital.MySite: No module named 'my_hospital'"
 UNKNOWN = RAISED.format(NO_CLASS) + WRAPPED
