@@ -28,6 +28,13 @@ def typed(*arguments):
     return SimpleNamespace(code=code, out=out.getvalue(), err=err.getvalue())
 
 
+def answer(*arguments, code=0):
+    """Type `surgagg ...`, which must end with a code; what it says."""
+    call = typed(*arguments)
+    assert call.code == code, call.err
+    return call.out + call.err
+
+
 class Typist:
     """Types `surgagg ...` in a folder, with its own cache; each time in a new process."""
 

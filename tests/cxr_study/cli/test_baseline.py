@@ -1,7 +1,6 @@
 """`surgagg baseline`, as a person calls it, on a phantom of a few small images."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from cxr_study.training.network import build
 from surgical_aggregation.checkpoints.checkpoint import load, save
 from surgical_aggregation.site.contract.architecture import initial_body
 from surgical_aggregation.wire import variables as wire
-from typed import Typist
+from typed import Typist, answer
 
 SMALL = [
     "--initial-body", "body.npz", "--set", "image_size=16", "--set", "warmup_epochs=1",
@@ -44,8 +43,11 @@ def trained(surgagg):
     return [call.result() for call in calls]
 
 
-def test_each_site_alone_has_a_model_of_its_own_classes_and_settings(trained, surgagg):
-    assert trained[0].code == 0, trained[0].err
+def test_each_site_alone_has_a_model_of_its_own_classes_and_settings_and_both_one_of_all(
+    trained, surgagg
+):
+    alone, both = trained
+    assert (alone.code, both.code) == (0, 0), alone.err + both.err
     start, _ = wire.split(load(surgagg.home / "body.npz").variables)
     for site, classes in (("nih", NIH_CLASSES), ("chexpert", CHEXPERT_CLASSES)):
         model = load(surgagg.home / "alone" / site / "best.npz")
@@ -54,79 +56,57 @@ def test_each_site_alone_has_a_model_of_its_own_classes_and_settings(trained, su
         last = load(surgagg.home / "alone" / site / "last.npz").variables
         same = all((last[path] == value).all() for path, value in start.items())
         assert same == (site == "nih")  # which learns at a rate of 0
-
-
-def test_both_together_have_one_model_of_all_classes(trained, surgagg):
-    assert trained[1].code == 0, trained[1].err
     model = load(surgagg.home / "both" / "last.npz")
     assert wire.classes_of(model.variables) == tuple(sorted(UNION_CLASSES))
-    assert model.manifest["method"] == "centralised-partial"
-    assert model.manifest["round"] == 2
+    assert (model.manifest["method"], model.manifest["round"]) == ("centralised-partial", 2)
+    # They end with a table of what can be said, and the paths.
+    assert "of 14 " in alone.out and "of 13 " in alone.out and "does not" not in alone.out
+    assert "of 20 " in both.out and "does not" in both.out
+    assert "models   alone/nih" in alone.out and "models   both" in both.out
 
 
-def test_it_ends_with_a_table_of_what_can_be_said_and_the_paths(trained):
-    alone, both = (call.out for call in trained)
-    assert "of 14 " in alone and "of 13 " in alone and "does not" not in alone
-    assert "of 20 " in both and "does not" in both
-    assert "models   alone/nih" in alone and "models   both" in both
-
-
-class TestMistakes:
-    """Each is refused before anything is trained."""
-
-    @pytest.fixture
-    def call(self, surgagg, monkeypatch):
-        monkeypatch.chdir(surgagg.home)
-        monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
-        monkeypatch.setattr(baseline.baseline_run, "train", lambda *_: pytest.fail("it trained"))
-        return lambda *arguments, **options: baseline.baseline(
-            *arguments, **{"site_files": Path("phantom/sites"), "out": Path("refused"), **options}
-        )
-
-    @pytest.mark.parametrize(
-        ("method", "options", "message"),
-        [
-            ("individual", {"site_files": None}, "needs --site-files .* or --phantom .* neither"),
-            ("individual", {"phantom": True}, "needs --site-files .* or --phantom .* got both"),
-            ("centralized", {}, "no method 'centralized'"),
-            ("centralised", {"settings": ["nih:seed=1"]}, "a setting is given for 'nih' alone"),
-            ("individual", {"settings": ["mayo:seed=1"]}, "a setting is given for 'mayo' alone"),
-            ("individual", {"sites": "nih,nih"}, "sites need names"),
-            (
-                "individual",
-                {"strategy": "fedbn"},
-                "without a federation the strategy must be fedavg",
-            ),
-            ("individual", {"sites": "nih,mayo"}, "mayo.yaml"),
-            ("individual", {"out": Path("phantom")}, "a run needs a new folder; phantom exists"),
-            ("individual", {"out": Path("phantom"), "force": True}, "only what an earlier run"),
-        ],
-    )
-    def test_is_told(self, call, surgagg, method, options, message):
-        with pytest.raises(ValueError, match=message):
-            call(method, **options)
-        assert (surgagg.home / "phantom" / "sites").is_dir()
-
-
-def test_force_removes_an_earlier_training(surgagg, monkeypatch):
+@pytest.fixture
+def here(surgagg, monkeypatch):
+    """The runs that would be trained, of commands that are typed in the folder."""
     monkeypatch.chdir(surgagg.home)
     monkeypatch.setenv("SURGAGG_CACHE", str(surgagg.home / "cache"))
+    monkeypatch.setattr(baseline, "_print", lambda *_: None)
+    runs = []
+    monkeypatch.setattr(baseline.baseline_run, "train", lambda run, _: runs.append(run))
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("individual", "needs --site-files <folder of <site>.yaml> for real data, or --phantom"),
+        ("individual --phantom --site-files phantom/sites", "for drawn images; got both"),
+        *[(f"{words} --site-files phantom/sites", message) for words, message in {
+            "centralized": "no method 'centralized'",
+            "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
+            "individual --set mayo:seed=1": "a setting is given for 'mayo' alone",
+            "individual --sites nih,nih": "sites need names",
+            "individual --strategy fedbn": "without a federation the strategy must be fedavg",
+            "individual --sites nih,mayo": "mayo.yaml",
+            "individual --out phantom": "a run needs a new folder; phantom exists",
+            "individual --out phantom --force": "only what an earlier run",
+        }.items()],
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_before_anything_is_trained(here, surgagg, words, message):
+    out = ["--out", "refused"] * ("--out" not in words)
+    assert message in answer("baseline", *words.split(), *out, code=2)
+    assert (surgagg.home / "phantom" / "sites").is_dir() and here == []
+
+
+def test_force_removes_an_earlier_training(here, surgagg):
     (surgagg.home / "old" / "nih").mkdir(parents=True)
     (surgagg.home / "old" / "nih" / "rounds.jsonl").touch()
-    trained = []
-    monkeypatch.setattr(baseline.baseline_run, "train", lambda run, _: trained.append(run))
-    monkeypatch.setattr(baseline, "_print", lambda *_: None)
-    baseline.baseline(
-        "individual",
-        out=Path("old"),
-        sites="nih",
-        site_files=Path("phantom/sites"),
-        preset="paper",
-        settings=["image_size=16"],
-        rounds=3,
-        force=True,
-    )
+    answer(
+        "baseline", "individual", "--out", "old", "--sites", "nih", "--preset", "paper",
+        "--site-files", "phantom/sites", "--set", "image_size=16", "--rounds", 3, "--force",
+    )  # fmt: skip
     assert not (surgagg.home / "old").exists()
-    (run,) = trained
+    (run,) = here
     assert (run.settings["num_rounds"], run.settings["patience"]) == (3, 25)
     assert (run.settings["image_size"], run.settings["augmentation"]) == (16, "paper")

@@ -1,14 +1,9 @@
-"""The command line starts at once: help and refusals wait for nothing that takes long to import.
-
-In a process of its own, for this one has everything loaded already.
-"""
+"""Help, version and refusals wait for nothing that takes long to import."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -114,30 +109,17 @@ print(json.dumps(told))
 """
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """Step -> whether it was refused, and what it was the first to import of `SLOW`."""
+def test_neither_help_nor_version_nor_a_refusal_imports_anything_slow(tmp_path):
     # What may be imported is asked for last, so that the others are not excused by it.
-    words = list(COMMANDS)
-    home = tmp_path_factory.mktemp("start")
-    (home / "jobs").symlink_to(JOBS)
+    (tmp_path / "jobs").symlink_to(JOBS)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(SLOW), json.dumps(words)],
-        cwd=home,
-        capture_output=True,
-        text=True,
-    )
+        [sys.executable, "-c", PROGRAM, json.dumps(SLOW), json.dumps(list(COMMANDS))],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_help_and_version_import_nothing_slow(told):
-    shown = {step: slow for step, (refused, slow) in told.items() if not refused}
-    assert len(shown) > 30 and {"import", "--version", "deploy poc run --help"} <= shown.keys()
-    assert {step: slow for step, slow in shown.items() if slow} == {}
-
-
-def test_a_refusal_imports_nothing_slow(told):
+    told = json.loads(done.stdout)  # step -> whether it was refused, and what it first imports
+    shown = [step for step, (refused, _) in told.items() if not refused]
+    assert len(shown) > 30 and {"import", "--version", "deploy poc run --help"} <= {*shown}
     assert [command for command in COMMANDS if not told[command][0]] == []
-    slow = {command: set(told[command][1]) - set(COMMANDS[command]) for command in COMMANDS}
-    assert {command: names for command, names in slow.items() if names} == {}
+    slow = {step: set(found) - {*COMMANDS.get(step, ())} for step, (_, found) in told.items()}
+    assert {step: names for step, names in slow.items() if names} == {}

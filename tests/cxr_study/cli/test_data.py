@@ -1,14 +1,14 @@
 import re
 import shutil
+from functools import partial
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from cxr_study.cli.main import app
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from cxr_study.phantom.writers.write_phantom import write_phantom
+from typed import answer
 
 
 @pytest.fixture(autouse=True)
@@ -31,23 +31,20 @@ def phantom(drawn, tmp_path):
 
 
 @pytest.fixture
-def nih(phantom):
-    return phantom / "sites/nih.yaml"
+def both(phantom):
+    return [phantom / "sites/chexpert.yaml", phantom / "sites/nih.yaml"]
 
 
 @pytest.fixture
-def both(phantom):
-    return sorted((phantom / "sites").glob("*.yaml"))
+def nih(both):
+    return both[1]
 
 
-def surgagg(*arguments, code=0):
-    """Type `surgagg data ...`, which ends with a code; what it says, or its mistake."""
-    result = CliRunner().invoke(app, ["data", *map(str, arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        assert code == "refused", result.exception
-        return str(result.exception)
-    assert result.exit_code == code, result.output
-    return result.output
+surgagg = partial(answer, "data")
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def change(site_file, **keys):
@@ -65,23 +62,22 @@ class TestSite:
         surgagg("prepare", site_file, "--size", 8)
 
     @pytest.mark.parametrize(
-        ("dataset", "name", "message"),
+        ("dataset", "name", "images", "message"),
         [
-            ("nih", "phantom/sites/nih.yaml", "exists"),
-            ("nih", "a.txt", "<site>.yaml"),
-            ("nhi", "a.yaml", "nih"),
+            ("nih", "phantom/sites/nih.yaml", True, "exists"),
+            ("nih", "a.txt", True, "<site>.yaml"),
+            ("nhi", "a.yaml", True, "nih"),
+            ("nih", "a.yaml", False, "none of the 200 images"),
         ],
     )
-    def test_a_mistake_is_told_and_changes_nothing(self, phantom, tmp_path, dataset, name, message):
-        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    def test_a_mistake_is_told_and_changes_nothing(
+        self, phantom, tmp_path, dataset, name, images, message
+    ):
+        if not images:
+            shutil.rmtree(phantom / "nih/images")
+        before = contents(tmp_path)
         assert message in surgagg("site", dataset, phantom / "nih", tmp_path / name, code=2)
-        after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        assert after == before
-
-    def test_a_download_without_images_leaves_no_site_file(self, phantom, tmp_path):
-        shutil.rmtree(phantom / "nih/images")
-        said = surgagg("site", "nih", phantom / "nih", tmp_path / "a.yaml", code="refused")
-        assert "none of the 200 images" in said and not (tmp_path / "a.yaml").exists()
+        assert contents(tmp_path) == before
 
 
 class TestSplit:
@@ -92,6 +88,9 @@ class TestSplit:
         assert "1/4 of the training patients used" in split.header["scheme"]
         used = split.assignment["split"].value_counts()
         assert used["train"] == pytest.approx((used["train"] + used["unused"]) / 4, abs=0.5)
+        for share in ("0", "2", "half", "1/0"):
+            said = surgagg("split", nih, "--share", share, code=2)
+            assert "above 0, at most 1" in said
 
     def test_the_official_lists_are_followed(self, phantom, nih, tmp_path):
         names = sorted(path.name for path in (phantom / "nih/images").iterdir())
@@ -107,13 +106,11 @@ class TestSplit:
         both = ("--nih-lists", *lists, "--mimic-split", "split.csv")
         assert "exclude each other" in surgagg("split", nih, *both, code=2)
 
-    @pytest.mark.parametrize("share", ["0", "2", "half", "1/0"])
-    def test_a_share_that_is_none_is_refused(self, nih, share):
-        assert "above 0, at most 1" in surgagg("split", nih, "--share", share, code=2)
-
 
 class TestPartition:
-    def test_drawn_class_sets_share_what_is_asked_for(self, nih, tmp_path):
+    def test_drawn_class_sets_share_what_is_asked_for_and_published_ones_are_the_default(
+        self, nih, tmp_path
+    ):
         out = tmp_path / "cut"
         drawn = ("--number", 3, "--sets", "drawn", "--shared", 2)
         surgagg("partition", nih, "--out", out, *drawn)
@@ -121,19 +118,16 @@ class TestPartition:
         assert len(set.intersection(*labelled)) == 2
         assert len(set.union(*labelled)) == 14
         surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
-
-    def test_published_class_sets_are_the_default(self, nih, tmp_path):
-        said = surgagg("partition", nih, "--out", tmp_path / "cut", "--share", "1/2")
+        said = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
         assert "Nodule" in said and "nih-2" in said
 
     def test_of_a_download_the_images_at_hand_are_cut(self, phantom, tmp_path):
         for image in sorted((phantom / "nih/images").iterdir())[150:]:
             image.unlink()
-        out = tmp_path / "cut"
-        eleven = ("--number", 11)
-        refused = surgagg("partition", phantom / "nih", "--out", out, *eleven, code="refused")
-        assert "11" in refused and not out.exists()
-        surgagg("partition", phantom / "nih", "--out", out)
+        out, pool = tmp_path / "cut", phantom / "nih"
+        assert "11" in surgagg("partition", pool, "--out", out, "--number", 11, code=2)
+        assert not out.exists()
+        surgagg("partition", pool, "--out", out)
         files = sorted(out.glob("*.yaml"))
         assert [path.name for path in files] == ["nih-1.yaml", "nih-2.yaml"]
         surgagg("prepare", *files, "--size", 8)
@@ -141,37 +135,35 @@ class TestPartition:
         assert "needs a new folder" in surgagg("partition", files[0], "--out", out, code=2)
 
 
-class TestPrepare:
-    def test_images_are_decoded_once(self, both):
-        first, again = (surgagg("prepare", *both, "--size", 8) for _ in range(2))
-        assert re.findall(r"([\d,]+) decoded now", first)[1] == "200"
-        assert re.findall(r"([\d,]+) decoded now", again) == ["0", "0"]
+def test_images_are_decoded_once_and_too_many_bad_ones_are_exit_code_1_and_named(
+    both, nih, phantom
+):
+    first, again = (surgagg("prepare", *both, "--size", 8) for _ in range(2))
+    assert re.findall(r"([\d,]+) decoded now", first)[1] == "200"
+    assert re.findall(r"([\d,]+) decoded now", again) == ["0", "0"]
+    image = next(iter((phantom / "nih/images").iterdir()))
+    image.write_bytes(b"no picture")
+    said = surgagg("prepare", nih, "--size", 8, code=1)
+    assert image.name in said and "bad_images" in said
+    change(nih, bad_images=1)
+    assert f"left out: {image.name} unreadable" in surgagg("prepare", nih, "--size", 8)
 
-    def test_too_many_bad_images_are_exit_code_1_and_named(self, phantom, nih):
-        image = next(iter((phantom / "nih/images").iterdir()))
-        image.write_bytes(b"no picture")
-        said = surgagg("prepare", nih, "--size", 8, code=1)
-        assert image.name in said and "bad_images" in said
-        change(nih, bad_images=1)
-        assert f"left out: {image.name} unreadable" in surgagg("prepare", nih, "--size", 8)
 
-
-class TestClasses:
-    def test_the_union_and_who_labels_it_are_shown(self, nih, both):
-        said = surgagg("classes", *both)
-        assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in said
-        assert "need different names" in surgagg("classes", nih, nih, code=2)
-
-    def test_an_undecided_look_alike_is_exit_code_1_until_it_is_decided(self, phantom, both):
-        (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
-        own = phantom / "sites/own.yaml"
-        own.write_text("dataset: table\nlabels: ../own.csv\nimages: ..\nsplit: own_split.csv\n")
-        said = surgagg("classes", *both, own, code=1)
-        assert "merges: {Pleural Effusion: [Effusion]}" in said
-        change(own, merges={"Pleural Effusion": ["Effusion"]})
-        surgagg("classes", *both, own)
-        change(own, merges={}, distinct=["Effusion"])
-        surgagg("classes", *both, own)
+def test_classes_and_their_sites_are_shown_and_an_undecided_look_alike_is_exit_code_1(
+    phantom, both
+):
+    said = surgagg("classes", *both)
+    assert "Classes: 20, of which 7 at more than one site and 13 at one alone." in said
+    assert "need different names" in surgagg("classes", both[0], both[0], code=2)
+    (phantom / "own.csv").write_text("image,patient,Effusion\na.png,1,1\nb.png,2,0\n")
+    own = phantom / "sites/own.yaml"
+    own.write_text("dataset: table\nlabels: ../own.csv\nimages: ..\nsplit: own_split.csv\n")
+    said = surgagg("classes", *both, own, code=1)
+    assert "merges: {Pleural Effusion: [Effusion]}" in said
+    change(own, merges={"Pleural Effusion": ["Effusion"]})
+    surgagg("classes", *both, own)
+    change(own, merges={}, distinct=["Effusion"])
+    surgagg("classes", *both, own)
 
 
 def test_an_audit_is_a_page_and_what_may_be_shared(both, tmp_path):
@@ -184,9 +176,12 @@ def test_an_audit_is_a_page_and_what_may_be_shared(both, tmp_path):
     assert "needs site files" in surgagg("audit", "--out", tmp_path, code=2)
 
 
-def test_the_phantom_is_drawn_as_asked(tmp_path):
+def test_the_phantom_is_drawn_as_asked_with_its_second_csv(tmp_path):
     small = ("--images", 150, "--size", 16, "--corrupt", 2)
     said = surgagg("phantom", tmp_path / "p", "--sites", "mimic", *small)
     site_file = tmp_path / "p/sites/mimic.yaml"
     assert str(site_file) in said
     surgagg("prepare", site_file, "--size", 8, code=1)
+    surgagg("site", "mimic", tmp_path / "p/mimic", tmp_path / "own.yaml")
+    metadata = tmp_path / "p/mimic/mimic-cxr-2.0.0-metadata.csv.gz"
+    assert read_site_file(tmp_path / "own.yaml").metadata == metadata

@@ -1,28 +1,17 @@
 """The command line as a whole; what the commands run is in simulator/test_commands.py."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
 
 from cxr_study.cli import main as cli
-from cxr_study.cli import run
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
 from typed import typed
 
 JOB = Path(__file__).parents[3] / "jobs" / "surgical"
-
-
-@pytest.fixture
-def started(monkeypatch):
-    """Runs that were asked for: [(study, own, title, force), ...]."""
-    calls = []
-    monkeypatch.setattr(run, "run_and_report", lambda *a: calls.append(a))
-    return calls
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -47,72 +36,55 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """The folder where the calls of `TestMistakes` are made, with what must stay in it."""
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
+        ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
+        ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
+        ("deploy job surgicl", "there is no method 'surgicl'; nearest known: surgical"),
+        ("data partition .", "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
+        ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
+        *[(f"run surgical --phantom {words}", message) for words, message in {
+            "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
+            "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
+            "--set nhi:seed=2": "site 'nhi', which takes no part; nearest known: nih",
+            "--preset papers": "there is no preset 'papers'; nearest known: paper",
+            "--preset paper": "densenet121 with 0 hidden units; the initial body of",
+            "--out mine": "a run needs a new folder; mine exists",
+            "--out mine --force": "is removed; mine holds no job/meta.json",
+            "--out old --force --set x=1": "has no setting 'x'",
+            "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
+            "--out old --force --set nih:learning_rate=-1": "learning_rate must be 0 or more",
+            "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
+        }.items()],
+        ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
+        ("run --nope", "No such option: --nope"),
+        ("run surgical --own", "surgagg: --own is now: --local-models. See"),
+        ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
+        ("study rum", "No such command 'rum'"),
+        ("retire best.npz Hernia --out x", "is now: surgagg model remove-classes"),
+        ("data sites --help", "surgagg data sites is now: surgagg data partition"),
+        ("compare --seeds 3", "surgagg compare is now: surgagg study run methods"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_2_and_nothing_is_made_or_removed(
+    tmp_path, monkeypatch, words, message
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("all of it")
     (tmp_path / "old/job").mkdir(parents=True)
     (tmp_path / "old/job/meta.json").touch()
-    return tmp_path
-
-
-class TestMistakes:
-    """What a person gets wrong is one line on standard error, and exit code 2."""
-
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            ("run surgical", "--site-files <folder of <site>.yaml> for real data, or --phantom"),
-            ("run surgical --phantom --site-files sites", "--phantom for drawn images; got both"),
-            ("run [red]jobs --phantom", "surgagg: there is no job '[red]jobs'"),
-            ("deploy job surgicl", "there is no method 'surgicl'; nearest known: surgical"),
-            ("data partition .", "needs Data_Entry_2017*.csv (or .gz) in . for dataset"),
-            ("demo --out mine --force", "is removed; mine holds no job/meta.json"),
-            *[(f"run surgical --phantom {words}", message) for words, message in {
-                "--set num_rounds": "num_rounds=20, or SITE:NAME=VALUE; got 'num_rounds'",
-                "--set num_rounds=[bold]2": "a whole number, 0 or more; got '[bold]2'",
-                "--set nhi:seed=2": "site 'nhi', which takes no part; nearest known: nih",
-                "--preset papers": "there is no preset 'papers'; nearest known: paper",
-                "--preset paper": "densenet121 with 0 hidden units; the initial body of",
-                "--out mine": "a run needs a new folder; mine exists",
-                "--out mine --force": "is removed; mine holds no job/meta.json",
-                "--out old --force --set x=1": "has no setting 'x'",
-                "--out old --force --set num_rounds=0": "setting 'num_rounds' must be 1 or more",
-                "--out old --force --set nih:learning_rate=-1": "learning_rate must be 0 or more",
-                "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
-            }.items()],
-            ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
-            ("run --nope", "No such option: --nope"),
-            ("run surgical --own", "surgagg: --own is now: --local-models. See"),
-            ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),
-            ("study rum", "No such command 'rum'"),
-            ("retire best.npz Hernia --out x", "is now: surgagg model remove-classes"),
-            ("data sites --help", "surgagg data sites is now: surgagg data partition"),
-            ("compare --seeds 3", "surgagg compare is now: surgagg study run methods"),
-        ],
-    )  # fmt: skip
-    def test_is_told_and_nothing_is_made_or_removed(self, home, words, message):
-        before = sorted(home.rglob("*"))
-        out = [] if "--out" in words or "Missing" in message else ["--out", "mistake"]
-        call = typed(*words.split(), *out)
-        assert (call.code, call.out) == (2, ""), call.err
-        (line,) = call.err.splitlines()
-        assert line.startswith("surgagg: ") and message in line
-        assert sorted(home.rglob("*")) == before
-        assert (home / "mine/thesis.txt").read_text() == "all of it"
-
-    def test_ends_the_process_with_code_2(self, tmp_path):
-        script = Path(sys.executable).with_name("surgagg")
-        call = subprocess.run(
-            [script, "run", "surgical", "--phantom", "--set", "num_round=2"],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
-        assert call.returncode == 2 and call.stdout == ""
-        assert call.stderr.startswith("surgagg: job 'surgical' has no setting 'num_round'; nearest")
-        assert len(call.stderr.splitlines()) == 1
+    before = sorted(tmp_path.rglob("*"))
+    out = [] if "--out" in words or "Missing" in message else ["--out", "mistake"]
+    call = typed(*words.split(), *out)
+    assert (call.code, call.out) == (2, ""), call.err
+    (line,) = call.err.splitlines()
+    assert line.startswith("surgagg: ") and message in line
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "mine/thesis.txt").read_text() == "all of it"
 
 
 def test_an_old_command_answers_with_one_that_there_is():
@@ -128,12 +100,9 @@ def test_an_old_command_answers_with_one_that_there_is():
         assert not find(new.partition(" <")[0].split()).hidden
 
 
-def test_version_is_the_packages():
-    call = typed("--version")
-    assert (call.code, call.out) == (0, f"{__version__}\n")
+def test_a_job_that_fails_is_exit_code_1_and_the_version_the_packages(monkeypatch, capsys):
+    assert typed("--version").out == f"{__version__}\n"
 
-
-def test_a_job_that_fails_is_exit_code_1(monkeypatch, capsys):
     def fail(**_):
         raise SimulationError("the job failed: [nih] no images\nThe log is x.log")
 

@@ -1,35 +1,23 @@
 import json
 import shutil
-from io import StringIO
 
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
-from cxr_study.cli import main as cli
-from cxr_study.cli.report import make_report
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
-from cxr_study.runs.finished_run import downloaded_run, write_facts
-from cxr_study.runs.job_results import ResultsError
+from cxr_study.runs.finished_run import write_facts
 from tiny_job import JOBS
+from typed import answer
 
 
-@pytest.fixture
-def downloaded(tmp_path):
-    """Makes a downloaded job with what its sites measured."""
-
-    def make(job="surgical", results=True):
-        folder = tmp_path / "1234"
-        shutil.copytree(JOBS / job, folder / "job" / job)
-        (folder / "workspace/cross_site_val").mkdir(parents=True)
-        if results:
-            measured = {"nih": {"SRV_best": {"auroc/Edema": 0.75, "bce/Edema": 0.5}}}
-            path = folder / "workspace/cross_site_val/cross_val_results.json"
-            path.write_text(json.dumps(measured))
-        return folder
-
-    return make
+def download(folder, job="surgical"):
+    """Make a downloaded job with what its sites measured."""
+    shutil.copytree(JOBS / job, folder / "job" / job)
+    path = folder / "workspace/cross_site_val/cross_val_results.json"
+    path.parent.mkdir(parents=True)
+    measured = {"nih": {"SRV_best": {"auroc/Edema": 0.75, "bce/Edema": 0.5}}}
+    path.write_text(json.dumps(measured))
+    return path
 
 
 @pytest.fixture
@@ -46,51 +34,34 @@ def full(monkeypatch):
     return runs
 
 
-def printed(run, folder):
-    console = Console(file=StringIO(), width=100)
-    make_report(run, folder, "title", console)()
-    return console.file.getvalue()
-
-
-def test_with_the_sites_data_it_is_the_full_one(downloaded, full, tmp_path):
-    said = printed(downloaded_run(downloaded(), None), tmp_path / "report")
-    assert full[0][1] == tmp_path / "report"
-    assert "summary" in said and str(tmp_path / "1234/workspace/models") in said
-
-
-@pytest.mark.parametrize(("job", "elsewhere"), [("surgical", True), ("surgical_he", False)])
-def test_without_it_or_of_an_encrypted_model_it_is_what_the_sites_measured(
-    downloaded, full, tmp_path, job, elsewhere
+@pytest.mark.parametrize(("job", "options"), [("surgical", ()), ("surgical_he", ("--phantom",))])
+def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured(
+    full, tmp_path, job, options
 ):
-    run = downloaded_run(downloaded(job), None, elsewhere=elsewhere)
-    assert "0.750" in printed(run, tmp_path / "report")
+    results = download(tmp_path, job)
+    assert "0.750" in answer("report", tmp_path, *options)
     assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
+    results.unlink()
+    said = answer("report", tmp_path, *options, code=2)
+    assert "holds no result of a test split" in said
     assert full == []
 
 
-def test_of_a_job_that_measures_no_model_it_is_the_folder(downloaded, full, tmp_path):
-    folder = downloaded("census", results=False)
-    said = printed(downloaded_run(folder, None), tmp_path)
-    assert said.split() == ["results", str(folder / "workspace")]
+def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
+    download(tmp_path, "census").unlink()
+    assert answer("report", tmp_path).split() == ["results", str(tmp_path / "workspace")]
 
 
-def test_a_run_without_results_is_refused(downloaded, full, tmp_path):
-    with pytest.raises(ResultsError, match="holds no result of a test split"):
-        printed(downloaded_run(downloaded(results=False), None, elsewhere=True), tmp_path)
-
-
-def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(downloaded, full, tmp_path):
-    def call(*arguments):
-        called = CliRunner().invoke(cli.app, ["report", *map(str, arguments)])
-        assert called.exit_code == 0, called.output
-
+def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(full, tmp_path):
     shutil.copytree(JOBS / "surgical", tmp_path / "run/job")
     write_facts(tmp_path / "run", tmp_path / "files", ["1"])
-    call(tmp_path / "run")
-    folder = downloaded()
-    call(folder)  # is the table
-    call(folder, "--site-files", tmp_path, "--out", tmp_path / "out")
-    call(folder, "--phantom")
+    said = answer("report", tmp_path / "run")
+    assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
+    folder = tmp_path / "1234"
+    download(folder)
+    answer("report", folder)  # is the table
+    answer("report", folder, "--site-files", tmp_path, "--out", tmp_path / "out")
+    answer("report", folder, "--phantom")
     assert [run.site_files for run, _ in full] == [tmp_path / "files", tmp_path, None]
     outs = [tmp_path / "run/report", tmp_path / "out", folder / "report"]
     assert [out for _, out in full] == outs

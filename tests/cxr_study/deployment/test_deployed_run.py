@@ -1,4 +1,6 @@
+import re
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,42 +9,38 @@ from rich.console import Console
 import tiny_job
 from cxr_study.common.progress import Steps
 from cxr_study.deployment import deployed_run, job_watch
-from cxr_study.deployment.deployed_run import (
-    DeployedRun,
-    DeployedRunError,
-    Rounds,
-    attend,
-    rounds_left,
-    run,
-)
+from cxr_study.deployment.deployed_run import DeployedRun, DeployedRunError, Rounds, rounds_left
 from cxr_study.deployment.flare_session import SessionError
 from cxr_study.deployment.job_watch import End, Progress
 from cxr_study.jobs import job_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 SITES = {"north": {}, "south": {}}
+GONE = SessionError("no FLARE server answers")
 
 
 class Session:
     """A session with a server where jobs end as planned: (status, rounds made).
 
-    A job that is "lost" runs for ever, for the server has been restarted. A status may be an error.
-    The run is to make `planned` rounds, and starts from a model that has been through 20.
+    A job that is "lost" runs for ever, for the server has been restarted, and one that is "mute"
+    too, and does not say its rounds; one that is "not taken" cannot be submitted. A status may be
+    an error. The run is to make `planned` rounds, and starts from a model of 20.
     """
 
-    planned = 10
-
-    def __init__(self, plan, kit):
+    def __init__(self, plan, kit=None, planned=10, present=SITES):
         self.plan = list(plan)
         self.kit = kit
+        self.planned = planned
+        self.present = set(present)
         self.jobs = []
         self.aborted = []
-        self.present = set(SITES)
 
     def sites(self):
         return self.present
 
     def submit(self, job):
+        if self.plan[len(self.jobs)][0] == "not taken":
+            raise GONE
         self.jobs.append({"folder": job, **job_folder.read_settings(job)})
         return f"job-{len(self.jobs)}"
 
@@ -51,10 +49,15 @@ class Session:
         if not isinstance(status, str):
             raise status
         meta = {"last_schedule_time": 1.0, "deploy_map": {"app": list(SITES)}, "min_clients": 2}
-        return {**meta, "status": "RUNNING" if status == "lost" else status}
+        return {**meta, "status": "RUNNING" if status in ("lost", "mute") else status}
 
     def server_started(self):
         return 2.0
+
+    def stats(self, job_id):
+        status, rounds = self.plan[len(self.jobs) - 1]
+        record = {"rounds": rounds, "best": None, "stopped": False}
+        return {"RunRecord": record} if status == "lost" else {}
 
     def abort(self, job_id):
         self.aborted.append(job_id)
@@ -82,163 +85,119 @@ class Session:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 0.0)
+    monkeypatch.setattr(job_watch, "_QUIET", 0.0)
     monkeypatch.setattr(deployed_run, "_SITES_PATIENCE", 0.2)
 
 
 @pytest.fixture
-def job(tmp_path):
-    return tiny_job.make(tmp_path / "tiny", SITES, settings={"num_rounds": 10})
-
-
-@pytest.fixture
-def go(job, tmp_path):
+def go(tmp_path):
     """Runs a job whose attempts end as planned; the session, and what it left or raised."""
 
-    def go(*plan, present=SITES, planned=10, workspaces=None, **arguments):
-        session = Session(plan, tmp_path / "lead")
-        session.present, session.planned = set(present), planned
-        arguments = {"job": job, "workspaces": workspaces or {}, **arguments}
-        deployed = DeployedRun(folder=tmp_path / "results", **arguments)
+    def go(*plan, name="surgical", settings=None, workspaces=None, retries=3, **of_session):
+        settings = settings or ({"num_rounds": 10} if name == "surgical" else {})
+        job = tiny_job.make(tmp_path / "tiny", SITES, job=name, settings=settings)
+        session = Session(plan, tmp_path / "lead", **of_session)
+        deployed = DeployedRun(job, tmp_path / "results", retries, workspaces or {})
         try:
-            return session, run(deployed, session, Steps(Console(file=StringIO())))
-        except (DeployedRunError, KeyboardInterrupt) as error:
+            return session, deployed_run.run(deployed, session, Steps(Console(file=StringIO())))
+        except (DeployedRunError, SessionError, KeyboardInterrupt) as error:
             return session, error
 
     return go
 
 
-BROKE = "FINISHED:EXECUTION_EXCEPTION"
-DONE = "FINISHED:COMPLETED"
-
-
 def asked(session):
     """Of each job that was submitted, what it continues, and its rounds; 0: those missing."""
-    return [(job["continues"], job["num_rounds"]) for job in session.jobs]
+    return [(job.get("continues"), job.get("num_rounds")) for job in session.jobs]
 
 
-MADE = {
-    "ends well": ([(DONE, 10)], {}, [("", 10)], [1]),
-    "breaks": (
-        [(BROKE, 3), (BROKE, 2), (DONE, 5)], {}, [("", 10), ("job-1", 0), ("job-2,job-1", 0)],
-        [1, 2, 3],
-    ),
+BROKE = "FINISHED:EXECUTION_EXCEPTION"
+DONE = "FINISHED:COMPLETED"
+FIRST, SECOND, THIRD = ("", 10), ("job-1", 0), ("job-2,job-1", 0)
+BY_HAND = {"continues": "job-a", "num_rounds": 0}
+
+
+def failed(number, rounds):
+    return f"DeployedRunError: job job-{number} failed after {rounds} of 10 rounds: "
+
+
+RUNS = {
+    "ends well": ([(DONE, 10)], {}, [FIRST], [1]),
+    "breaks": ([(BROKE, 3), (BROKE, 2), (DONE, 5)], {}, [FIRST, SECOND, THIRD], [1, 2, 3]),
     "breaks, and the next makes no round": (
-        [(BROKE, 3), (BROKE, 0), (DONE, 7)], {}, [("", 10), ("job-1", 0), ("job-1", 0)], [1, 3],
+        [(BROKE, 3), (BROKE, 0), (DONE, 7)], {}, [FIRST, SECOND, SECOND], [1, 3],
     ),
-    "ends well without all its rounds": (
-        [(DONE, 3), (DONE, 7)], {}, [("", 10), ("job-1", 0)], [1, 2],
+    "ends well without all its rounds": ([(DONE, 3), (DONE, 7)], {}, [FIRST, SECOND], [1, 2]),
+    "stops early": ([(DONE, 3)], {"planned": 3}, [FIRST], [1]),
+    "breaks in the test": ([(BROKE, 10), (DONE, 0)], {}, [FIRST, SECOND], [1, 2]),
+    "a site does not come": ([(DONE, 10)], {"present": ["north"]}, [FIRST], [1]),
+    "continues another, and makes no round": (
+        [(BROKE, 0), (DONE, 10)], {"settings": BY_HAND}, [("job-a", 0)] * 2, [2],
     ),
-    "stops early": ([(DONE, 3)], {"planned": 3}, [("", 10)], [1]),
-    "breaks in the test": ([(BROKE, 10), (DONE, 0)], {}, [("", 10), ("job-1", 0)], [1, 2]),
-    "a site does not come": ([(DONE, 10)], {"present": ["north"]}, [("", 10)], [1]),
+    "trains nothing": ([(DONE, 0)], {"name": "evaluation"}, [(None, None)], [1]),
+    "is lost elsewhere": ([("lost", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
+    "is lost there without a word": ([("mute", 4), (DONE, 6)], {}, [FIRST, SECOND], [2]),
+    "is lost before it began": (
+        [("mute", 0), (DONE, 10)], {"workspaces": {"server": Path("no")}}, [FIRST, SECOND], [2],
+    ),
+    "is lost, and not to be continued": ([("lost", 4)], {"retries": 0}, [FIRST], failed(1, 4)),
+    "makes no round": ([(BROKE, 0)], {}, [FIRST], failed(1, 0)),
+    "breaks too often": (
+        [(BROKE, 3), (BROKE, 2)], {"retries": 1}, [FIRST, SECOND], failed(2, 5),
+    ),
+    "aborted": ([("FINISHED:ABORTED", 3)], {}, [FIRST], failed(1, 3)),
+    "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
+    "the server is gone": (
+        [(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
+        "DeployedRunError: no FLARE server answers\nJob job-2 is left to itself.*"
+        "--set continues=job-2,job-1 and --set num_rounds=0",
+    ),
+    "a second job is not taken": (
+        [(BROKE, 2), ("not taken", 0)], {}, [FIRST], "DeployedRunError: .*continues=job-1 and",
+    ),
+    "the first job is not taken": (
+        [("not taken", 0)], {}, [], "SessionError: no FLARE server answers$",
+    ),
 }  # fmt: skip
-"""What happens -> how each job ends and its rounds, more, what is asked for, the jobs kept."""
-
-GIVEN_UP = {
-    "before a round was made": ([(BROKE, 0), (DONE, 10)], {}, 1, "after 0 of 10 rounds: "),
-    "after so many tries": (
-        [(BROKE, 3), (BROKE, 2), (DONE, 5)], {"retries": 1}, 2, "after 5 of 10 rounds: ",
-    ),
-    "aborted": ([("FINISHED:ABORTED", 3)], {}, 1, "after 3 of 10 rounds: "),
-    "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, 1, "after 3 of 10 rounds: "),
-}  # fmt: skip
+"""What happens -> how each job ends and its rounds, more, what is asked for, the jobs kept or the
+error."""
 
 
-class TestRun:
-    @pytest.mark.parametrize(("plan", "more", "wanted", "kept"), MADE.values(), ids=MADE)
-    def test_a_run_is_made_by_as_many_jobs_as_it_needs(
-        self, go, tmp_path, plan, more, wanted, kept
-    ):
-        session, servers = go(*plan, **more)
-        assert asked(session) == wanted
-        results = tmp_path / "results"
-        assert list(servers) == [results / f"job-{number}/workspace" for number in kept]
+@pytest.mark.parametrize(("plan", "more", "wanted", "end"), RUNS.values(), ids=RUNS)
+def test_a_run_is_made_by_as_many_jobs_as_it_needs_and_may_have(
+    go, tmp_path, plan, more, wanted, end
+):
+    session, found = go(*plan, **more)
+    assert asked(session) == wanted
+    if isinstance(end, str):
+        assert re.match(end, f"{type(found).__name__}: {found}", re.S)
+    else:
+        assert list(found) == [tmp_path / f"results/job-{number}/workspace" for number in end]
 
-    @pytest.mark.parametrize(("plan", "more", "jobs", "said"), GIVEN_UP.values(), ids=GIVEN_UP)
-    def test_what_would_end_the_same_way_is_given_up(self, go, plan, more, jobs, said):
-        session, error = go(*plan, **more)
-        assert isinstance(error, DeployedRunError) and len(session.jobs) == jobs
-        assert str(error).startswith(f"job job-{jobs} failed {said}")
 
-    def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(self, go, tmp_path):
-        workspace = tmp_path / "server"
-        Session([("lost", 4)], None).leave(1, workspace / "job-1")
-        (workspace / "job-1/models/.last.npz.half").touch()
-        (workspace / "job-1/stats.tmp").touch()
-        session, servers = go(("lost", 4), (DONE, 6), workspaces={"server": workspace})
-        assert asked(session) == [("", 10), ("job-1", 0)]
-        assert [path.parent.name for path in servers] == ["job-1", "job-2"]
-        copy = servers[0]
-        assert copy == tmp_path / "results/job-1/workspace"  # as a download, without what changes
-        assert [path.name for path in copy.rglob("*") if path.is_file()] == ["last.npz"]
+def test_an_interrupt_aborts_the_job(go):
+    session, error = go((KeyboardInterrupt(), 0))
+    assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
 
-    @pytest.mark.parametrize("told", [0, 4])
-    @pytest.mark.parametrize("known", [False, True])  # of a job that had not begun there
-    def test_elsewhere_a_lost_job_is_continued_however_old_its_last_word_is(
-        self, go, monkeypatch, tmp_path, told, known
-    ):
-        ends = iter([("RUNNING", True, told), (DONE, False, 6)])
 
-        def watch(session, job_id, show, *, server):
-            status, lost, rounds = next(ends)
-            meta = {"status": status, "deploy_map": {}, "min_clients": 2}
-            return End(meta, lost, Progress(rounds))
-
-        monkeypatch.setattr(job_watch, "watch", watch)
-        session, servers = go(
-            ("lost", 4), (DONE, 6), workspaces={"server": tmp_path / "no"} if known else {}
-        )
-        assert asked(session) == [("", 10), ("job-1", 0)]
-        assert [path.parent.name for path in servers] == ["job-2"]
-
-    def test_a_server_that_is_gone_for_good_leaves_the_job_and_the_way_on(self, go):
-        _, error = go((BROKE, 2), (SessionError("no FLARE server answers"), 0))
-        assert isinstance(error, DeployedRunError)
-        assert str(error).startswith("no FLARE server answers\nJob job-2 is left to itself")
-        assert "--set continues=job-2,job-1 and --set num_rounds=0" in str(error)
-
-    @pytest.mark.parametrize("made", [0, 1])
-    def test_a_job_that_the_server_does_not_take_is_a_mistake_if_it_is_the_first(
-        self, go, monkeypatch, made
-    ):
-        submit = Session.submit
-
-        def refuse(session, job):
-            if len(session.jobs) == made:
-                raise SessionError("no FLARE server answers")
-            return submit(session, job)
-
-        monkeypatch.setattr(Session, "submit", refuse)
-        if made:
-            _, error = go((BROKE, 2), (DONE, 8))
-            assert isinstance(error, DeployedRunError) and "continues=job-1 and" in str(error)
-        else:
-            with pytest.raises(SessionError):
-                go((DONE, 10))
-
-    def test_a_job_that_continues_another_is_continued_from_there_if_it_makes_no_round(
-        self, go, tmp_path
-    ):
-        settings = {"continues": "job-a", "num_rounds": 0}
-        job = tiny_job.make(tmp_path / "by-hand", SITES, settings=settings)
-        session, _ = go((BROKE, 0), (DONE, 10), job=job)
-        assert [job["continues"] for job in session.jobs] == ["job-a", "job-a"]
-
-    def test_an_interrupt_aborts_the_job(self, go):
-        session, error = go((KeyboardInterrupt(), 0))
-        assert isinstance(error, KeyboardInterrupt) and session.aborted == ["job-1"]
-
-    def test_a_job_that_trains_nothing_is_done_when_it_has_ended(self, go, tmp_path):
-        job = tiny_job.make(tmp_path / "evaluation", SITES, job="evaluation")
-        _, servers = go((DONE, 0), job=job)
-        assert len(servers) == 1
+def test_a_job_that_the_server_lost_is_continued_by_what_is_on_its_disk(go, tmp_path):
+    workspace = tmp_path / "server"
+    Session([("lost", 4)]).leave(1, workspace / "job-1")
+    (workspace / "job-1/models/.last.npz.half").touch()
+    (workspace / "job-1/stats.tmp").touch()
+    session, servers = go(("lost", 4), (DONE, 6), workspaces={"server": workspace})
+    assert asked(session) == [FIRST, SECOND]
+    assert [path.parent.name for path in servers] == ["job-1", "job-2"]
+    copy = servers[0]
+    assert copy == tmp_path / "results/job-1/workspace"  # as a download, without what changes
+    assert [path.name for path in copy.rglob("*") if path.is_file()] == ["last.npz"]
 
 
 @pytest.mark.parametrize(
     ("status", "said"),
     [
         (DONE, "watch     FINISHED:COMPLETED, 3 rounds seen"),
-        (BROKE, "the disk is full"),
+        (BROKE, "no log at hand says why"),
         (KeyboardInterrupt(), "KeyboardInterrupt()"),
     ],
 )
@@ -251,18 +210,11 @@ def test_a_job_is_attended_to_its_end_and_the_reason_of_a_failure_fetched(
             raise status
         return End({"status": status}, False, Progress(3))
 
-    def download(job_id, folder):
-        server = folder / job_id / "workspace"
-        server.mkdir(parents=True)
-        line = "2026-01-02 03:04:05,000 - ServerRunner - ERROR - the disk is full\n"
-        (server / "error_log.txt").write_text(line)
-        return folder / job_id
-
     monkeypatch.setattr(job_watch, "watch", watch)
-    session, console = Session([], None), Console(file=StringIO(), width=200)
-    session.download = download
+    session, console = Session([(status, 0)]), Console(file=StringIO(), width=200)
+    session.jobs = ["submitted by somebody"]
     try:
-        attend(session, "job", tmp_path, {}, Steps(console))
+        deployed_run.attend(session, "job", tmp_path, {}, Steps(console))
     except (DeployedRunError, KeyboardInterrupt) as error:
         console.print(repr(error))
     told = console.file.getvalue()

@@ -1,5 +1,4 @@
 import json
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,7 @@ class Flare:
 
     def __init__(self, trouble=()):
         self.trouble = list(trouble)
-        self.submitted = None
-        self.tokens = []
-        self.closed = 0
+        self.submitted, self.tokens, self.closed = None, [], 0
 
     def _stumble(self):
         if self.trouble:
@@ -58,11 +55,16 @@ def kit(tmp_path):
 
 
 @pytest.fixture
-def connect(monkeypatch, kit):
-    """Says what the next connections give: a session, or an error."""
+def open_session(monkeypatch, kit):
+    """A session whose connections turn out so: Flare, an error, or None where nobody listens."""
 
-    def connect(*outcomes):
-        left = list(outcomes)
+    def open_session(*outcomes, **arguments):
+        left, waits = list(outcomes), []
+
+        def listens(*server):
+            somebody = bool(left) and left[0] is not None
+            del left[: not somebody]
+            return server == ("hub", 8002) and somebody
 
         def new(user, location, **_):
             assert (user, location) == ("lead@university.org", str(kit))
@@ -73,111 +75,78 @@ def connect(monkeypatch, kit):
             return outcome
 
         monkeypatch.setattr(flare_session, "new_secure_session", new)
-        monkeypatch.setattr(flare_session, "listens", lambda *server: server == ("hub", 8002))
+        monkeypatch.setattr(flare_session, "listens", listens)
         monkeypatch.setattr(flare_session.time, "sleep", lambda _: None)
+        session = FlareSession(kit, on_wait=waits.append, **arguments)
+        session.waits = waits
+        return session.__enter__()
 
-    return connect
-
-
-@pytest.fixture
-def asked(kit, connect):
-    """Asks of a job in a session whose connections turn out so; the answer, and the waits."""
-
-    def asked(*outcomes, **arguments):
-        connect(*outcomes)
-        waits = []
-        with FlareSession(kit, on_wait=waits.append, **arguments) as session:
-            return session.meta("x"), waits
-
-    return asked
+    return open_session
 
 
 FOUND = {"status": "RUNNING"}
 DOWN = [api_spec.NoConnection("down")] * 9
 
 
+def gone(times=1):
+    """A session that FLARE closes again and again."""
+    return Flare([api_spec.SessionClosed("gone")] * times)
+
+
 class TestConnection:
-    def test_a_server_that_comes_up_is_waited_for_in_silence(self, asked, capsys):
-        assert asked(DOWN[0], Flare()) == (FOUND, [60])
+    def test_it_is_opened_in_silence_where_somebody_listens_and_a_lost_one_made_anew(
+        self, open_session, capsys
+    ):
+        """FLARE waits for ever when it gives a session up while its connection is being made."""
+        lost = gone(9)
+        session = open_session(None, None, lost, Flare())
+        assert (session.meta("x"), session.waits, lost.closed) == (FOUND, [60], 1)
         assert capsys.readouterr().out == ""
 
     @pytest.mark.parametrize(
         ("outcomes", "message"),
         [
+            ([], "within 0 s: nobody listens at hub:8002"),
             (DOWN, r"no FLARE server answers lead.*is .* within 0 s.*down"),
             ([api_spec.AuthenticationError("expired")], "does not let lead in: expired"),
             ([Flare([api_spec.AuthorizationError("not you")])], "asks: not you"),
             ([Flare([api_spec.NoReply("late")]) for _ in DOWN], "does not answer lead: late"),
         ],
     )
-    def test_what_does_not_work_is_told(self, asked, outcomes, message):
+    def test_what_does_not_work_is_told(self, open_session, tmp_path, outcomes, message):
         with pytest.raises(SessionError, match=message):
-            asked(*outcomes, timeout=0, patience=0)
-
-    def test_while_nobody_listens_no_session_is_opened(self, kit, asked, connect, monkeypatch):
-        """For FLARE waits for ever when it gives one up while its connection is being made."""
-        answers = iter([False, False, True])
-        connect()
-        monkeypatch.setattr(flare_session, "listens", lambda *_: next(answers))
-        monkeypatch.setattr(flare_session, "new_secure_session", lambda *_, **__: Flare())
-        waits = []
-        with FlareSession(kit, on_wait=waits.append) as session:
-            assert session.meta("x") == FOUND
-        assert waits == [60] and list(answers) == []
-        monkeypatch.setattr(flare_session, "listens", lambda *_: False)
-        with pytest.raises(SessionError, match="within 0 s: nobody listens at hub:8002"):
-            FlareSession(kit, timeout=0).__enter__()
-
-    def test_another_folder_is_no_kit(self, tmp_path):
+            open_session(*outcomes, timeout=0, patience=0).meta("x")
         with pytest.raises(SessionError, match="holds no startup/fed_admin"):
             FlareSession(tmp_path).__enter__()
 
-    def test_a_connection_that_was_lost_is_made_anew(self, asked):
-        lost = Flare([api_spec.SessionClosed("gone")] * 9)
-        assert asked(lost, Flare()) == (FOUND, [])
-        assert lost.closed == 1
-
     def test_a_server_that_goes_away_is_waited_for_as_long_as_the_caller_likes(
-        self, asked, monkeypatch
+        self, open_session, monkeypatch
     ):
         clock = iter(range(0, 9000, 30))
         monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
-        lost = [Flare([api_spec.SessionClosed("gone")]) for _ in range(2)]
-        assert asked(lost[0], *DOWN, Flare(), patience=600) == (FOUND, [600])
+        patient = open_session(gone(), *DOWN, Flare(), patience=600)
+        assert (patient.meta("x"), patient.waits) == (FOUND, [600])
         with pytest.raises(SessionError, match=r"no FLARE server answers lead.* within 200 s"):
-            asked(lost[1], *DOWN, Flare(), patience=200)
+            open_session(gone(), *DOWN, Flare(), patience=200).meta("x")
 
 
 class TestCommands:
-    @pytest.fixture
-    def session(self, kit, connect):
-        """A session over connections that turn out so."""
-        with ExitStack() as stack:
-
-            def session(*outcomes):
-                connect(*outcomes)
-                return stack.enter_context(FlareSession(kit))
-
-            yield session
-
-    def test_the_running_jobs_are_named(self, session):
-        assert session(Flare()).running() == ["2"]
-
-    def test_a_job_that_does_not_run_says_nothing_of_itself(self, session):
-        asked = session(Flare([api_spec.JobNotRunning("x"), api_spec.JobNotFound("x")]))
+    def test_jobs_that_run_are_named_and_others_say_nothing_of_themselves(self, open_session):
+        asked = open_session(Flare([api_spec.JobNotRunning("x"), api_spec.JobNotFound("x")]))
         assert asked.stats("x") == {} == asked.stats("x")
         assert asked.stats("x") == {"RunRecord": {"rounds": 2}}
+        assert asked.running() == ["2"]
 
-    def test_a_copy_is_submitted_once_also_where_the_reply_was_lost(self, session, tmp_path):
+    def test_a_copy_is_submitted_once_also_where_the_reply_was_lost(self, open_session, tmp_path):
         job = tmp_path / "surgical"
         job.mkdir()
-        lost, found = Flare([api_spec.SessionClosed("gone")]), Flare()
-        asked = session(lost, found)
+        lost, found = gone(), Flare()
+        asked = open_session(lost, found)
         assert [asked.submit(job), asked.submit(job)] == ["1234"] * 2
         assert found.submitted.endswith("/surgical") and list(job.iterdir()) == []
         assert lost.tokens == found.tokens[:1] and len(set(found.tokens)) == 2
 
-    def test_what_was_downloaded_before_is_replaced(self, session, tmp_path):
+    def test_what_was_downloaded_before_is_replaced(self, open_session, tmp_path):
         (tmp_path / "1").mkdir()
         (tmp_path / "1/old").touch()
-        assert not list(session(Flare()).download("1", tmp_path).iterdir())
+        assert not list(open_session(Flare()).download("1", tmp_path).iterdir())

@@ -15,7 +15,7 @@ class Session:
     def __init__(self, statuses, stats=(), started=0.0):
         self.statuses = iter(statuses)
         self.told = iter(stats)
-        self.started = started
+        self.server_started = lambda: started
         self.asked = 0
 
     def meta(self, job_id):
@@ -23,9 +23,6 @@ class Session:
         if status == "JUST DISPATCHED":
             return {"status": "DISPATCHED"}
         return {"status": status, "last_schedule_time": 100.0 if status != "SUBMITTED" else None}
-
-    def server_started(self):
-        return self.started
 
     def stats(self, job_id):
         self.asked += 1
@@ -35,11 +32,6 @@ class Session:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 0.0)
-    monkeypatch.setattr(job_watch, "_QUIET", 0.0)
-
-
-def ended(session, show=lambda now: None, **arguments):
-    return watch(session, "job", show, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -54,40 +46,36 @@ def ended(session, show=lambda now: None, **arguments):
     ],
 )
 def test_a_job_ends_or_is_lost_where_the_server_was_restarted(statuses, started, completed, lost):
-    end = ended(Session(statuses, started=started))
+    end = watch(Session(statuses, started=started), "job", lambda now: None)
     assert (end.completed, end.lost) == (completed, lost)
 
 
-def test_its_progress_is_shown_when_it_changes():
-    shown = []
-    told = [ROUND, {**ROUND, "of a newer version": 1}, {**ROUND, "rounds": 2}]
-    stats = [{"RunRecord": now} for now in told]
-    end = ended(Session(["RUNNING"] * 3 + [DONE], stats), shown.append)
-    assert [now.rounds for now in shown] == [1, 2]
-    assert end.seen == Progress(2)
+RECORD = {"RunRecord": ROUND}
+SECOND, FIFTH = ({"RunRecord": {**ROUND, "rounds": made}} for made in (2, 5))
+NEWER = {"RunRecord": {**ROUND, "of a newer version": 1}}
 
 
-def test_a_job_on_its_way_out_is_not_asked_for_long():
-    session = Session(["RUNNING"] * 20 + [DONE], [*[{}] * 5, {"RunRecord": ROUND}])
-    ended(session)
-    assert session.asked == 5 + 1 + job_watch._UNANSWERED
-
-
-def test_a_question_that_was_not_answered_is_asked_again():
-    later = {"RunRecord": {**ROUND, "rounds": 4}}
-    answers = [{"RunRecord": ROUND}, {}, {}, later, {}, {}, {"RunRecord": {**ROUND, "rounds": 5}}]
-    assert ended(Session(["RUNNING"] * 7 + [DONE], answers)).seen == Progress(5)
-
-
-def test_a_job_that_has_just_started_is_asked_nothing(monkeypatch):
-    monkeypatch.setattr(job_watch, "_QUIET", 60.0)
-    session = Session(["RUNNING"] * 3 + [DONE])
-    ended(session)
-    assert session.asked == 0
+@pytest.mark.parametrize(
+    ("looks", "stats", "quiet", "rounds", "asked"),
+    [
+        (3, [RECORD, NEWER, SECOND], 0, [1, 2], 3),  # shown when it changes
+        (7, [RECORD, {}, {}, SECOND, {}, {}, FIFTH], 0, [1, 2, 5], 7),  # asked again
+        (20, [*[{}] * 5, RECORD], 0, [1], 6 + job_watch._UNANSWERED),  # on its way out
+        (3, [RECORD], 60, [], 0),  # it has just started
+    ],
+)
+def test_a_job_is_asked_for_its_progress_while_it_may_answer(
+    monkeypatch, looks, stats, quiet, rounds, asked
+):
+    monkeypatch.setattr(job_watch, "_QUIET", quiet)
+    session, shown = Session(["RUNNING"] * looks + [DONE], stats), []
+    seen = watch(session, "job", shown.append).seen
+    assert [now.rounds for now in shown] == rounds and session.asked == asked
+    assert seen == Progress(*rounds[-1:])
 
 
 BEST = {"event": "best", "round": 1, "value": 0.5}
-NEWER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
+LATER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "site": "a"}]
 
 
 @pytest.mark.parametrize(
@@ -95,17 +83,14 @@ NEWER = [{"event": "best_of_a_newer_version", "facts": 1}, {"event": "silent", "
     [
         ([BEST, {"event": "round", "round": 0}, {"event": "stopped"}], Progress(1, BEST, True)),
         ([BEST, {"event": "best_dropped"}, {"event": "round"}], Progress(1, None, False)),
-        ([BEST, *NEWER], Progress(0, BEST, False)),
+        ([BEST, *LATER], Progress(0, BEST, False)),
+        ([], Progress()),
     ],
 )
 def test_where_the_record_is_at_hand_it_is_read_and_nobody_asked(tmp_path, events, told):
     (tmp_path / "job").mkdir()
     lines = "".join(json.dumps(event) + "\n" for event in events)
     (tmp_path / "job/run_record.jsonl").write_text(lines)
-    session, shown = Session(["RUNNING", "FINISHED:COMPLETED"]), []
-    assert ended(session, shown.append, server=tmp_path).seen == told
-    assert shown == [told] and session.asked == 0
-
-
-def test_before_there_is_a_record_nothing_is_shown(tmp_path):
-    assert ended(Session(["RUNNING", DONE]), server=tmp_path).seen == Progress()
+    session, shown = Session(["RUNNING", DONE]), []
+    assert watch(session, "job", shown.append, server=tmp_path).seen == told
+    assert shown == [told] * bool(events) and session.asked == 0

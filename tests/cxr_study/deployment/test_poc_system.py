@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,57 +26,44 @@ def system(tmp_path):
     return PocSystem(tmp_path / "poc")
 
 
-class TestFolder:
-    def test_who_takes_part_stands_in_it_from_wherever_it_is_named(self, system, monkeypatch):
-        system.folder.mkdir()
-        PocProject.read(PROJECT).changed(port=1, sites=["a", "b"]).write(system.folder / MARK)
-        assert system.project.sites == ("a", "b")
-        names = {role: path.name for role, path in system.workspaces.items()}
-        assert names == {"server": "server", "a": "a", "b": "b"}
-        assert system.lead.name == system.project.lead
-        monkeypatch.chdir(system.folder.parent)
-        relative = PocSystem(Path(system.folder.name))
-        assert relative.root == system.root and relative.kit("a") == system.kit("a")
-
-    def test_processes_find_this_folder_alone_and_this_users_cache(self, system, monkeypatch):
-        monkeypatch.setenv("NVFLARE_HOME", "/elsewhere")
-        monkeypatch.setenv("MINE", "1")
-        monkeypatch.setenv("SURGAGG_CACHE", "cache")
-        found = system.environment
-        assert "NVFLARE_HOME" not in found and found["MINE"] == "1"
-        assert found["HOME"] == f"{system.root}/home" and found["TMPDIR"] == f"{system.root}/tmp"
-        assert found["NVFLARE_POC_WORKSPACE"] == f"{system.root}/system"
-        assert found["SURGAGG_CACHE"] == str(Path("cache").absolute())
-        assert found["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+@pytest.fixture
+def prepared(system):
+    """A system of two sites, as far as its mark says."""
+    system.folder.mkdir()
+    PocProject.read(PROJECT).changed(port=1, sites=["a", "b"]).write(system.folder / MARK)
+    return system
 
 
-class TestPrepare:
-    @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-    @pytest.mark.parametrize(
-        ("where", "step"),
-        [
-            (PocProject, "write"),
-            (PocProject, "provision"),
-            (poc_system, "localise_site"),
-            (poc_system, "localise_server"),
-        ],
-    )
-    def test_whatever_fails_nothing_is_left(self, system, monkeypatch, where, step, error):
-        def fail(*_, **__):
-            raise error
+def test_its_processes_find_its_folder_alone_and_this_users_cache(prepared, monkeypatch):
+    root = prepared.root
+    assert prepared.project.sites == ("a", "b") and prepared.lead.name == prepared.project.lead
+    names = {role: path.name for role, path in prepared.workspaces.items()}
+    assert names == {"server": "server", "a": "a", "b": "b"}
+    monkeypatch.chdir(root.parent)
+    relative = PocSystem(Path(root.name))  # from wherever it is named
+    assert relative.root == root and relative.kit("a") == prepared.kit("a")
+    for name, value in {"NVFLARE_HOME": "/else", "MINE": "1", "SURGAGG_CACHE": "cache"}.items():
+        monkeypatch.setenv(name, value)
+    found = prepared.environment
+    assert "NVFLARE_HOME" not in found and found["MINE"] == "1"
+    assert found["HOME"] == f"{root}/home" and found["TMPDIR"] == f"{root}/tmp"
+    assert found["NVFLARE_POC_WORKSPACE"] == f"{root}/system"
+    assert found["SURGAGG_CACHE"] == str(Path("cache").absolute())
+    assert found["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
 
-        monkeypatch.setattr(PocProject, "provision", lambda *_: None)
-        monkeypatch.setattr(poc_system, "localise_site", lambda *_: None)
-        monkeypatch.setattr(where, step, fail)
-        with pytest.raises(error):
-            system.prepare(PROJECT)
-        assert not system.folder.exists()
 
-    def test_a_folder_that_exists_is_left_alone(self, system):
-        system.folder.mkdir()
-        with pytest.raises(PocError, match="needs a new folder"):
-            system.prepare(PROJECT)
-        assert system.folder.is_dir()
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("step", ["write", "provision", "localise_site", "localise_server"])
+def test_whatever_fails_in_its_making_nothing_is_left(system, monkeypatch, step, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(PocProject, "provision", lambda *_: None)
+    monkeypatch.setattr(poc_system, "localise_site", lambda *_: None)
+    monkeypatch.setattr(poc_system if step.startswith("localise") else PocProject, step, fail)
+    with pytest.raises(error):
+        system.prepare(PROJECT)
+    assert not system.folder.exists()
 
 
 def test_what_no_poc_could_be_made_of_is_refused(system, tmp_path, taken, monkeypatch):
@@ -88,83 +75,67 @@ def test_what_no_poc_could_be_made_of_is_refused(system, tmp_path, taken, monkey
         system.check(PROJECT, taken)
     system.check(PROJECT, free_port())
     system.folder.mkdir()
-    project = PocProject.read(PROJECT)
-    project.changed(port=taken).write(system.folder / MARK)
-    with pytest.raises(PortError):  # its own, but it does not run
-        system.check(PROJECT, taken)
-    monkeypatch.setattr(processes, "processes", lambda folder: [folder])
-    system.check(PROJECT, taken)
-    project.changed(port=1).write(system.folder / MARK)
-    with pytest.raises(PortError):  # it has another one
-        system.check(PROJECT, taken)
+    with pytest.raises(PocError, match="needs a new folder"):
+        system.prepare(PROJECT)
+    assert system.folder.is_dir()
+    for own, runs, free in ((taken, [], False), (taken, [1], True), (1, [1], False)):
+        PocProject.read(PROJECT).changed(port=own).write(system.folder / MARK)
+        monkeypatch.setattr(processes, "processes", lambda _, runs=runs: runs)
+        with nullcontext() if free else pytest.raises(PortError):
+            system.check(PROJECT, taken)
 
 
-class TestStop:
-    @pytest.fixture
-    def stopped(self, system, monkeypatch):
-        """Stops a system of whose processes some run; what was done."""
-        system.folder.mkdir()
-        PocProject.read(PROJECT).changed(port=1).write(system.folder / MARK)
-        did = []
+@pytest.mark.parametrize(
+    ("running", "error", "did"),
+    [
+        ((processes.JOB, processes.SERVER), None, ["job", "left", "ended"]),
+        ((), None, ["ended"]),
+        ((processes.JOB,), None, ["ended"]),
+        ((processes.SERVER,), None, ["ended"]),
+        ((processes.JOB, processes.SERVER), SessionError("gone"), ["ended"]),
+        ((processes.JOB, processes.SERVER), KeyboardInterrupt(), ["ended"]),
+    ],
+)
+def test_it_is_stopped_whatever_happens_and_a_running_job_aborted_first(
+    prepared, monkeypatch, running, error, did
+):
+    done = []
 
-        def stop(*running, error=None):
-            @contextmanager
-            def session(kit, **_):
-                if error:
-                    raise error
-                left = iter([["job"], ["job"], []])  # it ends some time after it was aborted
-                yield SimpleNamespace(running=lambda: next(left), abort=did.append)
-                did.append("left")
+    @contextmanager
+    def session(kit, **_):
+        if error:
+            raise error
+        left = iter([["job"], ["job"], []])  # it ends some time after it was aborted
+        yield SimpleNamespace(running=lambda: next(left), abort=done.append)
+        done.append("left")
 
-            monkeypatch.setattr(poc_system, "FlareSession", session)
-            monkeypatch.setattr(poc_system.time, "sleep", lambda _: None)
-            monkeypatch.setattr(processes, "processes", lambda _: [])
-            monkeypatch.setattr(processes, "runs", lambda _, *words: words in running)
-            monkeypatch.setattr(processes, "end", lambda _: did.append("ended"))
-            try:
-                system.stop()
-            except KeyboardInterrupt:
-                did.append("interrupted")
-            return did
+    monkeypatch.setattr(poc_system, "FlareSession", session)
+    monkeypatch.setattr(poc_system.time, "sleep", lambda _: None)
+    monkeypatch.setattr(processes, "processes", lambda _: [])
+    monkeypatch.setattr(processes, "runs", lambda _, *words: words in running)
+    monkeypatch.setattr(processes, "end", lambda _: done.append("ended"))
+    interrupted = isinstance(error, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
+        prepared.stop()
+    assert done == did
 
-        return stop
 
-    def test_a_running_job_is_aborted_first_and_may_end(self, stopped):
-        assert stopped(processes.JOB, processes.SERVER) == ["job", "left", "ended"]
-
-    @pytest.mark.parametrize("running", [(), (processes.JOB,), (processes.SERVER,)])
-    def test_where_no_job_runs_or_no_server_nobody_is_asked(self, stopped, running):
-        assert stopped(*running) == ["ended"]
-
-    @pytest.mark.parametrize(
-        ("error", "did"),
-        [(SessionError("gone"), ["ended"]), (KeyboardInterrupt(), ["ended", "interrupted"])],
+def test_one_whose_making_was_killed_is_removed(system):
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from cxr_study.deployment.poc_system import PocProject, PocSystem\n"
+        "PocProject.provision = lambda *_: os.kill(os.getpid(), 9)\n"
+        "PocSystem(Path(sys.argv[1])).prepare(Path(sys.argv[2]))"
     )
-    def test_whatever_happens_meanwhile_everything_is_ended(self, stopped, error, did):
-        assert stopped(processes.JOB, processes.SERVER, error=error) == did
+    done = subprocess.run([sys.executable, "-c", code, str(system.folder), str(PROJECT)])
+    assert done.returncode == -signal.SIGKILL and system.folder.is_dir()
+    (system.folder / MARK).write_text("name: [")  # half-written
+    system.clean()
+    assert not system.folder.exists()
 
 
-class TestClean:
-    def test_one_whose_making_was_killed_is_removed(self, system):
-        code = (
-            "import os, sys; from pathlib import Path\n"
-            "from cxr_study.deployment.poc_system import PocProject, PocSystem\n"
-            "PocProject.provision = lambda *_: os.kill(os.getpid(), 9)\n"
-            "PocSystem(Path(sys.argv[1])).prepare(Path(sys.argv[2]))"
-        )
-        done = subprocess.run([sys.executable, "-c", code, str(system.folder), str(PROJECT)])
-        assert done.returncode == -signal.SIGKILL and system.folder.is_dir()
+def test_a_folder_with_a_project_file_of_flares_is_not_removed(system):
+    shutil.copytree(POC, system.folder)
+    with pytest.raises(PocError, match="holds no POC"):
         system.clean()
-        assert not system.folder.exists()
-
-    def test_a_mark_that_was_half_written_is_one(self, system):
-        system.folder.mkdir()
-        (system.folder / MARK).write_text("name: [")
-        system.clean()
-        assert not system.folder.exists()
-
-    def test_a_folder_with_a_project_file_of_flares_is_not_removed(self, system):
-        shutil.copytree(POC, system.folder)
-        with pytest.raises(PocError, match="holds no POC"):
-            system.clean()
-        assert (system.folder / "project.yml").is_file()
+    assert (system.folder / "project.yml").is_file()

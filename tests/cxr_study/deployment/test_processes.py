@@ -3,6 +3,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -57,19 +58,14 @@ def test_a_service_outlives_the_session_that_started_it_and_is_known_by_its_fold
     assert not processes.runs([watchdog], *processes.JOB)
     assert not processes.runs([watchdog, job], *processes.SERVER)
     assert processes.processes(tmp_path / "sys") == []  # another folder
+    looks = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
+    with subprocess.Popen(looks) as process:  # at a file of it
+        wait_for(2, tmp_path)
+        process.kill()
     found = wait_for(2, tmp_path)
     processes.end(tmp_path)  # and nothing is started again
     assert processes.processes(tmp_path) == []
     assert not any(map(psutil.Process.is_running, found))
-
-
-def test_a_program_that_looks_at_a_file_of_it_is_none(tmp_path):
-    command = [sys.executable, "-c", SLEEP, f"{tmp_path}/log.txt", "surgagg", str(tmp_path)]
-    with subprocess.Popen(command) as process:
-        try:
-            assert processes.processes(tmp_path) == []
-        finally:
-            process.kill()
 
 
 LAST_WORDS = f"""
@@ -94,26 +90,15 @@ def test_neither_one_that_will_not_end_nor_one_that_starts_another_is_left(tmp_p
         assert processes.processes(tmp_path) == []
 
 
-class TestPorts:
-    def test_who_has_a_port_is_named(self, taken, monkeypatch):
-        with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
-            check_free(taken)
-
-        def denied(**_):
-            raise psutil.AccessDenied
-
-        monkeypatch.setattr(psutil, "net_connections", denied)
-        with pytest.raises(PortError, match=f"needs port {taken}; another process has it"):
-            check_free(taken)
-
-    def test_a_port_that_this_user_may_not_have_is_no_others(self, monkeypatch):
-        def denied(*_):
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr(processes.socket.socket, "bind", denied)
-        with pytest.raises(PortError, match="needs port 80, which this user may not listen on"):
-            check_free(80)
-
-    def test_whether_somebody_listens_is_known(self, taken):
-        assert listens("localhost", taken)
-        assert not listens("localhost", free_port())
+def test_who_has_a_port_is_named_as_far_as_this_user_may_know(taken, monkeypatch):
+    assert listens("localhost", taken) and not listens("localhost", free_port())
+    with pytest.raises(PortError, match=rf"port {taken}; process {os.getpid()} \(.*python"):
+        check_free(taken)
+    denied = Mock(side_effect=psutil.AccessDenied)
+    monkeypatch.setattr(psutil, "net_connections", denied)
+    with pytest.raises(PortError, match=f"needs port {taken}; another process has it"):
+        check_free(taken)
+    forbidden = Mock(side_effect=PermissionError(13, "Permission denied"))
+    monkeypatch.setattr(processes.socket.socket, "bind", forbidden)
+    with pytest.raises(PortError, match="needs port 80, which this user may not listen on"):
+        check_free(80)

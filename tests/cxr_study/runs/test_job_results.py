@@ -1,14 +1,24 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
 from cxr_study.evaluation.summary_json import RefusedResult
 from cxr_study.runs import job_results
+from cxr_study.runs.finished_run import RunFolderError, downloaded_run, finished_run, write_facts
 from cxr_study.runs.job_results import ResultsError
+from tiny_job import JOBS
 
 
 def site(name, **metrics):
     return {"name": name, "metrics": [{"name": k, "value": v} for k, v in metrics.items()]}
+
+
+def touch(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
 
 
 def write_lines(path, *entries):
@@ -45,44 +55,34 @@ def server(tmp_path):
     return server
 
 
-class TestRounds:
-    def test_every_round_and_then_the_final_model_with_what_each_site_measured(self, server):
-        found = first, second, final = job_results.rounds(server)
-        assert [entry.round for entry in found] == [0, 1, 2]
-        assert [e.mean_validation_bce for e in found] == pytest.approx([0.5, 0.3, 0.5])
-        assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
-        b = first.sites["b"]
-        assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
-        assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
-        assert final.sites["b"].validation_auroc == 0.9
-        assert final.sites["b"].train_seconds is None
+def test_every_round_and_then_the_final_model_with_what_each_site_measured(server, tmp_path):
+    found = first, second, final = job_results.rounds(server)
+    assert [entry.round for entry in found] == [0, 1, 2]
+    assert [e.mean_validation_bce for e in found] == pytest.approx([0.5, 0.3, 0.5])
+    assert list(first.sites) == ["a", "b"] and list(second.sites) == ["a"]
+    b = first.sites["b"]
+    assert (b.validation_bce, b.validation_auroc, b.train_seconds) == (0.6, 0.5, 4.0)
+    assert b.validate_seconds is None and second.sites["a"].validate_seconds == 1.0
+    assert final.sites["b"].validation_auroc == 0.9
+    assert final.sites["b"].train_seconds is None
+    # A round that a later job made again is the later one's.
+    again = {"round": 1, "sites": [site("a", bce=0.1)]}
+    put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
+    rounds = job_results.rounds(server, tmp_path / "later")
+    assert [(e.round, e.mean_validation_bce) for e in rounds] == [(0, 0.5), (1, 0.1), (2, None)]
+    with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
+        job_results.rounds(tmp_path)
 
-    def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(self, server):
-        own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
-        put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
-        personal, *_ = job_results.rounds(server, personal=True)
-        assert personal.mean_validation_bce == pytest.approx(0.3)
-        first, *_ = job_results.rounds(server)
-        assert first.mean_validation_bce == 0.5
-        a = first.sites["a"]
-        assert (a.validation_bce, a.validation_auroc, a.train_seconds) == (None, None, 4.0)
 
-    def test_what_nobody_measured_is_left_out(self, server):
-        put_rounds(server, {"round": 0, "sites": [site("a")]})
-        (server / "cross_site_val" / "cross_val_results.json").unlink()
-        (first,) = job_results.rounds(server)
-        assert first.mean_validation_bce is None and first.sites["a"].validation_bce is None
-
-    def test_a_round_that_a_later_job_made_again_is_the_later_ones(self, server, tmp_path):
-        again = {"round": 1, "sites": [site("a", bce=0.1)]}
-        put_rounds(tmp_path / "later", again, {"round": 2, "sites": [site("a")]})
-        rounds = job_results.rounds(server, tmp_path / "later")
-        assert [entry.round for entry in rounds] == [0, 1, 2]
-        assert [entry.mean_validation_bce for entry in rounds[:2]] == [0.5, 0.1]
-
-    def test_a_run_that_has_not_finished_is_refused(self, tmp_path):
-        with pytest.raises(ResultsError, match=r"round_metrics\.jsonl does not exist; has the run"):
-            job_results.rounds(tmp_path)
+def test_a_model_with_columns_of_the_sites_own_is_not_the_global_one(server):
+    own = site("a", bce=0.1, auroc=0.9, warmed_up=3.0, train_seconds=4.0)
+    put_rounds(server, {"round": 0, "sites": [own, site("b", bce=0.5, warmed_up=0.0)]})
+    personal, *_ = job_results.rounds(server, personal=True)
+    assert personal.mean_validation_bce == pytest.approx(0.3)
+    first, *_ = job_results.rounds(server)
+    assert first.mean_validation_bce == 0.5
+    a = first.sites["a"]
+    assert (a.validation_bce, a.validation_auroc, a.train_seconds) == (None, None, 4.0)
 
 
 def test_the_record_tells_refusals_rounds_and_the_end(server, tmp_path):
@@ -102,10 +102,7 @@ def test_models_are_those_that_there_are(server, tmp_path):
     assert job_results.personal_checkpoints(folders) == {}
     with pytest.raises(ResultsError, match=r"best\.npz does not exist; has the run"):
         job_results.best_checkpoint(server)
-    own, best = tmp_path / "b/site_best.npz", server / "models/best.npz"
-    for path in (own, best):
-        path.parent.mkdir()
-        path.touch()
+    own, best = touch(tmp_path / "b/site_best.npz"), touch(server / "models/best.npz")
     assert job_results.personal_checkpoints(folders) == {"b": own}
     assert job_results.best_checkpoint(server) == best
 
@@ -115,3 +112,44 @@ def test_events_are_whole_lines_and_a_torn_one_hides_no_other(tmp_path):
     torn = '{"event": "started"}\n{"event": "rou{"event": "ended"}\n{"event": "round"}\n{"eve'
     (tmp_path / "run_record.jsonl").write_text(torn)
     assert job_results.read_events(tmp_path) == [{"event": "started"}, {"event": "round"}]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(JOBS / "surgical", tmp_path / "job")
+    return tmp_path
+
+
+def test_a_run_in_the_simulator(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    write_facts(folder, Path("files"))
+    run = finished_run(folder)
+    assert run.servers == (folder / "workspace/server/simulate_job",)
+    assert run.site_files == folder / "files" and not run.elsewhere
+    assert run.states["nih"] == folder / "workspace/nih/checkpoints/simulate_job"
+    assert run.alone == {}
+    nih = touch(folder / "local/nih/server/simulate_job/models/best.npz")
+    touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
+    own = touch(folder / "local/chexpert/chexpert/checkpoints/simulate_job/site_best.npz")
+    assert finished_run(folder).alone == {"nih": nih, "chexpert": own}
+
+
+def test_a_run_on_a_deployed_system_has_every_job_that_made_it(folder):
+    for elsewhere in (True, False):
+        write_facts(folder, None, ["1", "2"], elsewhere=elsewhere)
+        run = finished_run(folder)
+        assert run.servers == (folder / "results/1/workspace", folder / "results/2/workspace")
+        assert run.states["nih"] == folder / "sites/nih" and run.elsewhere == elsewhere
+
+
+def test_a_downloaded_job_is_one_and_another_folder_none(folder):
+    with pytest.raises(RunFolderError, match=r"holds no run\.json"):
+        finished_run(folder)
+    job = folder / "1234/job/surgical"
+    shutil.copytree(folder / "job", job)
+    with pytest.raises(RunFolderError, match="or of a downloaded job, is needed"):
+        downloaded_run(folder / "1234", None)
+    (folder / "1234/workspace").mkdir()
+    run = downloaded_run(folder / "1234", None, states={"nih": folder})
+    assert (run.job, run.servers) == (job, (folder / "1234/workspace",))
+    assert run.states == {"nih": folder}

@@ -12,6 +12,15 @@ from cxr_study.runs.run_request import RunRequest, check
 JOBS = Path(__file__).parents[3] / "jobs"
 
 
+@pytest.fixture
+def request_of(tmp_path):
+    values = {
+        "job": JOBS / "surgical", "folder": tmp_path / "run", "sites": ("a", "b"),
+        "site_files": None, "initial_body": None, "settings": {},
+    }  # fmt: skip
+    return lambda **changes: RunRequest(**{**values, **changes})
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "message"),
     [
@@ -24,40 +33,21 @@ JOBS = Path(__file__).parents[3] / "jobs"
         ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
         ({"site_files": Path("none")}, SiteFileError, "none/a.yaml does not exist"),
         ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
-        (
-            {"earlier": Path("earlier")},
-            RunFolderError,
-            "earlier/workspace.*last.npz, which is not there",
-        ),
     ],
 )
-def test_what_nobody_could_run_is_refused(changes, kind, message):
-    values = {
-        "job": JOBS / "surgical",
-        "folder": Path("run"),
-        "sites": ("a", "b"),
-        "site_files": None,
-        "initial_body": None,
-        "settings": {},
-    }
-    check(RunRequest(**values), local_models=True)
+def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
+    check(request_of(), local_models=True)
     with pytest.raises(kind, match=message):
-        check(RunRequest(**{**values, **changes}), local_models=False)
+        check(request_of(**changes), local_models=False)
 
 
-def test_a_site_alone_needs_a_run_of_its_own_to_continue(tmp_path):
+def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(request_of, tmp_path):
+    study = request_of(earlier=tmp_path / "earlier")
     last = checkpoint_folder(tmp_path / "earlier/workspace") / "last.npz"
+    with pytest.raises(RunFolderError, match=r"earlier/workspace.*last\.npz, which is not there"):
+        check(study, local_models=False)
     last.parent.mkdir(parents=True)
     last.touch()
-    study = RunRequest(
-        JOBS / "surgical",
-        tmp_path / "run",
-        ("a", "b"),
-        None,
-        None,
-        {},
-        earlier=tmp_path / "earlier",
-    )
     check(study, local_models=False)
     with pytest.raises(RunFolderError, match=r"earlier/local/a/.*last\.npz, which is not there"):
         check(study, local_models=True)

@@ -3,6 +3,7 @@
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -20,59 +21,43 @@ from tiny_job import JOBS
 SITES = {name: {"classes": ["Edema"], "images": 16} for name in ("north", "south")}
 
 
+PREAMBLE = f"""
+import json, os, subprocess, sys, time
+from pathlib import Path
+workspace = Path(sys.argv[sys.argv.index("-w") + 1])
+def record(event, **facts):
+    path = workspace / "{server_folder(Path()) / RECORD_FILE}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps({{"event": event, **facts}}) + "\\n")
+"""
+
+
 @pytest.fixture
-def pretend(tmp_path, monkeypatch):
+def run(tmp_path, monkeypatch):
     """Run a program in the simulator's place; `record` writes a line of the run's record."""
 
-    def put(program):
-        script = tmp_path / "simulator.py"
-        preamble = f"""\
-            import json, os, subprocess, sys, time
-            from pathlib import Path
-            workspace = Path(sys.argv[sys.argv.index("-w") + 1])
-            def record(event, **facts):
-                path = workspace / "{server_folder(Path()) / RECORD_FILE}"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("a") as file:
-                    file.write(json.dumps({{"event": event, **facts}}) + "\\n")
-            """
-        script.write_text(textwrap.dedent(preamble) + textwrap.dedent(program))
-        python = tmp_path / "python"
+    def run(program, **arguments):
+        script, python = tmp_path / "simulator.py", tmp_path / "python"
+        script.write_text(PREAMBLE + textwrap.dedent(program))
         python.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
         python.chmod(0o755)
         monkeypatch.setattr(simulator_process.sys, "executable", str(python))
-
-    return put
-
-
-@pytest.fixture
-def run(tmp_path):
-    def run(**arguments):
         job = tmp_path / "job"
-        if not job.exists():
-            job_folder.copy(JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2})
-        simulate(job, run.workspace, list(SITES), **arguments)
+        job_folder.copy(JOBS / "surgical", job, sites=list(SITES), settings={"num_rounds": 2})
+        simulate(job, tmp_path / "runs/workspace", list(SITES), **arguments)
 
-    run.workspace = tmp_path / "runs" / "workspace"
     return run
 
 
 GOOD = 'for number in range(2): record("round", round=number)\n'
-WORKER = """
-command = [sys.executable, "-c", "import time; time.sleep(60)", "simulator_worker"]
-child = subprocess.Popen([*command, "--client", "south"])
-record("started", worker=child.pid)
-child.wait()
-"""
-
-
-FORKING = """
-code = "import os, time; time.sleep(60 if os.fork() else 1.5)"
+SLEEP = "time.sleep(60)\n"
+CHILD = """
 child = subprocess.Popen([sys.executable, "-c", code, "simulator_worker", "--client", "south"])
-record("started")
+record("started", worker=child.pid)
 """
-
-
+WORKER = 'code = "import time; time.sleep(60)"' + CHILD + "child.wait()\n"
+FORKING = 'code = "import os, time; time.sleep(60 if os.fork() else 1.5)"' + CHILD
 LOST = """
 (workspace / "server").mkdir(parents=True)
 (workspace / "server/error_log.txt").write_text("SimulatorClientRunner - ERROR - {}")
@@ -83,7 +68,7 @@ NOTES = """
 notes = workspace / "south/local_notes/simulate_job.txt"
 notes.parent.mkdir(parents=True)
 """
-FAILURES = {
+ENDS = {
     "on record": (
         GOOD + 'record("failed", reason="no body"); record("failed", reason="so what")\n',
         "no body",
@@ -102,160 +87,96 @@ FAILURES = {
     "stopped in a round that did not end": ('record("stopped", round=0)\n', "it printed nothing"),
     "a crash": (GOOD + "sys.exit('kaboom')\n", "kaboom"),
     "silence": ("", "it printed nothing"),
+    "went on without a site": (
+        GOOD + NOTES + 'notes.write_text("this site cannot take part in the run: no csv\\n")\n',
+        None,
+    ),
+    "stopped early": ('record("stopped", round=0); record("round", round=0)\n', None),
+    "a site forks, and the other process ends": (FORKING + "time.sleep(3)\n" + GOOD, None),
 }
-"""What goes wrong -> the program that does it, and the reason that is told, a pattern."""
+"""What happens -> the program that does it, and the reason of a failure, a pattern."""
 
 
-class Ending:
-    """A watcher that ends the site's process once it must have been seen."""
-
-    def __init__(self, then):
-        self.then = then
-        self.calls = 0
-
-    def __call__(self, events):
-        self.calls += bool(events)
-        if self.calls == 2:
-            psutil.Process(events[0]["worker"]).kill()
-            self.then()
+@pytest.mark.parametrize(("program", "reason"), ENDS.values(), ids=ENDS)
+def test_a_failure_has_its_reason_and_its_log(run, tmp_path, program, reason):
+    told = rf"^the job failed: {reason}\nThe log is {tmp_path / 'runs/workspace-simulator.log'}$"
+    with pytest.raises(SimulationError, match=told) if reason else nullcontext():
+        run(program)
 
 
-class TestSimulate:
-    def test_flare_gets_the_job_and_a_thread_for_every_site_and_the_watcher_every_event(
-        self, pretend, run, tmp_path
-    ):
-        seen = []
-        pretend(GOOD + 'print(*sys.argv[1:], os.environ["CXR_SITES"])\n')
-        run(environment={"CXR_SITES": "/my/sites"}, watch=seen.append)
-        assert (tmp_path / "runs/workspace-simulator.log").read_text() == (
-            f"-m cxr_study.runs.patched_simulator {tmp_path}/job "
-            f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
-        )
-        assert [event["round"] for event in seen[-1]] == [0, 1]
-
-    @pytest.mark.parametrize(("program", "reason"), FAILURES.values(), ids=FAILURES)
-    def test_a_failure_has_its_reason_and_its_log(self, pretend, run, tmp_path, program, reason):
-        pretend(program)
-        log = tmp_path / "runs/workspace-simulator.log"
-        with pytest.raises(SimulationError, match=rf"^the job failed: {reason}\nThe log is {log}$"):
-            run()
-
-    @pytest.mark.parametrize(
-        "program",
-        [
-            # A site that the run went on without.
-            GOOD + '(workspace / "south/local_notes").mkdir(parents=True)\n'
-            '(workspace / "south/local_notes/simulate_job.txt").write_text('
-            '"this site cannot take part in the run: no csv\\n")\n',
-            # A job that stops early has done all its rounds.
-            'record("stopped", round=0); record("round", round=0)\n',
-            # What a site's process forks and ends is not the site.
-            FORKING + "time.sleep(3)\n" + GOOD,
-        ],
-        ids=["went on without a site", "stopped early", "a site forks"],
+def test_flare_gets_the_job_and_a_thread_for_every_site_and_the_watcher_every_event(run, tmp_path):
+    seen, program = [], GOOD + 'print(*sys.argv[1:], os.environ["CXR_SITES"])\n'
+    run(program, environment={"CXR_SITES": "/my/sites"}, watch=seen.append)
+    assert (tmp_path / "runs/workspace-simulator.log").read_text() == (
+        f"-m cxr_study.runs.patched_simulator {tmp_path}/job "
+        f"-w {tmp_path}/runs/workspace -c north,south -t 2 /my/sites\n"
     )
-    def test_what_ends_well_is_no_failure(self, pretend, run, program):
-        pretend(program)
-        run()
-
-    def test_states_are_put_where_flare_has_emptied_its_workspace(self, pretend, run, tmp_path):
-        earlier = tmp_path / "earlier"
-        earlier.mkdir()
-        for name in ("site_state.npz", "site_state_before.npz", "site_best.npz", ".half"):
-            (earlier / name).write_bytes(b"optimizer")
-        pretend(f"""
-            (workspace / "server").mkdir(parents=True)
-            folder = workspace / "{checkpoint_folder(Path(), "south")}"
-            for _ in range(100):
-                if folder.is_dir():
-                    break
-                time.sleep(0.1)
-            print(sorted(path.name for path in folder.iterdir()))
-            {GOOD}""")
-        run(states={"south": earlier})
-        log = (tmp_path / "runs/workspace-simulator.log").read_text()
-        assert log == "['site_state.npz', 'site_state_before.npz']\n"
+    assert [event["round"] for event in seen[-1]] == [0, 1]
 
 
-class TestSiteIsGone:
-    """Nobody waits for it, nor for a server that gave up."""
+def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
+    (tmp_path / "earlier").mkdir()
+    for name in ("site_state.npz", "site_state_before.npz", "site_best.npz", ".half"):
+        (tmp_path / "earlier" / name).write_bytes(b"optimizer")
+    looking = f"""
+        (workspace / "server").mkdir(parents=True)
+        folder = workspace / "{checkpoint_folder(Path(), "south")}"
+        for _ in range(100):
+            folder.is_dir() or time.sleep(0.1)
+        print(sorted(path.name for path in folder.iterdir()))
+        {GOOD}"""
+    run(looking, states={"south": tmp_path / "earlier"})
+    log = (tmp_path / "runs/workspace-simulator.log").read_text()
+    assert log == "['site_state.npz', 'site_state_before.npz']\n"
 
-    @pytest.fixture(autouse=True)
-    def quickly(self):
-        began = time.monotonic()
-        yield
-        assert time.monotonic() - began < 50
 
-    @pytest.mark.parametrize(
-        ("program", "error", "message"),
-        [
-            ('record("failed", reason="no body")', SimulationError, "no body"),
-            (
-                LOST.format("Communication error with client south: reset"),
-                LostSiteError,
-                "the process of south is gone",
-            ),
-            (
-                LOST.format("run_client_thread error: ConnectionResetError: reset"),
-                LostSiteError,
-                "the process of a site is gone",
-            ),
-        ],
-    )
-    def test_who_gave_up_is_believed(self, pretend, run, program, error, message):
-        pretend(program + "\ntime.sleep(60)")
-        with pytest.raises(error, match=message):
-            run()
+@pytest.mark.parametrize(
+    ("program", "error", "message"),
+    [
+        ('record("failed", reason="no body")\n', SimulationError, "no body"),
+        (LOST.format("Communication error with client south: reset"), LostSiteError,
+         "the process of south is gone"),
+        (LOST.format("run_client_thread error: ConnectionResetError: reset"), LostSiteError,
+         "the process of a site is gone"),
+        (WORKER, LostSiteError, "the process of south is gone"),
+        (WORKER + GOOD + 'record("gone")\ntime.sleep(5)\nsys.exit()\n', None, ""),  # all is done
+    ],
+)  # fmt: skip
+def test_nobody_waits_for_a_site_that_is_gone_nor_for_a_server_that_gave_up(
+    run, tmp_path, program, error, message
+):
+    began, seen = time.monotonic(), []
+    server = server_folder(tmp_path / "runs/workspace")
 
-    def test_a_site_whose_process_is_gone_is_not_waited_for(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
-        with pytest.raises(LostSiteError, match="the process of south is gone"):
-            run(watch=Ending(lambda: None))
-
-    def test_one_that_could_not_load_the_job_is_not_taken_for_killed(self, pretend, run):
-        pretend(WORKER + "time.sleep(60)\n")
-        said = "TypeError: Can't load class a.B: No module named 'a'"
-
-        def complain():
-            log = run.workspace / "south/error_log.txt"
-            log.parent.mkdir()
-            log.write_text(
-                "2026-01-01 10:00:00,000 - JsonScanner - ERROR - Traceback (most recent call last):"
-                f'\n  File "x.py", line 1, in f\n{said}\n\n'
-            )
-
-        with pytest.raises(SimulationError, match=rf"failed: south: {said}\. Install it") as raised:
-            run(watch=Ending(complain))
-        assert not isinstance(raised.value, LostSiteError)
-
-    def test_one_that_goes_since_all_is_done_is_not_missed(self, pretend, run):
-        pretend(WORKER + GOOD + 'record("gone")\ntime.sleep(5)\n')
-
-        def wait_for_the_end():
-            server = server_folder(run.workspace)
-            while not any(event["event"] == "gone" for event in read_events(server)):
+    def kill(events):
+        """End the site's process once it must have been seen."""
+        seen.extend(event["worker"] for event in events if "worker" in event)
+        if len(seen) == 2:
+            psutil.Process(seen[0]).kill()
+            while error is None and read_events(server)[-1]["event"] != "gone":
                 time.sleep(0.1)
 
-        run(watch=Ending(wait_for_the_end))
+    with pytest.raises(error, match=message) if error else nullcontext():
+        run(program + SLEEP, watch=kill)
+    assert time.monotonic() - began < 50
 
 
-def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(pretend, run, tmp_path):
-    pretend("""
-        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
-        child = subprocess.Popen(
-            [sys.executable, "-c", deaf + "; time.sleep(60)", str(workspace)],
-            start_new_session=True, stdout=subprocess.PIPE,
-        )
-        child.stdout.readline()
-        record("started")
-        time.sleep(60)
-    """)
+DEAF = """
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+child = subprocess.Popen(
+    [sys.executable, "-c", deaf, str(workspace)], start_new_session=True, stdout=subprocess.PIPE
+)
+child.stdout.readline()
+record("started")
+"""
 
+
+def test_workers_that_lead_groups_of_their_own_and_ignore_signals_are_ended(run, tmp_path):
     def watch(events):
         if events:
             assert len(processes(tmp_path / "runs")) == 2
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(watch=watch)
+        run(DEAF + SLEEP, watch=watch)
     assert processes(tmp_path / "runs") == []
