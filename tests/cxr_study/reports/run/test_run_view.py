@@ -1,11 +1,12 @@
-"""The words and numbers of a run report."""
+"""The words, numbers and figures of a run report."""
 
 import dataclasses
 
 import pytest
 
 from cxr_study.evaluation.summary_json import RefusedResult, Round
-from cxr_study.reports.run import run_view
+from cxr_study.reports.run import run_figures, run_view
+from html_page import texts
 
 
 def notices(summary, **changes):
@@ -94,3 +95,28 @@ def test_classes_trained_by_most_sites_and_sites_of_this_run_come_first(summary)
     assert counts == "Trained: 1 class by 2 sites and 2 classes by 1 site."
     grown = dataclasses.replace(summary, trained_by={"Edema": ("gone", "nih")})
     assert run_view.sites(grown) == ["nih", "chexpert", "gone"]
+
+
+def test_curves_are_named_by_site_with_the_best_round_marked(summary):
+    found = texts(run_figures.validation_bce(summary))
+    assert {"best: round 1, 0.250", "nih", "chexpert", "mean"} <= set(found)
+    assert {"nih", "chexpert", "mean"} <= set(texts(run_figures.validation_auroc(summary)))
+
+
+def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
+    found = texts(run_figures.class_aurocs(summary, "nih"))
+    labelled, unlabelled = "Labelled at nih", "Not labelled at nih: learned from other sites"
+    assert {labelled, unlabelled, "Edema", "Fracture"} <= set(found)
+    assert "not defined: no positive image in the test split" in found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ([0.25, 0.5], [0.25, 0.5]),  # far enough apart
+        ([0.5, 0.5, 0.5], [0.25, 0.5, 0.75]),  # around their middle
+        ([1.0, 1.0, 1.0], [0.5, 0.75, 1.0]),  # inside the axes
+    ],
+)
+def test_names_are_moved_apart(wanted, places):
+    assert run_figures._apart(wanted, gap=0.25) == places

@@ -3,9 +3,10 @@ import pytest
 import study_runs
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, SHARED, UNION_CLASSES
 from cxr_study.jobs.methods import Row
+from cxr_study.reports.study.tables.layouts import PAPERS
 from cxr_study.reports.study.tables.tables import tables
 from cxr_study.studies.analysis.study_results import gather
-from cxr_study.studies.papers.published_results import Place
+from cxr_study.studies.papers.published_results import Place, of_study
 from cxr_study.studies.plan.study_file import read_study
 from study_tables import SURGICAL
 
@@ -14,6 +15,7 @@ REACHED = {1.0: [0.9, 0.8, 0.2, 0.1], 0.75: [0.9, 0.3, 0.4, 0.1], 0.0: [0.1, 0.2
 DASH = "\N{EN DASH}"
 NONE = (DASH, None)
 CLIENTS = read_study("clients")
+UNSAID = [Row(method, "") for method in ("individual", "complete", "centralised")]
 
 
 @pytest.fixture
@@ -171,3 +173,22 @@ def test_a_study_of_ones_own_has_a_table_for_each_test_set(ablation):
 def test_over_scenarios_that_are_not_alike_there_is_no_average(ablation):
     nih, *_ = ablation(changed(CLIENTS, cut="chexpert"), {"2": 1.0, "4": 0.75})
     assert headings(nih) == ["2", "4"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_published_figure_of_the_source_has_a_cell(name):
+    study, (source, layouts) = read_study(name), PAPERS[name]
+    places = {
+        (layout.name.removeprefix("table-"), column.place(row, model), column.metric)
+        for layout in layouts
+        for column in layout.columns
+        for row in [*layout.rows(study.rows), *UNSAID]
+        for model in ("global", "local", "nih", "chexpert")
+    }
+    metrics = ["auroc", "bce"] if name == "fedfbn" else ["auroc"]
+    for line in of_study(study, source):
+        for metric in metrics:
+            assert (line.table, line.place, metric) in places
+    scenarios = {scenario.name for scenario in study.scenarios}
+    assert {column.scenarios[0] for each in layouts for column in each.columns} == scenarios
+    assert len({layout.name for layout in layouts}) == len(layouts)
