@@ -1,5 +1,3 @@
-"""The words and numbers of an audit."""
-
 import dataclasses
 
 from cxr_study.data.census.shareable_census import SharedClass

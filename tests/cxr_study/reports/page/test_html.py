@@ -1,5 +1,3 @@
-"""Template, style and pictures of a page."""
-
 import base64
 import io
 

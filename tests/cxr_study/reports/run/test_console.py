@@ -1,5 +1,3 @@
-"""What a run prints at its end."""
-
 import dataclasses
 import io
 

@@ -1,5 +1,3 @@
-"""The HTML page of a run report."""
-
 import dataclasses
 import json
 

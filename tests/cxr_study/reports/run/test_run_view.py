@@ -1,5 +1,3 @@
-"""The words, numbers and figures of a run report."""
-
 import dataclasses
 
 import pytest

@@ -49,29 +49,21 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
     assert found["Initial body"] == "dense.npz"
 
 
-def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finished):
+def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
     one = next(iter(finished.results.results.values()))
-    began_and_took = [(0, 120), (60, 120), (90, 30), (3600, 240)]
-    results = {
-        run.key: dataclasses.replace(one, began=began, seconds=seconds, cores=4 if began else 16)
-        for run, (began, seconds) in zip(finished.results.runs, began_and_took, strict=False)
+    first, second, third, last, *_ = finished.results.runs
+    in_poc = dataclasses.replace(third, what={**third.what, "poc": True})
+    runs = {  # side by side, then after a pause
+        first: {"began": 0, "seconds": 120, "cores": 16, "device": "NVIDIA H100", "code": "9"},
+        second: {"began": 60, "seconds": 120, "code": "9 (0123abc+)"},
+        in_poc: {"began": 90, "seconds": 30},
+        last: {"began": 3600, "seconds": 240},
     }
-    told_time = facts_of(finished, results=results)["Wall time"]
-    assert told_time == "7 min on 4 and 16 cores; CPU; 128 s a run"
-
-
-def test_every_device_every_state_of_the_code_and_runs_in_a_poc_are_told(finished):
-    results = dict(finished.results.results)
-    first, second, *_ = results
-    results[first] = dataclasses.replace(results[first], device="NVIDIA H100", code="9")
-    results[second] = dataclasses.replace(results[second], code="9 (0123abc+)")
-    runs = finished.results.runs
-    in_poc = dataclasses.replace(runs[2], what={**runs[2].what, "poc": True})
-    results[in_poc.key] = results[runs[2].key]
-    found = facts_of(finished, runs=(*runs[:2], in_poc, *runs[3:]), results=results)
-    assert "; CPU and NVIDIA H100; " in found["Wall time"]
+    results = {run.key: dataclasses.replace(one, **changes) for run, changes in runs.items()}
+    found = facts_of(finished, runs=tuple(runs), results=results)
+    assert found["Wall time"] == "7 min on 4 and 16 cores; CPU and NVIDIA H100; 128 s a run"
     assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
-    assert found["Runs"].endswith("1 of them in a POC")
+    assert found["Runs"] == "4 of 4 finished, 1 of them in a POC"
 
 
 def noticed(*runs, data=REAL, planned=(), study="clients"):

@@ -1,5 +1,3 @@
-"""AUROC class by class."""
-
 from itertools import product
 
 import numpy as np

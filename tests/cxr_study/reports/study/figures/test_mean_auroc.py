@@ -1,5 +1,3 @@
-"""Mean AUROCs by scenario, and their averages over scenarios."""
-
 from itertools import product
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Reliability diagrams."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Panels of what happens from round to round."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""How methods and strategies look in every figure."""
-
 import itertools
 import re
 from xml.etree import ElementTree

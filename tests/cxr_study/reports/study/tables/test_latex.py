@@ -1,5 +1,3 @@
-"""A table's caption and notes, and the table as LaTeX."""
-
 import re
 from dataclasses import replace
 
