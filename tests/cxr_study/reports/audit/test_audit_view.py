@@ -1,5 +1,3 @@
-"""The words and numbers of an audit."""
-
 import dataclasses
 
 from cxr_study.data.census.shareable_census import SharedClass
@@ -7,25 +5,17 @@ from cxr_study.data.census.suppression import CellCount
 from cxr_study.reports.audit import audit_view
 
 
-def test_a_headline_says_how_much_and_from_rarest_to_commonest(census):
+def test_headlines_say_how_much_there_is_and_classes_labelled_by_all_and_by_one(census, shared):
     assert audit_view.headline(census) == (
         "here: 6 images of 5 patients, 2 classes; positive from 50.0 % (Edema) to 50.0 % (Edema)."
     )
     unknown = dataclasses.replace(census, patients_known=False)
     assert audit_view.headline(unknown).startswith("here: 6 images, patients unknown, 2 classes")
-
-
-def test_across_sites_classes_labelled_by_all_and_by_one_are_counted(shared):
     alone = dataclasses.replace(shared, site="b", classes={"Mass": shared.classes["Mass"]})
     assert audit_view.across_headline([shared, alone]) == (
         "2 sites with 1,200 images label 2 classes: 1 at every site, 1 at one alone."
     )
     assert audit_view.union([shared, alone]) == ["Mass", "Edema"]  # those of most sites first
-
-
-def test_few_positives_are_marked_in_the_test_split_and_none_anywhere():
-    assert audit_view.is_few("test", 29) and not audit_view.is_few("test", 30)
-    assert audit_view.is_few("train", 0) and not audit_view.is_few("train", 1)
 
 
 def test_kinds_of_labels_that_nobody_has_are_left_out(census):
@@ -38,58 +28,45 @@ def test_kinds_of_labels_that_nobody_has_are_left_out(census):
     assert audit_view.outcomes_in_use(census) == ["positive", "negative", "not labelled"]
 
 
-class TestSiteNotices:
-    def test_say_what_is_wrong_with_the_site_unknown_patients_first(self, census):
-        unknown = dataclasses.replace(census, patients_known=False)
-        found = {notice.heading: notice.text for notice in audit_view.site_notices(unknown)}
-        beginnings = {
-            "Patients unknown.": "nih has no patient",
-            "Duplicates across splits.": "1 image",
-            "2 images cannot be used.": "1 missing and 1 duplicate.",
-            "No positive image in train.": "Mass.",
-            "No positive image in validation.": "Edema.",
-            "No positive image in test.": "Mass.",
-            "Fewer than 30 positive test images.": "Edema (1).",
-            "More uncertain than positive labels.": "Mass (3 uncertain, 1 positive; policy ignore)",
-            "Most images are not labelled for": "Mass.",
-        }
-        assert list(found) == list(beginnings)
-        for heading, beginning in beginnings.items():
-            assert found[heading].startswith(beginning), heading
-        assert "Patients unknown." not in [
-            notice.heading for notice in audit_view.site_notices(census)
-        ]
-
-    def test_a_site_without_faults_has_none(self, census):
-        positives = {"train": 9, "validation": 9, "test": 30}
-        edema = dataclasses.replace(census.classes["Edema"], positives=positives)
-        fine = dataclasses.replace(
-            census, duplicates_across=0, bad_images=[], classes={"Edema": edema}
-        )
-        assert not list(audit_view.site_notices(fine))
+def test_notices_of_a_site_say_what_is_wrong_with_it_unknown_patients_first(census):
+    unknown = dataclasses.replace(census, patients_known=False)
+    found = {notice.heading: notice.text for notice in audit_view.site_notices(unknown)}
+    beginnings = {
+        "Patients unknown.": "nih has no patient",
+        "Duplicates across splits.": "1 image",
+        "2 images cannot be used.": "1 missing and 1 duplicate.",
+        "No positive image in train.": "Mass.",
+        "No positive image in validation.": "Edema.",
+        "No positive image in test.": "Mass.",
+        "Fewer than 30 positive test images.": "Edema (1).",
+        "More uncertain than positive labels.": "Mass (3 uncertain, 1 positive; policy ignore)",
+        "Most images are not labelled for": "Mass.",
+    }
+    assert list(found) == list(beginnings)
+    for heading, beginning in beginnings.items():
+        assert found[heading].startswith(beginning), heading
+    positives = {"train": 9, "validation": 9, "test": 30}
+    edema = dataclasses.replace(census.classes["Edema"], positives=positives)
+    fine = dataclasses.replace(census, duplicates_across=0, bad_images=[], classes={"Edema": edema})
+    assert not list(audit_view.site_notices(fine))
 
 
-class TestAcrossNotices:
-    def found(self, shared, *sites):
+def test_notices_across_sites_name_differing_policies_and_threefold_prevalences(shared):
+    def found(*sites):
         """Texts about sites; each: policy for uncertain labels, labels of Edema as read."""
         made = []
-        for number, (uncertain, cells) in enumerate(sites):
+        for number, (policy, cells) in enumerate(sites):
             read = dict.fromkeys(shared.classes["Edema"].read, 0) | cells
-            classes = {"Edema": SharedClass(uncertain, read)}
-            images = sum(read.values())
-            made.append(
-                dataclasses.replace(shared, site=str(number), images=images, classes=classes)
-            )
+            classes = {"Edema": SharedClass(policy, read)}
+            site = {"site": str(number), "images": sum(read.values()), "classes": classes}
+            made.append(dataclasses.replace(shared, **site))
         return {notice.heading: notice.text for notice in audit_view.across_notices(made)}
 
-    def test_name_policies_that_differ_where_labels_are_uncertain(self, shared):
-        unsure, sure = {"positive": 50, "uncertain": 50}, {"positive": 50, "negative": 50}
-        found = self.found(shared, ("zeros", unsure), ("ones", unsure))
-        assert "Edema (ones, zeros)" in found["Sites differ in what uncertain labels count as."]
-        assert not self.found(shared, ("zeros", unsure), ("zeros", unsure))
-        assert not self.found(shared, ("zeros", sure), ("ones", sure))
-
-    def test_name_threefold_differences_of_prevalence(self, shared):
-        rare, common = {"positive": 10, "negative": 90}, {"positive": 40, "negative": 60}
-        [text] = self.found(shared, ("zeros", rare), ("zeros", common)).values()
-        assert text.startswith("Edema (10.0 % to 40.0 %).")
+    unsure, sure = {"positive": 50, "uncertain": 50}, {"positive": 50, "negative": 50}
+    differing = found(("zeros", unsure), ("ones", unsure))
+    assert "Edema (ones, zeros)" in differing["Sites differ in what uncertain labels count as."]
+    assert not found(("zeros", unsure), ("zeros", unsure))
+    assert not found(("zeros", sure), ("ones", sure))
+    rare, common = {"positive": 10, "negative": 90}, {"positive": 40, "negative": 60}
+    [text] = found(("zeros", rare), ("zeros", common)).values()
+    assert text.startswith("Edema (10.0 % to 40.0 %).")

@@ -48,14 +48,10 @@ def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
         )
     ]  # fmt: skip
     assert places == sorted(places)
-
-
-def test_labels_stand_side_by_side_with_the_policy_between(page):
+    # Labels stand side by side with the policy between.
     row = re.search(r'<th scope="row">Mass</th>(.*?)</tr>', page.html, re.S)[1]
     cells = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)]
-    assert cells == [
-        "1", "1", "3", "0", "1", "ignore", "1", "1", "4", "50.0 %", "0", "1", "0",
-    ]  # fmt: skip
+    assert cells == ["1", "1", "3", "0", "1", "ignore", "1", "1", "4", "50.0 %", "0", "1", "0"]
 
 
 def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):

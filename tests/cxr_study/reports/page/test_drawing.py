@@ -1,5 +1,3 @@
-"""Figures as parts of a page."""
-
 import re
 from xml.etree import ElementTree
 

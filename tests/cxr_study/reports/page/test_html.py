@@ -1,5 +1,3 @@
-"""Template, style and pictures of a page."""
-
 import base64
 import io
 
@@ -11,46 +9,33 @@ from PIL import Image
 from cxr_study.reports.page.html import picture, style, template
 
 
-class TestTemplate:
-    @pytest.fixture
-    def filled(self, tmp_path, monkeypatch):
-        """Fills a template of a package with values."""
-        monkeypatch.syspath_prepend(tmp_path)
-        (tmp_path / "some_page").mkdir()
+def test_a_template_has_values_as_text_and_the_common_filters_and_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "some_page").mkdir()
 
-        def fill(source, filters=None, **values):
-            (tmp_path / "some_page/template.html.j2").write_text(source, encoding="utf-8")
-            return template("some_page", **(filters or {})).render(**values)
+    def filled(source, filters=None, **values):
+        (tmp_path / "some_page/template.html.j2").write_text(source, encoding="utf-8")
+        return template("some_page", **(filters or {})).render(**values)
 
-        return fill
-
-    def test_values_are_text_and_not_markup_and_none_may_be_missing(self, filled):
-        assert filled("{{ name }}", name="<b>&\"'") == "&lt;b&gt;&amp;&#34;&#39;"
-        with pytest.raises(UndefinedError, match="'name' is undefined"):
-            filled("{{ name }}")
-
-    def test_has_the_common_filters_and_its_own_and_extends_the_common_page(self, filled):
-        source = "{{ 2 | counted('site') }}: {{ 'ab' | listed }}, {{ 3 | twice }}, {{ 4 | number }}"
-        assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6, 4"
-        title = "{% block title %}{{ name }}{% endblock %}"
-        page = filled("{% extends 'base.html.j2' %}" + title, name="A")
-        assert style() in page and "<title>A</title>" in page and "<h1>A<span" in page
+    assert filled("{{ name }}", name="<b>&\"'") == "&lt;b&gt;&amp;&#34;&#39;"
+    with pytest.raises(UndefinedError, match="'name' is undefined"):
+        filled("{{ name }}")
+    source = "{{ 2 | counted('site') }}: {{ 'ab' | listed }}, {{ 3 | twice }}, {{ 4 | number }}"
+    assert filled(source, {"twice": lambda n: 2 * n}) == "2 sites: a and b, 6, 4"
+    title = "{% block title %}{{ name }}{% endblock %}"
+    page = filled("{% extends 'base.html.j2' %}" + title, name="A")
+    assert style() in page and "<title>A</title>" in page and "<h1>A<span" in page
 
 
-class TestPicture:
-    def test_small_ones_are_kept_pixel_by_pixel_and_large_ones_reduced(self):
-        def read(image):
-            kind, _, data = picture(image, "nih").partition(",")
-            assert kind == "data:image/png;base64"
-            return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+def test_small_pictures_are_kept_pixel_by_pixel_and_large_ones_reduced():
+    def read(image):
+        kind, _, data = picture(image, "nih").partition(",")
+        assert kind == "data:image/png;base64"
+        return np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
 
-        image = np.arange(64, dtype=np.uint8).reshape(8, 8)
-        np.testing.assert_array_equal(read(image), image)
-        assert read(np.zeros((400, 400), np.uint8)).shape == (256, 256)
-
-    @pytest.mark.parametrize(
-        "image", [np.zeros((8, 8)), np.zeros((8, 9), np.uint8), np.zeros((8, 8, 1), np.uint8)]
-    )
-    def test_one_of_another_form_is_refused(self, image):
+    image = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    np.testing.assert_array_equal(read(image), image)
+    assert read(np.zeros((400, 400), np.uint8)).shape == (256, 256)
+    for other in (np.zeros((8, 8)), np.zeros((8, 9), np.uint8), np.zeros((8, 8, 1), np.uint8)):
         with pytest.raises(ValueError, match=r"needs shape \(s, s\) and dtype uint8.*'nih'"):
-            picture(image, "nih")
+            picture(other, "nih")

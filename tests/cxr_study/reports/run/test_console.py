@@ -1,5 +1,3 @@
-"""What a run prints at its end."""
-
 import dataclasses
 import io
 
@@ -23,20 +21,13 @@ def test_has_the_key_figures_and_limits(summary):
         "not defined", "Research only, not for diagnosis.", "local model",
     ):  # fmt: skip
         assert words in text
-    early = printed(summary, stopped_early=True)
-    assert "surgical, stopped early, best round 1, mean" in early
-
-
-def test_fits_a_narrow_terminal_without_cutting_a_number(summary):
-    text = printed(summary, width=80)
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.count("(0.750\u20130.938)") == 2
+    means = tuple(row for row in summary.means if row.model == "global")
+    other = printed(summary, stopped_early=True, means=means)
+    assert "surgical, stopped early, best round 1, mean" in other and "local model" not in other
+    narrow = printed(summary, width=80)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert narrow.count("(0.750\u20130.938)") == 2  # no number is cut
 
 
 def test_names_are_not_markup_and_degenerate_runs_print_too(degenerate):
     assert "[red]Two[/red] [/]" in printed(degenerate, title="[red]Two[/red] [/]")
-
-
-def test_local_models_have_a_column_only_where_they_were_trained(summary):
-    means = tuple(row for row in summary.means if row.model == "global")
-    assert "local model" not in printed(summary, means=means)

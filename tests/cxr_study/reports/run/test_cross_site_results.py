@@ -42,39 +42,32 @@ def printed(rows, width=100):
     return text.getvalue()
 
 
-class TestRead:
-    def test_there_is_a_row_for_every_class_of_every_site_that_measures_it(self, rows):
-        assert rows == (
-            ClassTest("Edema", "north", 0.75, 0.25, 10, 30),
-            ClassTest("Edema", "south", 0.5, 0.5, None, None),
-            ClassTest("Fracture", "south", 1.0, 0.125, None, None),
-            ClassTest("Nodule/Mass", "north", None, 0.35, 0, 38),
-        )
-
-    @pytest.mark.parametrize(
-        ("model", "sent", "expected"),
-        [
-            ("SRV_given", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
-            ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
-            ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
-        ],
-    )
-    def test_what_is_not_measured_or_not_a_number_is_none(self, server, model, sent, expected):
-        assert read(server({"east": {model: sent}})) == (ClassTest("Edema", "east", *expected),)
-
-    def test_the_name_of_a_class_is_fit_for_a_terminal_whatever_a_site_sends(self, server):
-        (row,) = read(server({"east": {"SRV_best": {"bce/\x1b[2JEdema\n": 0.25}}}))
-        assert row.class_name == r"\x1b[2JEdema\n"
-        assert r"\x1b[2JEdema\n" in printed([row])
-
-    @pytest.mark.parametrize("results", [None, {}, {"north": {"SRV_last": NORTH}}])
-    def test_without_a_tested_model_it_says_where_to_look(self, server, tmp_path, results):
-        folder = tmp_path if results is None else server(results)
-        with pytest.raises(ResultsError, match=r"no result of a test split.*error_log\.txt"):
-            read(folder)
+@pytest.mark.parametrize(
+    ("model", "sent", "expected"),
+    [
+        ("SRV_given", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
+        ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
+        ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
+    ],
+)
+def test_what_is_not_measured_or_not_a_number_is_none(server, model, sent, expected):
+    assert read(server({"east": {model: sent}})) == (ClassTest("Edema", "east", *expected),)
 
 
-def test_the_csv_has_every_row_and_leaves_out_what_is_not_there(rows, tmp_path):
+def test_names_are_fit_for_a_terminal_whatever_a_site_sends(server):
+    (row,) = read(server({"[b]east": {"SRV_best": {"bce/\x1b[2J[red]Edema[/]\n": 0.25}}}))
+    assert row.class_name == r"\x1b[2J[red]Edema[/]\n"
+    assert row.class_name in printed([row]) and "[b]east" in printed([row])
+
+
+@pytest.mark.parametrize("results", [None, {}, {"north": {"SRV_last": NORTH}}])
+def test_without_a_tested_model_it_says_where_to_look(server, tmp_path, results):
+    folder = tmp_path if results is None else server(results)
+    with pytest.raises(ResultsError, match=r"no result of a test split.*error_log\.txt"):
+        read(folder)
+
+
+def test_the_csv_has_a_row_for_every_class_of_every_site_that_measures_it(rows, tmp_path):
     write_csv(rows, tmp_path / "new/test.csv")
     assert (tmp_path / "new/test.csv").read_text(encoding="utf-8").splitlines() == [
         "class_name,site,auroc,bce,positives,negatives",
@@ -85,18 +78,13 @@ def test_the_csv_has_every_row_and_leaves_out_what_is_not_there(rows, tmp_path):
     ]
 
 
-class TestTable:
-    def test_classes_stand_by_sites_with_what_is_known_and_their_mean(self, rows):
-        lines = [line for line in printed(rows).splitlines() if line.startswith("│")]
-        assert [[cell.strip() for cell in line.strip("│").split("│")] for line in lines] == [
-            ["Edema", "0.750 (10 / 40)", "0.500"],
-            ["Fracture", "-", "1.000"],
-            ["Nodule/Mass", "not defined (0 / 38)", "-"],
-            ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"],
-        ]
-        assert "in brackets" in printed(rows)  # only where a site tells its counts
-        assert "in brackets" not in printed([row for row in rows if row.site == "south"])
-
-    def test_names_are_not_markup(self):
-        text = printed([ClassTest("[red]Edema[/]", "[b]east", 0.5, 0.5, None, None)])
-        assert "[red]Edema[/]" in text and "[b]east" in text
+def test_classes_stand_by_sites_with_what_is_known_and_their_mean(rows):
+    lines = [line for line in printed(rows).splitlines() if line.startswith("│")]
+    assert [[cell.strip() for cell in line.strip("│").split("│")] for line in lines] == [
+        ["Edema", "0.750 (10 / 40)", "0.500"],
+        ["Fracture", "-", "1.000"],
+        ["Nodule/Mass", "not defined (0 / 38)", "-"],
+        ["mean", "0.750 over 1 of 2", "0.750 over 2 of 2"],
+    ]
+    assert "in brackets" in printed(rows)  # only where a site tells its counts
+    assert "in brackets" not in printed([row for row in rows if row.site == "south"])

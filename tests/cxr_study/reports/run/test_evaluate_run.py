@@ -1,5 +1,3 @@
-"""The HTML page of a run report."""
-
 import dataclasses
 import json
 
@@ -36,7 +34,7 @@ def test_names_and_reasons_are_text_and_nothing_is_loaded_from_anywhere(summary)
     assert EVIL in page.text and page.needs_nothing_else()
 
 
-def test_it_says(page):
+def test_it_says_how_good_the_model_is_and_what_went_wrong(summary, page):
     for words in (
         "mean AUROC 0.81 (0.71\u20130.91) for 2 of 3 classes at nih",
         "Phantom data. The pictures are generated",
@@ -51,9 +49,6 @@ def test_it_says(page):
         "training 50.0 s (41 %) validation 6.0 s (5 %) rest 1 min 07 s (54 %)",
     ):
         assert words in page.text
-
-
-def test_it_says_what_was_refused_and_that_the_run_stopped_early(summary, page):
     refusals = (RefusedResult(1, "nih", "holds NaN"), RefusedResult(None, "nih", "late", "test"))
     other = dataclasses.replace(summary, refusals=refusals, stopped_early=True)
     text = Page(render(other, [])).text
@@ -62,33 +57,27 @@ def test_it_says_what_was_refused_and_that_the_run_stopped_early(summary, page):
 
 
 def test_who_trained_what(summary, page):
-    def labels(page):
-        said = [value for name, value in page.attributes if name == "aria-label"]
+    idle = dataclasses.replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
+    for made, counts in ((page, [4, 2, 0]), (Page(render(idle, [])), [3, 2, 1])):
+        said = [value for name, value in made.attributes if name == "aria-label"]
         kinds = ("trained", "does not label it", "labels it, trained nothing")
-        return [said.count(kind) for kind in kinds]
-
-    assert labels(page) == [4, 2, 0]
-    changed = dataclasses.replace(summary, trained_by={**summary.trained_by, "Hernia": ()})
-    assert labels(Page(render(changed, []))) == [3, 2, 1]
+        assert [said.count(kind) for kind in kinds] == counts
 
 
 def test_degenerate_runs_too(degenerate):
     assert "Two hospitals" in Page(render(degenerate, [])).text
 
 
-class TestExamples:
-    def test_classes_that_the_site_does_not_label_are_marked(self, summary):
-        page = Page(render(summary, [example(Edema=0.25, Fracture=0.875)]))
-        assert "nih, present: Fracture (not labelled here)" in page.text
-        assert "Fracture 88 % Edema 25 %" in page.text
-        assert page.attributes.count(("class", "bar unlabelled")) == 1
-        assert "not a class of the model" in Page(render(summary, [example()])).text
-
-    def test_small_pictures_are_enlarged_pixel_by_pixel_and_large_ones_reduced(self, summary):
-        noise = np.random.default_rng(0).integers(0, 256, (512, 512), dtype=np.uint8)
-        large = render(summary, [example(noise, Edema=0.5)] * 12)
-        assert 'class="crisp"' not in large and len(large.encode()) < 1_500_000
-        assert 'class="crisp"' in render(summary, [example(noise[:64, :64], Edema=0.5)])
+def test_examples_mark_unlabelled_classes_and_have_small_pictures(summary):
+    page = Page(render(summary, [example(Edema=0.25, Fracture=0.875)]))
+    assert "nih, present: Fracture (not labelled here)" in page.text
+    assert "Fracture 88 % Edema 25 %" in page.text
+    assert page.attributes.count(("class", "bar unlabelled")) == 1
+    assert "not a class of the model" in Page(render(summary, [example()])).text
+    noise = np.random.default_rng(0).integers(0, 256, (512, 512), dtype=np.uint8)
+    large = render(summary, [example(noise, Edema=0.5)] * 12)
+    assert 'class="crisp"' not in large and len(large.encode()) < 1_500_000
+    assert 'class="crisp"' in page.html  # enlarged pixel by pixel
 
 
 def test_page_and_summary_are_written_together_or_not_at_all(summary, tmp_path):

@@ -19,10 +19,6 @@ def pick(pictures, count=6, probability=0.5):
     return choose(split, chances, UNION, count)
 
 
-def numbers(examples):
-    return [int(example.image[0, 0]) for example in examples]
-
-
 @pytest.mark.parametrize(
     ("pictures", "count", "chosen"),
     [
@@ -35,7 +31,8 @@ def numbers(examples):
 )
 def test_pictures_show_many_classes_whatever_is_predicted(pictures, count, chosen):
     for probability in (0.1, 0.9):
-        assert numbers(pick(pictures, count, probability)) == chosen
+        found = pick(pictures, count, probability)
+        assert [int(example.image[0, 0]) for example in found] == chosen
 
 
 def test_an_example_has_all_that_a_report_shows():
@@ -43,9 +40,7 @@ def test_an_example_has_all_that_a_report_shows():
     assert (example.site, example.truth, example.labelled) == ("nih", ["A", "B"], {"A", "B"})
     assert example.predictions == dict.fromkeys(UNION, 0.25)
     assert example.image.shape == (2, 2) and example.image.dtype == np.uint8
-
-
-def test_present_classes_are_shown_however_improbable_and_unknown_to_the_model():
+    # Present classes are shown, however improbable and unknown to the model.
     probable = {**dict.fromkeys("abcdefg", 0.5), "Fracture": 0.125, "e": 0.75}
     image = np.zeros((2, 2), np.uint8)
     example = Example("nih", image, ["Fracture", "Hernia"], probable, {"a"})

@@ -2,6 +2,7 @@ import dataclasses
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 import study_runs
 from cxr_study.evaluation.seed_intervals import Interval
@@ -26,56 +27,43 @@ def facts_of(finished, **changes):
 
 
 def test_the_head_says_data_tests_network_runs_and_versions(finished):
-    found = facts_of(finished)
-    assert found["Data"] == "phantom, 2,000 images of each data set"
-    assert found["Tested on"] == "NIH: 120 images of 60 patients; MIMIC: 120 images of 60 patients"
-    assert found["Network"] == "small_densenet, 32 pixels"
-    assert found["Runs"] == "12 of 13 finished"
-    assert found["Seeds"] == "0 and 1"
-    assert found["Rounds"] == "3, patience none"
-    assert found["Wall time"] == "0 min on 4 cores; CPU; 12 s a run"
-    assert found["Code"] == "surgical-aggregation 9 (76636db)"
-    assert "surgical-aggregation 9" in module.made_with(finished.results)
-
-
-def test_time_in_which_runs_ran_side_by_side_counts_once_and_pauses_do_not(finished):
-    one = next(iter(finished.results.results.values()))
-    began_and_took = [(0, 120), (60, 120), (90, 30), (3600, 240)]
-    results = {
-        run.key: dataclasses.replace(one, began=began, seconds=seconds, cores=4 if began else 16)
-        for run, (began, seconds) in zip(finished.results.runs, began_and_took, strict=False)
+    assert facts_of(finished) == {
+        "Data": "phantom, 2,000 images of each data set",
+        "Tested on": "NIH: 120 images of 60 patients; MIMIC: 120 images of 60 patients",
+        "Network": "small_densenet, 32 pixels",
+        "Recipe": "the jobs' own settings",
+        "Initial body": "the phantom's",
+        "Rounds": "3, patience none",
+        "Seeds": "0 and 1",
+        "Runs": "12 of 13 finished",
+        "Wall time": "0 min on 4 cores; CPU; 12 s a run",
+        "Code": "surgical-aggregation 9 (76636db)",
     }
-    told_time = facts_of(finished, results=results)["Wall time"]
-    assert told_time == "7 min on 4 and 16 cores; CPU; 128 s a run"
-
-
-def test_every_device_every_state_of_the_code_and_runs_in_a_poc_are_told(finished):
-    results = dict(finished.results.results)
-    first, second, *_ = results
-    results[first] = dataclasses.replace(results[first], device="NVIDIA H100", code="9")
-    results[second] = dataclasses.replace(results[second], code="9 (0123abc+)")
-    runs = finished.results.runs
-    in_poc = dataclasses.replace(runs[2], what={**runs[2].what, "poc": True})
-    results[in_poc.key] = results[runs[2].key]
-    found = facts_of(finished, runs=(*runs[:2], in_poc, *runs[3:]), results=results)
-    assert "; CPU and NVIDIA H100; " in found["Wall time"]
-    assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
-    assert found["Runs"].endswith("1 of them in a POC")
-
-
-def test_the_recipe_is_the_preset_with_the_settings_that_win_over_it(finished):
-    found = facts_of(finished)
-    assert (found["Recipe"], found["Initial body"]) == ("the jobs' own settings", "the phantom's")
+    assert "surgical-aggregation 9" in module.made_with(finished.results)
     settings, body = {"image_size": 224, "patience": 0}, Path("here/dense.npz")
-    data = REAL.model_copy(update={"preset": "paper", "settings": settings, "initial_body": body})
+    real = {"preset": "paper", "settings": settings, "initial_body": body}
+    data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}, **real})
     found = dict(facts(finished.results, data))
+    assert found["Data"] == "real data (mine: NIH and MIMIC)"
     assert found["Recipe"] == "paper; image_size 224, patience 0"
     assert found["Initial body"] == "dense.npz"
 
 
-def test_real_data_are_called_so_with_the_data_file_and_its_data_sets():
-    data = REAL.model_copy(update={"data": {"nih": Path("a"), "mimic": Path("b")}})
-    assert module.described(data) == "real data (mine: NIH and MIMIC)"
+def test_time_devices_and_states_of_the_code_are_those_of_all_runs(finished):
+    one = next(iter(finished.results.results.values()))
+    first, second, third, last, *_ = finished.results.runs
+    in_poc = dataclasses.replace(third, what={**third.what, "poc": True})
+    runs = {  # side by side, then after a pause
+        first: {"began": 0, "seconds": 120, "cores": 16, "device": "NVIDIA H100", "code": "9"},
+        second: {"began": 60, "seconds": 120, "code": "9 (0123abc+)"},
+        in_poc: {"began": 90, "seconds": 30},
+        last: {"began": 3600, "seconds": 240},
+    }
+    results = {run.key: dataclasses.replace(one, **changes) for run, changes in runs.items()}
+    found = facts_of(finished, runs=tuple(runs), results=results)
+    assert found["Wall time"] == "7 min on 4 and 16 cores; CPU and NVIDIA H100; 128 s a run"
+    assert found["Code"] == "surgical-aggregation 9, 9 (0123abc+) and 9 (76636db)"
+    assert found["Runs"] == "4 of 4 finished, 1 of them in a POC"
 
 
 def noticed(*runs, data=REAL, planned=(), study="clients"):
@@ -84,90 +72,76 @@ def noticed(*runs, data=REAL, planned=(), study="clients"):
     return list(notices(found, data))
 
 
-class TestNotices:
-    def test_a_part_of_the_studys_file_is_said_to_be_one(self):
-        runs = [study_runs.run(scenario=name) for name in ("10", "2")]
-        planned = [study_runs.run("vanilla", scenario="4")]
-        assert (
-            "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 5 methods with their "
-            "strategies, 1 of 3 seeds."
-        ) in noticed(*runs, planned=planned)
+def test_a_part_of_the_studys_file_is_said_to_be_one_naming_only_what_is_less():
+    runs = [study_runs.run(scenario=name) for name in ("10", "2")]
+    planned = [study_runs.run("vanilla", scenario="4")]
+    assert (
+        "A part of the study: 3 of 7 scenarios (2, 4, 10), 2 of 5 methods with their "
+        "strategies, 1 of 3 seeds."
+    ) in noticed(*runs, planned=planned)
 
-    def test_only_what_is_less_is_named(self):
-        def of(**changes):
-            study = RESULTS.study.model_copy(
-                update={"methods": {"surgical": ("fedbn+",)}, **changes}
-            )
-            return list(notices(dataclasses.replace(RESULTS, study=study), REAL))
+    def of(**changes):
+        study = RESULTS.study.model_copy(update={"methods": {"surgical": ("fedbn+",)}, **changes})
+        return next(notices(dataclasses.replace(RESULTS, study=study), REAL))
 
-        assert of()[0] == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
-        scenarios = tuple(each for each in RESULTS.study.scenarios if each.name == "2")
-        assert not any("A part" in notice for notice in of(scenarios=scenarios, seeds=1))
-
-    def test_one_seed_decides_nothing_but_that_models_are_the_same(self):
-        [*_, last] = noticed(study_runs.run())
-        assert "One seed" in last and last.endswith("but that models are the same.")
-        assert "One seed" not in " ".join(noticed(study_runs.run(), study_runs.run(seed=1)))
-
-    def test_phantom_data_unfinished_runs_and_test_sets_that_are_not_there_are_noticed(self):
-        phantom = REAL.model_copy(update={"images": 2000})
-        found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
-        assert found[0] == PHANTOM
-        assert "1 of 2 runs are not finished; figures are of the others." in found
-        assert "Not tested on mimic: the data file does not have it." in found
-        assert PHANTOM not in noticed(study_runs.run())
+    assert of() == "A part of the study: 1 of 7 scenarios (2), 1 of 3 seeds."
+    scenarios = tuple(each for each in RESULTS.study.scenarios if each.name == "2")
+    assert "A part" not in of(scenarios=scenarios, seeds=1)
 
 
-class TestWithoutSubgroups:
-    def of(self, **compared):
-        """Notices of {test set: {kind: how many classes can be compared}}."""
-        lines = [
-            {"test": test, "kind": kind, "subgroup": name, "compared": number}
-            for test, kinds in compared.items()
-            for kind, number in kinds.items()
-            for name in "ab"
-        ]
-        return list(module.without_subgroups(pd.DataFrame(lines)))
-
-    def test_kinds_that_a_test_set_does_not_tell_or_cannot_compare_are_named(self):
-        assert self.of(nih={"sex": 3, "age": 0, "view": 0.5}, mimic={"view": 2}) == [
-            "NIH, by age: no class has 10 positives and 10 negatives in every subgroup.",
-            "MIMIC does not tell sex and age.",
-        ]
-        assert self.of() == []
+def test_phantom_data_unfinished_runs_missing_test_sets_and_a_lone_seed_are_noticed():
+    phantom = REAL.model_copy(update={"images": 2000})
+    found = noticed(study_runs.run(), data=phantom, planned=[study_runs.run(seed=1)])
+    assert found[0] == PHANTOM
+    assert "1 of 2 runs are not finished; figures are of the others." in found
+    assert "Not tested on mimic: the data file does not have it." in found
+    assert found[-1].startswith("One seed")
+    several = noticed(study_runs.run(), study_runs.run(seed=1))
+    assert PHANTOM not in several and "One seed" not in " ".join(several)
 
 
-class TestTold:
-    def of(self, worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **which):
-        comparison = Comparison(better, worse, "nih", **which)
-        return told(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
+def test_subgroups_that_a_test_set_does_not_tell_or_cannot_compare_are_named():
+    kinds = [("nih", "sex", 3), ("nih", "age", 0), ("nih", "view", 0.5), ("mimic", "view", 2)]
+    lines = [(*kind, subgroup) for kind in kinds for subgroup in "ab"]
+    frame = pd.DataFrame(lines, columns=["test", "kind", "compared", "subgroup"])
+    assert list(module.without_subgroups(frame)) == [
+        "NIH, by age: no class has 10 positives and 10 negatives in every subgroup.",
+        "MIMIC does not tell sex and age.",
+    ]
+    assert not list(module.without_subgroups(frame.iloc[:0]))
 
-    def test_where_against_whom_and_how_much(self):
-        assert self.of() == ("NIH", "against Vanilla FL", "+0.050 (+0.020 to +0.080)")
 
-    def test_a_part_of_the_classes_or_of_the_studys_scenarios_is_named(self):
-        assert self.of(group="shared")[0] == "NIH, shared classes"
-        found = self.of(group="chexpert", scenarios=("2", "4"))
-        assert found[0] == "NIH, classes of CheXpert; 2, 4"
+def finding(worse=VANILLA, difference=FOUND, better=SURGICAL, scenarios=ALL, **which):
+    """What is told of a comparison on NIH: where, against whom, how much."""
+    comparison = Comparison(better, worse, "nih", **which)
+    return told(Finding(comparison, scenarios, difference, HOLDS), RESULTS)
 
-    def test_who_is_compared_is_named_as_far_as_it_is_not_clear(self):
-        partial = "FL with partial loss"
-        for found, against in (
-            (self.of(Row("surgical", "fedbn")), "against Surgical aggregation, fedbn"),
-            (self.of(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
-            (self.of(margin=0.03), "against Vanilla FL (0.03 behind is enough)"),
-            (
-                self.of(Row("partial_loss", "fedavg"), better=Row("partial_loss", "fedbn+")),
-                f"{partial}, fedbn+, against {partial}, fedavg",
-            ),
-            (
-                self.of(better=Row("surgical", "fedavg")),
-                "Surgical aggregation, fedavg, against Vanilla FL",
-            ),
-            (self.of(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
-        ):
-            assert found[1] == against
 
-    def test_one_seed_has_no_interval_and_none_no_number(self):
-        assert self.of(difference=Interval(0.05, None, None, 1))[2] == "+0.050"
-        assert self.of(difference=None)[2] == "\N{EN DASH}"
+def test_a_finding_tells_where_and_how_much():
+    assert finding() == ("NIH", "against Vanilla FL", "+0.050 (+0.020 to +0.080)")
+    assert finding(group="shared")[0] == "NIH, shared classes"
+    found = finding(group="chexpert", scenarios=("2", "4"))
+    assert found[0] == "NIH, classes of CheXpert; 2, 4"
+    assert finding(difference=Interval(0.05, None, None, 1))[2] == "+0.050"
+    assert finding(difference=None)[2] == "\N{EN DASH}"
+
+
+PARTIAL, OF_FEDAVG = Row("partial_loss", "fedbn+"), Row("surgical", "fedavg")
+
+
+@pytest.mark.parametrize(
+    ("found", "against"),
+    [
+        (finding(Row("surgical", "fedbn")), "against Surgical aggregation, fedbn"),
+        (finding(ALONE, model="chexpert"), "against Individual, model of CheXpert"),
+        (finding(margin=0.03), "against Vanilla FL (0.03 behind is enough)"),
+        (
+            finding(Row("partial_loss", "fedavg"), better=PARTIAL),
+            "FL with partial loss, fedbn+, against FL with partial loss, fedavg",
+        ),
+        (finding(better=OF_FEDAVG), "Surgical aggregation, fedavg, against Vanilla FL"),
+        (finding(SURGICAL, better=VANILLA), "Vanilla FL, against Surgical aggregation"),
+    ],
+)
+def test_who_is_compared_is_named_as_far_as_it_is_not_clear(found, against):
+    assert found[1] == against

@@ -34,18 +34,13 @@ def test_every_number_is_in_a_csv_file_and_tables_are_latex_too(written):
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [*(f"{name}.csv" for name in FRAMES), "tables.tex", "report.html"]
     )
-    for name in FRAMES:
-        assert len(pd.read_csv(folder / f"{name}.csv")) > 0, name
+    frames = {name: pd.read_csv(folder / f"{name}.csv") for name in FRAMES}
+    assert not [name for name, frame in frames.items() if frame.empty]
+    found = frames["class_tests"]  # classes have their intervals by patient beside DeLong's
+    assert found["difference"].between(found["patient_low"], found["patient_high"]).all()
     text = (folder / "tables.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table") == text.count(r"\end{table") == 3
-    assert text.count("{") == text.count("}")
     assert text.startswith("% Needs") and r"\label{tab:clients-nih-all}" in text
-
-
-def test_classes_have_their_intervals_by_patient_beside_delongs(written):
-    found = pd.read_csv(written[1] / "class_tests.csv")
-    assert (found["patient_low"] < found["difference"]).all()
-    assert (found["difference"] < found["patient_high"]).all()
 
 
 def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(written):

@@ -1,5 +1,3 @@
-"""Reliability diagrams."""
-
 import numpy as np
 import pytest
 
@@ -56,7 +54,7 @@ def test_predictions_of_all_labelled_classes_and_seeds_are_pooled(finish, panels
     assert axes.get_legend().get_title().get_text() == "pooled ECE"
 
 
-def test_a_method_has_a_panel_and_each_of_its_strategies_a_line(finish, panels):
+def test_a_method_has_a_panel_and_each_of_its_strategies_a_line(finish, panels, made_up):
     both = {"Edema": 20}
     finish({NIH: {"Edema": 0.5}, ("global", "mimic"): {"Edema": 0.1}}, both, strategy="fedavg")
     finish({NIH: {"Edema": 0.75}}, both)
@@ -68,6 +66,8 @@ def test_a_method_has_a_panel_and_each_of_its_strategies_a_line(finish, panels):
     titles = [axes.get_title(loc="left") for axes in every]
     assert titles == ["Surgical aggregation", "Vanilla FL"]
     assert every[0].figure.get_supxlabel() == "probability on NIH"
+    for scenario, test in (("8", "nih"), ("4", "mimic")):  # where nothing was tested
+        assert reliability_diagram(made_up.results(), scenario, test, "r") is None
 
 
 def test_a_bin_with_few_predictions_has_no_marker_but_counts(finish, panels):
@@ -87,12 +87,6 @@ def test_images_that_are_not_labelled_and_models_that_do_not_count_are_left_out(
     predicted = {"Edema": np.repeat([0.5, 1.0], IMAGES)}
     other = {"Edema": np.full(2 * IMAGES, 0.9)}
     tests = {"nih": study_runs.table({"Edema": known})}
-    aurocs = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
-    made_up.finish(aurocs, tests=tests, sites=SITES, method="personalised")
+    said = {("nih", "nih"): predicted, ("chexpert", "nih"): other}
+    made_up.finish(said, tests=tests, sites=SITES, method="personalised")
     assert points(panels()[0]) == [[[0.5, 0.5]]]
-
-
-def test_there_is_nothing_to_draw_where_nothing_was_tested(finish, made_up):
-    finish({NIH: {"Edema": 0.5}}, {"Edema": 20}, scenario="4")
-    for scenario, test in (("2", "nih"), ("4", "mimic")):
-        assert reliability_diagram(made_up.results(), scenario, test, "r") is None

@@ -1,5 +1,3 @@
-"""Panels of what happens from round to round."""
-
 import numpy as np
 import pytest
 
@@ -25,86 +23,69 @@ def figure(made_up, drawn):
     return lambda draw, factor="sites": drawn(draw, made_up.results(factor), "f")
 
 
-class TestConvergence:
-    def test_a_line_is_the_mean_over_seeds_in_a_band_in_the_panel_of_its_scenario(
-        self, finish, made_up, figure, lines
-    ):
-        finish((None, 0.5, 0.4, 0.3), 3, seed=0)
-        finish((None, 0.3, 0.2), 2, seed=1)
-        finish((0.6, 0.5), scenario="4", method="vanilla")
-        made_up.plan("complete", scenario="8")
-        first, second = figure(convergence).axes
-        [(at, mean)] = lines(first, "surgical", markers=False)
-        assert at.tolist() == [0, 1, 2, 3]
-        np.testing.assert_allclose(mean, [np.nan, 0.4, 0.3, np.nan])  # as far as all have come
-        [area] = first.collections
-        assert set(area.get_paths()[0].vertices[:, 1].round(6)) == {0.5, 0.4, 0.3, 0.2}
-        [marks] = lines(first, "surgical", markers=True)  # of every seed
-        assert sorted(marks.T.tolist()) == [[2, 0.2], [3, 0.3]]
-        assert not lines(first, "vanilla", markers=False) and not second.collections
-        assert len(lines(second, "vanilla", markers=False)) == 1
-        assert first.get_ylabel() == "validation BCE"
-        assert first.figure.get_supxlabel() == "round"
-        assert legend(first.figure) == ["Surgical aggregation", "Vanilla FL"]
-
-    def test_a_best_round_that_no_common_loss_reaches_has_no_mark(self, finish, figure, lines):
-        finish((0.6, 0.5), 7, method="individual")
-        [axes] = figure(convergence).axes
-        [marks] = lines(axes, "individual", markers=True)
-        assert marks.size == 0
-        assert len(lines(axes, "individual", markers=False)) == 1
-
-    def test_panels_say_what_varies_where_there_is_room(self, finish, figure):
-        finish()
-        for factor, title in (("sites", "sites: 2"), ("share of the data set at each site", "2")):
-            assert figure(convergence, factor).axes[0].get_title(loc="left") == title
-
-    def test_long_runs_are_thinned_out_and_become_a_small_element(
-        self, finish, made_up, figure, lines
-    ):
-        losses = np.linspace(0.7, 0.3, 151)
-        finish(losses.tolist(), 150)
-        [(at, mean)] = lines(figure(convergence).axes[0], "surgical", markers=False)
-        assert len(at) == POINTS and (at[0], at[-1]) == (0, 150)
-        np.testing.assert_array_equal(mean, losses[at.astype(int)])
-        svg = convergence(made_up.results(), "c")
-        assert svg.startswith("<svg") and 'aria-label="Validation BCE over rounds' in svg
-        assert len(svg) < 15_000
-
-    def test_there_is_nothing_to_draw_without_a_loss(self, finish, made_up):
-        finish((None, None))
-        assert convergence(made_up.results(), "c") is None
+def test_a_loss_line_is_the_mean_over_seeds_in_a_band_in_the_panel_of_its_scenario(
+    finish, made_up, figure, lines
+):
+    finish((None, 0.5, 0.4, 0.3), 3, seed=0)
+    finish((None, 0.3, 0.2), 2, seed=1)
+    finish((0.6, 0.5), 7, scenario="4", method="vanilla")
+    made_up.plan("complete", scenario="8")
+    first, second = figure(convergence).axes
+    [(at, mean)] = lines(first, "surgical", markers=False)
+    assert at.tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(mean, [np.nan, 0.4, 0.3, np.nan])  # as far as all have come
+    [area] = first.collections
+    assert set(area.get_paths()[0].vertices[:, 1].round(6)) == {0.5, 0.4, 0.3, 0.2}
+    [marks] = lines(first, "surgical", markers=True)  # of every seed
+    assert sorted(marks.T.tolist()) == [[2, 0.2], [3, 0.3]]
+    assert not lines(first, "vanilla", markers=False) and not second.collections
+    assert len(lines(second, "vanilla", markers=False)) == 1
+    [marks] = lines(second, "vanilla", markers=True)  # no common loss reaches the best round
+    assert marks.size == 0
+    assert first.get_ylabel() == "validation BCE"
+    assert first.figure.get_supxlabel() == "round"
+    assert legend(first.figure) == ["Surgical aggregation", "Vanilla FL"]
+    for factor, title in (("sites", "sites: 2"), ("share of the data set at each site", "2")):
+        assert figure(convergence, factor).axes[0].get_title(loc="left") == title
 
 
-class TestDrift:
-    def test_a_line_is_the_mean_over_classes_and_seeds_in_a_band(self, finish, figure, lines):
-        first = ({"Edema": 0.5, "Mass": 0.9}, {"Edema": 0.8, "Mass": 0.9}, {"Edema": 0.9})
-        finish(similar=first, seed=0)
-        finish(similar=({"Edema": 0.7}, {"Edema": 0.7}), seed=1)
-        [axes] = figure(drift).axes
-        [(at, apart)] = lines(axes, "surgical", markers=False)
-        assert at.tolist() == [0, 1]  # as far as both seeds have come
-        np.testing.assert_allclose(apart, [1 - 0.7, 1 - 0.8])
-        [area] = axes.collections
-        assert set(area.get_paths()[0].vertices[:, 1].round(6)) == {0.5, 0.1, 0.3}
-        [(last, height)] = lines(axes, "surgical", markers=True)
-        assert last.tolist() == [1] and height == pytest.approx([0.2])
-        bottom, top = axes.get_ylim()
-        assert bottom == pytest.approx(1.3 * 0.5) and top == pytest.approx(0.1 / 1.3)
+def test_long_runs_are_thinned_out(finish, figure, lines):
+    losses = np.linspace(0.7, 0.3, 151)
+    finish(losses.tolist(), 150)
+    [(at, mean)] = lines(figure(convergence).axes[0], "surgical", markers=False)
+    assert len(at) == POINTS and (at[0], at[-1]) == (0, 150)
+    np.testing.assert_array_equal(mean, losses[at.astype(int)])
 
-    def test_the_axis_is_one_of_nines_with_the_most_alike_on_top(self, finish, figure, lines):
-        finish(similar=({"Edema": 0.0}, {"Edema": 0.9}, {"Edema": 1.0}))
-        [axes] = figure(drift).axes
-        assert axes.get_yscale() == "log" and axes.yaxis_inverted()
-        texts = axes.yaxis.get_major_formatter().format_ticks([1, 0.1, 0.01, 0.001])
-        assert texts == ["0", "0.9", "0.99", "0.999"]
-        assert axes.yaxis.get_minorticklocs().size == 0 and axes.get_ylabel() == "cosine similarity"
-        [(_, apart)] = lines(axes, "surgical", markers=False)
-        np.testing.assert_allclose(apart, [1, 0.1, CLOSEST])  # the same are at the axis's end
 
-    def test_rows_without_a_class_of_two_sites_have_no_line(self, finish, made_up, figure):
-        finish(method="centralised")
-        finish(similar=({}, {}))
-        assert drift(made_up.results(), "d") is None
-        finish(method="vanilla", similar=({"Edema": 0.9}, {"Edema": 0.9}))
-        assert legend(figure(drift)) == ["Vanilla FL"]
+def test_a_similarity_line_is_the_mean_over_classes_and_seeds_in_a_band(finish, figure, lines):
+    first = ({"Edema": 0.5, "Mass": 0.9}, {"Edema": 0.8, "Mass": 0.9}, {"Edema": 0.9})
+    finish(similar=first, seed=0)
+    finish(similar=({"Edema": 0.7}, {"Edema": 0.7}), seed=1)
+    [axes] = figure(drift).axes
+    [(at, apart)] = lines(axes, "surgical", markers=False)
+    assert at.tolist() == [0, 1]  # as far as both seeds have come
+    np.testing.assert_allclose(apart, [1 - 0.7, 1 - 0.8])
+    [area] = axes.collections
+    assert set(area.get_paths()[0].vertices[:, 1].round(6)) == {0.5, 0.1, 0.3}
+    [(last, height)] = lines(axes, "surgical", markers=True)
+    assert last.tolist() == [1] and height == pytest.approx([0.2])
+    bottom, top = axes.get_ylim()
+    assert bottom == pytest.approx(1.3 * 0.5) and top == pytest.approx(0.1 / 1.3)
+
+
+def test_the_similarity_axis_is_one_of_nines_with_the_most_alike_on_top(finish, figure, lines):
+    finish(similar=({"Edema": 0.0}, {"Edema": 0.9}, {"Edema": 1.0}))
+    [axes] = figure(drift).axes
+    assert axes.get_yscale() == "log" and axes.yaxis_inverted()
+    ticks = axes.yaxis.get_major_formatter().format_ticks([1, 0.1, 0.01, 0.001])
+    assert ticks == ["0", "0.9", "0.99", "0.999"]
+    [(_, apart)] = lines(axes, "surgical", markers=False)
+    np.testing.assert_allclose(apart, [1, 0.1, CLOSEST])  # the same are at the axis's end
+
+
+def test_rows_without_losses_or_without_a_class_of_two_sites_have_no_line(finish, made_up, figure):
+    finish((None, None), method="centralised")
+    finish((None, None), similar=({}, {}))
+    assert convergence(made_up.results(), "c") is None and drift(made_up.results(), "d") is None
+    finish(method="vanilla", similar=({"Edema": 0.9}, {"Edema": 0.9}))
+    assert legend(figure(drift)) == ["Vanilla FL"]

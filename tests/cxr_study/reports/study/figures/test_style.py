@@ -1,5 +1,3 @@
-"""How methods and strategies look in every figure."""
-
 import itertools
 import re
 from xml.etree import ElementTree
@@ -42,37 +40,31 @@ def test_rows_and_scenarios_are_those_that_are_finished_in_the_files_order(made_
     assert style.scenarios(results) == ["2", "4"]
 
 
-class TestPanels:
-    def test_a_legend_names_each_method_once_and_strategies_where_they_differ(self):
-        rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")]
-        methods = ["Surgical aggregation", "Vanilla FL"]
-        strategies = ["fedavg: batch norm trained", "fedbn+: batch norm frozen"]
-        with mpl.rc_context(style.LOOK):
-            made = [style.panels(["2"], shown, height=1)[0] for shown in (rows, rows[1:], ())]
-        assert [legend(figure) for figure in made[:2]] == [methods + strategies, methods]
-        assert not made[2].legends
+def test_a_legend_names_each_method_once_and_strategies_where_they_differ():
+    rows = [Row("surgical", "fedavg"), Row("surgical", "fedbn+"), Row("vanilla", "fedbn+")]
+    methods = ["Surgical aggregation", "Vanilla FL"]
+    strategies = ["fedavg: batch norm trained", "fedbn+: batch norm frozen"]
+    made = [style.panels(["2"], shown, height=1)[0] for shown in (rows, rows[1:], ())]
+    assert [legend(figure) for figure in made[:2]] == [methods + strategies, methods]
+    assert not made[2].legends
 
-    def test_panels_are_as_high_as_asked_for_do_not_overlap_and_share_their_axes(self):
-        titles = [str(number) for number in range(style.ACROSS + 1)]
-        figure, every = style.panels(titles, (), height=1.5, below=0.8)
-        assert [axes.get_title(loc="left") for axes in every] == titles
-        assert figure.axes == every
-        boxes = [axes.get_position() for axes in every]
-        tall = figure.get_figheight()
-        assert [box.height * tall for box in boxes] == pytest.approx([1.5] * len(boxes))
-        assert boxes[-1].y0 * tall == pytest.approx(0.8)
-        assert boxes[0].y0 > boxes[-1].y1 and boxes[1].x0 > boxes[0].x1
-        every[0].set(xlim=(0, 7), ylim=(0, 3))
-        assert every[-1].get_xlim() == (0, 7) and every[-1].get_ylim() == (0, 3)
-        assert all(axes.xaxis.get_tick_params()["labelbottom"] for axes in every)
 
-    def test_the_name_of_the_axes_stands_in_the_middle_below_them(self):
-        figure, every = style.panels(["2", "4"], (), height=1)
-        style.label_below(figure, "sites")
-        boxes = [axes.get_position() for axes in every]
-        x, y = figure._supxlabel.get_position()
-        assert figure.get_supxlabel() == "sites"
-        assert x == pytest.approx((boxes[0].x0 + boxes[1].x1) / 2) and 0 < y < boxes[0].y0
+def test_panels_are_as_high_as_asked_for_do_not_overlap_and_share_their_axes():
+    titles = [str(number) for number in range(style.ACROSS + 1)]
+    figure, every = style.panels(titles, (), height=1.5, below=0.8)
+    style.label_below(figure, "sites")
+    assert [axes.get_title(loc="left") for axes in every] == titles
+    assert figure.axes == every
+    boxes = [axes.get_position() for axes in every]
+    tall = figure.get_figheight()
+    assert [box.height * tall for box in boxes] == pytest.approx([1.5] * len(boxes))
+    assert boxes[-1].y0 * tall == pytest.approx(0.8)
+    assert boxes[0].y0 > boxes[-1].y1 and boxes[1].x0 > boxes[0].x1
+    every[0].set(xlim=(0, 7), ylim=(0, 3))
+    assert every[-1].get_xlim() == (0, 7) and every[-1].get_ylim() == (0, 3)
+    assert all(axes.xaxis.get_tick_params()["labelbottom"] for axes in every)
+    x, y = figure._supxlabel.get_position()  # of the axes, in the middle below them
+    assert x == pytest.approx((boxes[0].x0 + boxes[2].x1) / 2) and 0 < y < boxes[-1].y0
 
 
 def test_an_element_is_small_and_says_the_same():

@@ -1,14 +1,8 @@
 import pandas as pd
-import pytest
 
 from cxr_study.reports.study.tables import plain_tables
 from cxr_study.studies.analysis import patient_intervals, subgroups
 from cxr_study.studies.analysis.significance import CLASSES, SCENARIOS, significance
-
-
-@pytest.fixture(scope="module")
-def tests(finished):
-    return significance(finished.results)
 
 
 def told(found):
@@ -16,24 +10,20 @@ def told(found):
     return found.reset_index().to_dict("records")
 
 
-def test_tests_have_a_line_for_each_other_row_and_test_set(tests):
+def test_tests_have_a_line_for_each_other_row_and_test_set(finished):
+    tests = significance(finished.results)
     found = plain_tables.tested(tests, SCENARIOS)
     others = {"Vanilla FL": "fedbn+", "Centralised, fully labelled": "batch norm frozen"}
     assert [(*words, pairs) for words, pairs in found["pairs"].items()] == [
         ("all", *row, "global", test, "2") for row in others.items() for test in ("NIH", "MIMIC")
     ]
-    line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[0]
-    assert found["difference"].iloc[0].startswith(f"{line['difference']:+.3f} (")
-
+    line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[:1]
+    assert found["difference"].iloc[0].startswith(f"{line['difference'].iloc[0]:+.3f} (")
     of_classes = told(plain_tables.tested(tests, CLASSES))
     assert {(row["scenario"], row["pairs"]) for row in of_classes} == {("2", "3"), ("4", "3")}
-
-
-def test_a_p_that_there_is_not_and_a_tiny_one(tests):
-    line = tests[(tests["pairing"] == SCENARIOS) & (tests["group"] == "all")].iloc[:1]
     changed = pd.concat([line.assign(p=float("nan"), holm=1e-9), line.assign(p=0.04)])
     first, second = told(plain_tables.tested(changed, SCENARIOS))
-    assert (first["p"], first["Holm"], second["p"]) == ("–", "<0.001", "0.040")  # noqa: RUF001
+    assert (first["p"], first["Holm"], second["p"]) == ("\N{EN DASH}", "<0.001", "0.040")
 
 
 def test_shared_and_unique_classes_stand_beside_each_other_with_their_gap(finished):
