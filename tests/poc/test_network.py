@@ -61,7 +61,7 @@ def network(tmp_path_factory):
         "chexpert": SitePolicy(share=SHARED, min_positives=rare(network.folder) + 1),
         "mercy": SitePolicy(),
     }
-    own = {"carriers": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
+    own = {"byoc": "admin", "packages": (*PACKAGES, "tiny_site", "numpy_site", "faults")}
     for site, policy in policies.items():
         localise_site(network.kit(site), policy, **own)
     resources = network.kit("chexpert") / "local/resources.json"

@@ -14,7 +14,7 @@ from cxr_study.cli.poc import Retries
 from cxr_study.cli.report import make_report
 from cxr_study.cli.run import asked, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
-from cxr_study.deployment.site_kit import CARRIERS, KitError, localise_server, localise_site
+from cxr_study.deployment.site_kit import BYOC_ROLES, KitError, localise_server, localise_site
 from cxr_study.jobs import code_shipping, job_folder, job_templates
 from cxr_study.jobs.command_line_settings import parse
 from cxr_study.runs.finished_run import RESULTS, finished_run, write_facts
@@ -36,7 +36,7 @@ kit_app = typer.Typer(
     "done, 2 wrong use.",
 )
 Kit = Annotated[Path, Argument(help="Its folder, made by `nvflare provision`.")]
-Carriers = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(CARRIERS)}.")]
+Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
 Replace = Annotated[bool, Option("--force", help="Replace files that are there already.")]
 app.add_typer(kit_app, name="kit")
 app.add_typer(poc.app, name="poc")
@@ -149,7 +149,7 @@ def site(
     ] = False,
     gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
     gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
-    carriers: Carriers = "anyone",
+    byoc: Byoc = "anyone",
     force: Replace = False,
 ) -> None:
     """Write a hospital's policy, resources and rights into its site's kit.
@@ -164,9 +164,7 @@ def site(
         report_counts=report_counts,
         site_files=None if site_files is None else str(site_files.absolute()),
     )
-    written = localise_site(
-        kit, policy, gpus=gpus, gpu_memory=gpu_memory, carriers=carriers, force=force
-    )
+    written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)
     _say_written(written)
     if site_files is None:
         say("note     no --site-files: CXR_SITES must say where they are when this site starts.")
@@ -181,12 +179,12 @@ def server(
     permitted: Annotated[
         Path | None, Option(help="Yaml of site: \\[classes] that each may contribute.")
     ] = None,
-    carriers: Carriers = "anyone",
+    byoc: Byoc = "anyone",
     force: Replace = False,
 ) -> None:
     """Write the server's storage, rights and table of permitted classes into its kit."""
     table = None if permitted is None else _permitted(permitted)
-    _say_written(localise_server(kit, storage, permitted=table, carriers=carriers, force=force))
+    _say_written(localise_server(kit, storage, permitted=table, byoc=byoc, force=force))
 
 
 def _permitted(file: Path) -> dict[str, list[str]]:

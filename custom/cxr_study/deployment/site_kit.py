@@ -18,7 +18,7 @@ SCOPE = "cxr"
 
 GATE = "surgical_aggregation.site.policy_filter.PolicyGate"
 
-CARRIERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+BYOC_ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"anyone": ("project_admin", "lead"), "admin": ("project_admin",), "nobody": ()}
 )
 """Word -> roles that may bring code. FLARE's own: anyone (who may submit)."""
@@ -40,7 +40,7 @@ def localise_site(
     *,
     gpus: int = 0,
     gpu_memory: int = 0,
-    carriers: str = "anyone",
+    byoc: str = "anyone",
     packages: Sequence[str] = PACKAGES,
     force: bool = False,
 ) -> list[Path]:
@@ -55,12 +55,12 @@ def localise_site(
         policy: What the hospital decides. A relative folder of site files is made absolute.
         gpus: GPUs that jobs may use, each with so many GiB of `gpu_memory`.
         gpu_memory: GiB.
-        carriers: Who of those who submit may bring code: one of `CARRIERS`.
+        byoc: Who of those who submit may bring code: one of `BYOC_ROLES`.
         packages: Whose installed code any job may use.
         force: Replace local files that are there.
 
     Raises:
-        KitError: It is no kit of a site, it has such files already, or `carriers` is no such word.
+        KitError: It is no kit of a site, it has such files already, or `byoc` is no such word.
     """
     resources = _resources(kit, "a site", "fed_client.json", packages)
     resources["allow_log_streaming"] = False
@@ -72,7 +72,7 @@ def localise_site(
     privacy = _scope(properties)
     privacy["scopes"][0]["task_result_filters"] = [{"path": GATE}]
     files = {"resources.json": resources, "privacy.json": privacy}
-    return _write(kit, {**files, "authorization.json": _rights(kit, carriers)}, force)
+    return _write(kit, {**files, "authorization.json": _rights(kit, byoc)}, force)
 
 
 def localise_server(
@@ -80,7 +80,7 @@ def localise_server(
     storage: Path,
     *,
     permitted: Mapping[str, Sequence[str]] | None = None,
-    carriers: str = "anyone",
+    byoc: str = "anyone",
     packages: Sequence[str] = PACKAGES,
     force: bool = False,
 ) -> list[Path]:
@@ -94,7 +94,7 @@ def localise_server(
         kit: Startup kit.
         storage: Folder for what the server stores; made absolute.
         permitted: Site -> classes; None: as it was, at first whatever a site declares.
-        carriers: As in `localise_site`, and so are `packages`, `force`, result and errors.
+        byoc: As in `localise_site`, and so are `packages`, `force`, result and errors.
         packages: Whose installed code any job may use.
         force: Replace local files that are there.
     """
@@ -104,7 +104,7 @@ def localise_server(
     snapshots["root_dir"] = str(stored / "snapshot-storage")
     _component(resources, "job_manager")["uri_root"] = str(stored / "jobs-storage")
     _component(resources, "log_receiver")["dest_dir"] = str(stored / "logs")
-    files = {"resources.json": resources, "authorization.json": _rights(kit, carriers)}
+    files = {"resources.json": resources, "authorization.json": _rights(kit, byoc)}
     if permitted is not None:
         files["privacy.json"] = _scope({"permitted": dict(permitted)})
     return _write(kit, files, force)
@@ -133,18 +133,18 @@ def _scope(properties: Contents) -> Contents:
     return {"scopes": [{"name": SCOPE, "properties": properties}], "default_scope": SCOPE}
 
 
-def _rights(kit: Path, carriers: str) -> Contents:
+def _rights(kit: Path, byoc: str) -> Contents:
     """FLARE's rights, but for those of other organisations to pry, and for bringing code."""
-    if carriers not in CARRIERS:
-        raise KitError(f"who may bring code is one of {', '.join(CARRIERS)}; got {carriers!r}.")
+    if byoc not in BYOC_ROLES:
+        raise KitError(f"who may bring code is one of {', '.join(BYOC_ROLES)}; got {byoc!r}.")
     rights = _read(kit / "local/authorization.json.default")
     permissions = rights["permissions"]
-    for role in CARRIERS["anyone"]:
+    for role in BYOC_ROLES["anyone"]:
         own = permissions[role]
         if isinstance(own, str):  # one word for every right
             own = dict.fromkeys(permissions["lead"], own)
         own |= dict.fromkeys(PRYING, "o:site")
-        if role not in CARRIERS[carriers]:
+        if role not in BYOC_ROLES[byoc]:
             own["byoc"] = "none"
         permissions[role] = own
     return rights

@@ -73,12 +73,10 @@ def test_a_sites_files_are_flares_with_its_policy_and_its_error_log_kept_there(k
 
 
 @pytest.mark.parametrize(
-    ("carriers", "allowed"), [("anyone", {ADMIN, LEAD}), ("admin", {ADMIN}), ("nobody", set())]
+    ("byoc", "allowed"), [("anyone", {ADMIN, LEAD}), ("admin", {ADMIN}), ("nobody", set())]
 )
-def test_a_site_decides_who_may_bring_code_and_nobody_from_elsewhere_may_pry(
-    kits, carriers, allowed
-):
-    localise_site(kits / "nih", SitePolicy(), carriers=carriers)
+def test_a_site_decides_who_may_bring_code_and_nobody_from_elsewhere_may_pry(kits, byoc, allowed):
+    localise_site(kits / "nih", SitePolicy(), byoc=byoc)
     for who in (ADMIN, LEAD, LOCAL):
         assert may(kits / "nih", who, "byoc", LOCAL.org) == (who in allowed)
         assert may(kits / "nih", who, "submit_job", LOCAL.org) == (who is not LOCAL)
@@ -108,7 +106,7 @@ def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits
     [
         (lambda kits: localise_site(kits / "server", SitePolicy()), "no startup kit of a site"),
         (lambda kits: localise_server(kits / LEAD.name, Path("/")), "no startup kit of the server"),
-        (lambda kits: localise_site(kits / "nih", SitePolicy(), carriers="lead"),
+        (lambda kits: localise_site(kits / "nih", SitePolicy(), byoc="lead"),
          "one of anyone, admin, nobody; got 'lead'"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from surgical_aggregation.server.models.model_files import (
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
 
-GIVEN = "given"
+EVALUATED = "evaluated"
 """Name of the model of an evaluation job."""
 
 
@@ -101,7 +101,7 @@ class CheckpointLocator(OneModelLocator):
         return [self.model]
 
 
-class GivenModelLocator(OneModelLocator):
+class EvaluatedModelLocator(OneModelLocator):
     """Give FLARE's GlobalModelEval the best model of an earlier job, or else a checkpoint.
 
     Runs on the server. Where there is no model with a head, the run ends with the reason.
@@ -113,7 +113,7 @@ class GivenModelLocator(OneModelLocator):
     """
 
     def __init__(self, file: str | None = None, job: str = ""):
-        super().__init__(GIVEN)
+        super().__init__(EVALUATED)
         self.file = file
         self.job = job
 

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
-from surgical_aggregation.server.models.evaluated_model import GIVEN
+from surgical_aggregation.server.models.evaluated_model import EVALUATED
 from surgical_aggregation.wire.untrusted_text import one_line
 
 RESULTS_FILE = "cross_site_val/cross_val_results.json"
 """FLARE's own file in the server's folder of a job."""
 
-TESTED = ("SRV_best", f"SRV_{GIVEN}")
+TESTED = ("SRV_best", f"SRV_{EVALUATED}")
 """Models in it that are measured on test splits: a training job's best, an evaluation's."""
 
 _MEASURED = ("bce/", f"{POSITIVES}/")  # metrics that every measured class has

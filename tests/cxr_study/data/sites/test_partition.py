@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -10,6 +12,7 @@ from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from site_files import write_site
 
+MINI = Path(__file__).parents[4].parent / "shared/data/nih-mini"
 HEADER = "Image Index,Finding Labels,Patient ID,Patient Age,Patient Gender,View Position,\n"
 SETS = (("Edema",), ("Edema", "Mass"))
 
@@ -106,3 +109,11 @@ def test_patients_are_distributed_by_seed_and_rows_without_image_left_out(nih, t
     (nih / "images_001").rename(tmp_path / "elsewhere")
     with pytest.raises(ImageError, match=r"none of the 80 images .* first 00000000_000\.png"):
         write_nih_pool(nih, tmp_path / "out")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not MINI.is_dir(), reason=f"no NIH images in {MINI}")
+def test_the_real_images_make_two_sites(tmp_path):
+    tables = two_sites(MINI, tmp_path)
+    assert [table["patient"].nunique() for table in tables] == [132, 132]
+    assert sum(len(table) for table in tables) == 1000

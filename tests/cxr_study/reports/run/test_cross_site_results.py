@@ -45,7 +45,7 @@ def printed(rows, width=100):
 @pytest.mark.parametrize(
     ("model", "sent", "expected"),
     [
-        ("SRV_given", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
+        ("SRV_evaluated", {"bce/Edema": 0.25}, (None, 0.25, None, None)),  # an evaluation job's
         ("SRV_best", {"positives/Edema": 0.0, "negatives/Edema": 0.0}, (None, None, 0, 0)),
         ("SRV_best", {"bce/Edema": "1", "auroc/Edema": float("nan")}, (None,) * 4),
     ],

@@ -7,7 +7,10 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.server.models.evaluated_model import CheckpointLocator, GivenModelLocator
+from surgical_aggregation.server.models.evaluated_model import (
+    CheckpointLocator,
+    EvaluatedModelLocator,
+)
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MODEL_HAS_HEAD, MODEL_ROUND
 
@@ -59,7 +62,7 @@ class TestCheckpointLocator:
         assert task.get_header(MODEL_ROUND) is None
 
 
-class TestGivenModelLocator:
+class TestEvaluatedModelLocator:
     @pytest.mark.parametrize(
         ("file", "job", "found"),
         [(None, "earlier", [1, 2]), ("file.npz", "", [7, 7]), ("file.npz", "earlier", [1, 2])],
@@ -68,7 +71,7 @@ class TestGivenModelLocator:
     def test_finds_an_earlier_jobs_best_model_or_a_file(
         self, fl_ctx, panics, tmp_path, file, job, found
     ):
-        locator = GivenModelLocator(file and str(tmp_path / file), job)
+        locator = EvaluatedModelLocator(file and str(tmp_path / file), job)
         (name,) = locator.get_model_names(fl_ctx)
         assert locator.locate_model(name, fl_ctx).data["conv/kernel"].tolist() == found
         assert panics == []
@@ -85,5 +88,5 @@ class TestGivenModelLocator:
     def test_without_a_model_to_measure_the_run_ends_with_the_reason(
         self, fl_ctx, panics, arguments, reason
     ):
-        assert GivenModelLocator(**arguments).get_model_names(fl_ctx) == []
+        assert EvaluatedModelLocator(**arguments).get_model_names(fl_ctx) == []
         assert reason in panics[0]
