@@ -7,8 +7,8 @@ file of its name, then those that import it; none that starts FLARE processes.
 """
 
 import argparse
+import hashlib
 import os
-import random
 import re
 import shutil
 import signal
@@ -38,13 +38,21 @@ NOT_COUNTED = "not counted, as its tests fail without it or take too long:"
 
 
 def draw(root, number, seed, only):
-    """Paths and mutations in a random order: one of each module, then a second one, and so on."""
-    chance, drawn = random.Random(seed), []
-    for path in product(root):
+    """Paths and mutations: one of each module, in a random order, then a second one, and so on.
+
+    The order hangs on the seed, the names of modules and functions, and what each function has to
+    mutate: a function that stays as it is keeps its own mutations.
+    """
+
+    def rank(*parts):
+        return hashlib.sha256("|".join(map(str, (seed, *parts))).encode()).hexdigest()
+
+    drawn = []
+    for path, module in product(root).items():
         if only in path.as_posix():
             found = mutations((root / path).read_bytes())
-            chance.shuffle(found)
-            drawn += [(turn, chance.random(), path, one) for turn, one in enumerate(found)]
+            found.sort(key=lambda one, module=module: rank(module, one.key))
+            drawn += [(turn, rank(module), path, one) for turn, one in enumerate(found)]
     return [entry[2:] for entry in sorted(drawn, key=lambda entry: entry[:2])[:number]]
 
 
@@ -55,17 +63,21 @@ def tests_of(root):
     """
     files = product(root)
     modules = set(files.values())
-    tests = [file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py"))]
-    tests = [test for test in tests if not test.as_posix().startswith(FLARE)]
-    used = {file: imports(root / file, modules) for file in (*files, *tests)}
+    tests = (file.relative_to(root) for file in sorted((root / "tests").rglob("test_*.py")))
+    used = {
+        test: imports(root / test, modules)
+        for test in tests
+        if not test.as_posix().startswith(FLARE)
+    }
     about = {}
     for path, module in files.items():
         own = Path("tests", *path.parts[1:-1], f"test_{path.name}")
-        others = [test for test in tests if module in used[test] and test != own]
-        about[path] = [own] * (own in tests) + others
+        found = [test for test in used if module in used[test] and test != own]
+        about[path] = [own] * (own in used) + found
+    users = {path: imports(root / path, modules) for path in files}
     for path in [path for path in files if not about[path]]:
-        users = (user for user in files if files[path] in used[user])
-        about[path] = sorted({test for user in users for test in about[user]})
+        found = {test for user in files if files[path] in users[user] for test in about[user]}
+        about[path] = sorted(found)
     return about
 
 
@@ -82,12 +94,14 @@ class Copy:
     def __init__(self, root, folder, limit, codes):
         self.root, self.log = folder / "project", folder / "log"
         self.limit, self.codes = limit, codes
-        self.root.mkdir(parents=True)
-        for part in root.iterdir():
-            if not part.name.startswith(".") and part.name not in ("runs", "build", "dist"):
-                copy = shutil.copytree if part.is_dir() else shutil.copy2
-                copy(part, self.root / part.name)
-        (folder / "tmp").mkdir()
+        left = shutil.ignore_patterns(".?*", "__pycache__")
+        made = shutil.ignore_patterns(".?*", "__pycache__", "runs", "build", "dist")
+        shutil.copytree(
+            root,
+            self.root,  # the product has a room called runs
+            ignore=lambda at, names: (made if Path(at) == root else left)(at, names),
+        )
+        (folder / "tmp").mkdir(parents=True)
         self.environment = {
             "HYPOTHESIS_PROFILE": "dev",
             **os.environ,
@@ -96,6 +110,10 @@ class Copy:
             "SURGAGG_CACHE": str(folder / "cache"),
             "TMPDIR": str(folder / "tmp"),
         }
+        for package in {module.partition(".")[0] for module in product(root).values()}:
+            self._python("-c", f"import {package}; print({package}.__file__)")
+            if not self.log.read_text().startswith(str(self.root)):
+                raise SystemExit(f"{package} is not imported from the copy: {self.log.read_text()}")
 
     def _python(self, *arguments):
         """The exit code, None for a process that was stopped at the time limit."""
@@ -155,15 +173,19 @@ def measure(root, drawn, jobs, limit):
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         for worker in range(jobs):
             copies.put(Copy(root, Path(folder).resolve() / str(worker), limit, codes))
-        for (path, one), (what, seconds) in zip(drawn, pool.map(judge, drawn), strict=True):
+        for one, (what, seconds) in zip(drawn, pool.map(judge, drawn), strict=True):
             came[what] += 1
-            line = f"{seconds:.1f} s  {path.as_posix()}:{one.line}  {one.shown}"
+            line = f"{seconds:.1f} s  {described(*one)}"
             print(f"[{came.total():3}/{len(drawn)}] {what} {line}", flush=True)
             if what == SURVIVED:
-                survivors.append(line if tests[path] else f"{line}  (no test imports it)")
+                survivors.append(line if tests[one[0]] else f"{line}  (no test imports it)")
     for files in (files for files, code in codes.items() if code not in PASSED):
         print("did not pass without a mutation:", *files)
     return survivors, came
+
+
+def described(path, mutation):
+    return f"{path.as_posix()}:{mutation.line}  {mutation.shown}"
 
 
 def main():
@@ -174,9 +196,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="mutations at a time (%(default)s)")
     parser.add_argument("--limit", type=float, default=120, help="seconds for each (%(default)s)")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the project")
+    parser.add_argument("--list", action="store_true", help="say what is drawn, run nothing")
     options = parser.parse_args()
     root, began = options.root.resolve(), time.monotonic()
     drawn = draw(root, options.number, options.seed, options.only)
+    if options.list:
+        print("\n".join(described(*one) for one in drawn))
+        return
     survivors, came = measure(root, drawn, options.jobs, options.limit)
     caught = came[CAUGHT] + came[TIMEOUT]
     print(

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -25,8 +26,13 @@ NO_MATTER = ("encoding", "strict", "help")
 
 @dataclass(frozen=True)
 class Mutation:
-    """The bytes from `start` to `end` become `text`; `shown` is before and after, shortened."""
+    """The bytes from `start` to `end` become `text`.
 
+    `key` is its function and its number there, which stay when other functions change; `shown` is
+    before and after, shortened.
+    """
+
+    key: str
     line: int
     start: int
     end: int
@@ -40,32 +46,36 @@ class Mutation:
 def mutations(source):
     """All mutations of a source text (bytes), in its order."""
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+    numbers = Counter()
     found = []
 
     def span(node):
         first, last = starts[node.lineno - 1], starts[node.end_lineno - 1]
         return first + node.col_offset, last + node.end_col_offset
 
-    def add(start, end, text, after=None):
+    def add(scope, start, end, text, after=None):
+        numbers[scope] += 1
         line = source.count(b"\n", 0, start) + 1
         before, after = source[start:end].decode(), after or text
         shown = " -> ".join(re.sub(r"\s+", " ", part)[:60] for part in (before, after))
-        found.append(Mutation(line, start, end, text, shown))
+        found.append(Mutation(f"{scope}:{numbers[scope]}", line, start, end, text, shown))
 
-    def swap(left, operator, right):
+    def swap(scope, left, operator, right):
         old, new = SWAPS.get(type(operator), (None, None))
         if old and (at := source.find(old.encode(), span(left)[1], span(right)[0])) >= 0:
-            add(at, at + len(old), new)
+            add(scope, at, at + len(old), new)
 
-    def visit(node, message=False):
+    def visit(node, scope="", message=False):
         inside = list(ast.iter_child_nodes(node))
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if any("abstract" in ast.unparse(decorator) for decorator in node.decorator_list):
                     return
                 inside = [*node.args.defaults, *filter(None, node.args.kw_defaults), *node.body]
+                scope = f"{scope}.{node.name}"
             case ast.ClassDef():
                 inside = node.body
+                scope = f"{scope}.{node.name}"
             case ast.AnnAssign():
                 inside = [node.value] if node.value else []
             case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("__"):
@@ -81,43 +91,43 @@ def mutations(source):
             case ast.If() | ast.IfExp():
                 if not isinstance(node.test, ast.Compare | ast.UnaryOp):  # these have their own
                     start, end = span(node.test)
-                    add(start, end, f"not ({source[start:end].decode()})")
+                    add(scope, start, end, f"not ({source[start:end].decode()})")
             case ast.Compare():
                 operands = [node.left, *node.comparators]
                 for left, operator, right in zip(operands, node.ops, operands[1:], strict=False):
-                    swap(left, operator, right)
+                    swap(scope, left, operator, right)
             case ast.BoolOp():
                 for left, right in zip(node.values, node.values[1:], strict=False):
-                    swap(left, node.op, right)
+                    swap(scope, left, node.op, right)
             case ast.BinOp():
-                swap(node.left, node.op, node.right)
+                swap(scope, node.left, node.op, node.right)
             case ast.UnaryOp(op=ast.Not()):
                 start, end = span(node)
-                add(start, end, source[start + len("not") : end].decode().lstrip())
+                add(scope, start, end, source[start + len("not") : end].decode().lstrip())
             case ast.Constant(value=bool(value)):
-                add(*span(node), repr(not value))
+                add(scope, *span(node), repr(not value))
             case ast.Constant(value=int(value) | float(value)):
-                add(*span(node), repr(value + 1))
+                add(scope, *span(node), repr(value + 1))
             case ast.Constant(value=str(value)):
                 if not message and not re.search(r"\s", value):
-                    add(*span(node), repr(value + "x"))
+                    add(scope, *span(node), repr(value + "x"))
             case ast.Return(value=ast.Constant(value=None)):
                 return
             case ast.Return(value=ast.expr() as value):
-                add(*span(value), "None")
+                add(scope, *span(value), "None")
             case ast.Expr(value=ast.Call() as call) if not LEFT_ALONE.match(_name(call)):
-                add(*span(node), "pass")
+                add(scope, *span(node), "pass")
             case ast.Call() if LEFT_ALONE.match(_name(node)):
                 return
             case ast.Call():
                 inside = [node.func, *node.args]
                 for keyword in node.keywords:
                     if keyword.arg and keyword.arg not in NO_MATTER:
-                        add(*span(keyword), "**{}", "nothing")
+                        add(scope, *span(keyword), "**{}", "nothing")
                     if keyword.arg not in NO_MATTER:
                         inside.append(keyword.value)
         for part in inside:
-            visit(part, message)
+            visit(part, scope, message)
 
     visit(ast.parse(source))
     return found

@@ -36,12 +36,6 @@ def column(value):
 COLUMNS = {"Nodule/Mass": column(2), "Edema": column(1)}
 
 
-def carried_out(start, name, shareable, signal=None, **args):
-    """What an executor that `start` starts with some arguments answers to a task."""
-    executor, fl_ctx = start(**args)
-    return executor.execute(name, shareable, fl_ctx, signal or Signal())
-
-
 def weights(reply):
     return from_shareable(reply).data
 

@@ -18,6 +18,11 @@ def test_headlines_say_how_much_there_is_and_classes_labelled_by_all_and_by_one(
     assert audit_view.union([shared, alone]) == ["Mass", "Edema"]  # those of most sites first
 
 
+def test_few_positives_are_marked_in_the_test_split_and_none_anywhere():
+    assert audit_view.is_few("test", 29) and not audit_view.is_few("test", 30)
+    assert audit_view.is_few("train", 0) and not audit_view.is_few("train", 1)
+
+
 def test_kinds_of_labels_that_nobody_has_are_left_out(census):
     every = ["positive", "negative", "uncertain", "blank", "not labelled"]
     assert audit_view.states_in_use(census) == every
