@@ -14,7 +14,6 @@ import pytest
 import yaml
 from rich.console import Console
 
-import deployed
 import study_data
 from cxr_study.data.labels.label_table import classes
 from cxr_study.deployment import processes
@@ -26,6 +25,7 @@ from cxr_study.studies.plan.study_file import read_study
 from cxr_study.studies.runner import prediction_files
 from cxr_study.studies.runner.machine_capacity import Machine
 from cxr_study.studies.runner.run_study import make
+from deployed import PROJECT
 from surgical_aggregation.checkpoints.checkpoint import load
 
 STUDY = {
@@ -37,6 +37,13 @@ STUDY = {
     "methods": {"surgical": ["fedbn"]},
     "seeds": 1,
     "tests": ["nih", "mimic"],
+}
+CUT = {
+    **STUDY,
+    "factor": "sites",
+    "scenarios": [{"name": "2", "cut": "nih", "sites": 2}],
+    "quick": ["2"],
+    "methods": {"surgical": ["fedbn+"], "complete": ["fedbn+"]},
 }
 ROUNDS = 3
 MODELS = "killed/runs/*/*/part-*/server/simulate_job/models/last.npz"
@@ -70,11 +77,14 @@ def kill_after_a_round(process, home):
     return psutil.wait_procs(family, timeout=60)[1]
 
 
-def make_in_poc(study, data, folder):
-    return make(
+def made(study, data, folder, project=None):
+    """Key and result of the runs of a study; with FLARE's project file they are made in a POC."""
+    done = make(
         [study], read_data(data), folder, Selection(), machine=Machine(2, 16e9),
-        console=Console(quiet=True), project=deployed.PROJECT,
+        console=Console(quiet=True), project=project,
     )  # fmt: skip
+    assert not done.failures
+    return {run.key: read_result(folder / RUNS / run.key) for run in done.runs[study.name]}
 
 
 @pytest.fixture(scope="module")
@@ -117,12 +127,9 @@ def test_every_prediction_is_kept(killed, home):
 
 def test_killed_and_continued_and_in_a_poc_it_is_the_same_study_bit_for_bit(killed, home, data):
     run, simulated = killed
-    done = make_in_poc(read_study(home / "two.yaml"), data, home / "poc")
-    assert not done.failures
-    [made] = done.runs["two"]
-    other = home / "poc" / RUNS / made.key
-    poc = read_result(other)
-    assert other.name != run.name  # both were made
+    [(key, poc)] = made(read_study(home / "two.yaml"), data, home / "poc", PROJECT).items()
+    other = home / "poc" / RUNS / key
+    assert key != run.name  # both were made
     assert len(poc.column_similarity) == ROUNDS and all(poc.column_similarity)
     for name in ("digests", "losses", "rounds", "best_round", "column_similarity", "tests"):
         assert getattr(poc, name) == getattr(simulated, name), name
@@ -141,4 +148,14 @@ def test_killed_and_continued_and_in_a_poc_it_is_the_same_study_bit_for_bit(kill
 
 def test_sites_that_the_project_does_not_have_are_refused(data, tmp_path):
     with pytest.raises(StudyError, match=r"has the sites .*; scenario '2' has others"):
-        make_in_poc(read_study("clients"), data, tmp_path)
+        made(read_study("clients"), data, tmp_path, PROJECT)
+
+
+def test_one_data_set_cut_in_two_is_trained_as_it_is_and_with_complete_labels(home, data):
+    (home / "cut.yaml").write_text(yaml.safe_dump(CUT))
+    surgical, complete = made(read_study(home / "cut.yaml"), data, home / "cut").values()
+    assert surgical.tests == complete.tests
+    for result in (surgical, complete):
+        assert result.rounds == ROUNDS and list(result.classes) == ["global"]
+    shared = {"Cardiomegaly", "Emphysema", "Mass", "Pleural Effusion"}
+    assert [set(each) for each in surgical.column_similarity] == [shared] * ROUNDS

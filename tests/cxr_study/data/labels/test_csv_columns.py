@@ -34,7 +34,9 @@ def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, 
 
 
 def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(write):
-    assert read_header(write(' a ,b,,"two\r\nlines"\n1,2,3,4\n')) == ["a", "b", "", "two\r\nlines"]
+    text = ' a ,b,,"two\r\nlines"\n1,2,3,4\n'
+    for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):
+        assert read_header(path) == ["a", "b", "", "two\r\nlines"]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
     assert read_columns(path, ["a"], comments=True).cells["a"].to_dict() == {4: "#1"}
     with pytest.raises(TableError, match="line 3: needs a column 'b'"):
