@@ -34,7 +34,7 @@ def written(file):
 
 def lut(entries, first=0, bits=16):
     item = Dataset()
-    item.LUTDescriptor = [len(entries), first, bits]
-    item.LUTData = entries
-    item["LUTDescriptor"].VR = item["LUTData"].VR = "US"
+    item.LUTDescriptor = [len(entries) % 2**16, first, bits]
+    item.LUTData = np.array(entries, "<u2").tobytes()
+    item["LUTDescriptor"].VR, item["LUTData"].VR = "US", "OW"
     return [item]

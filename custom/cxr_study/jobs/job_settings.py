@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.network import BACKBONES
-from surgical_aggregation.aggregation import server_optimizer, strategy, weighting
+from surgical_aggregation.aggregation import server_optimizer, weighting
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
@@ -93,7 +93,6 @@ class JobSettings(BaseModel):
                 "rounds that an earlier one has not made; got 0. Set continues=<the earlier job's "
                 "id> as well."
             )
-        strategy.check(self.strategy)
         options = {field.name for field in fields(TrainingOptions)} & given
         TrainingOptions(**{name: getattr(self, name) for name in options})
         augmentation_ranges(self.augmentation)

@@ -85,6 +85,15 @@ def test_what_no_poc_could_be_made_of_is_refused(system, tmp_path, taken, monkey
             system.check(PROJECT, taken)
 
 
+def test_it_does_not_start_twice_nor_on_a_port_that_somebody_has(prepared, taken, monkeypatch):
+    PocProject.read(PROJECT).changed(port=taken).write(prepared.folder / MARK)
+    with pytest.raises(PortError, match=f"needs port {taken}"):
+        prepared.start()
+    monkeypatch.setattr(processes, "processes", lambda _: [1])
+    with pytest.raises(PocError, match=r"runs already.*deploy poc stop"):
+        prepared.start()
+
+
 @pytest.mark.parametrize(
     ("running", "error", "did"),
     [

@@ -24,6 +24,7 @@ PADDING = {"PixelPaddingValue": 4000, "PixelPaddingRangeLimit": 4095}
 STEPS = lut([0, 1000, 250], first=10, bits=10)
 OF_4096 = {(bits, step): lut([i // step for i in range(4096)], bits=bits)
            for bits, step in ((8, 16), (12, 1))}  # fmt: skip
+OF_65536 = lut(list(range(65536)))  # its descriptor says 0, as the standard wants
 RESCALED = {"VOILUTSequence": lut([0, 20, 100]), "RescaleSlope": 1}
 U8, U16, I16 = np.uint8, np.uint16, np.int16
 
@@ -56,6 +57,7 @@ U8, U16, I16 = np.uint8, np.uint16, np.int16
         (U16, [5, 10, 11, 12, 13], {"VOILUTSequence": STEPS}, [0, 0, 255, 64, 64]),
         (U16, [10, 11], {"VOILUTSequence": STEPS, "WindowCenter": 11, "WindowWidth": 1}, [0, 255]),
         (U16, [0, 1, 2], {"VOILUTSequence": lut([20, 10, 0])}, [255, 128, 0]),
+        (U16, [0, 1028, 4095], {"VOILUTSequence": OF_65536}, [0, 4, 16]),
         # That is done with rescaled values; above all entries, all are the last.
         (U16, [10, 11, 12], RESCALED | {"RescaleIntercept": -10}, [0, 51, 255]),
         (U16, [0, 1, 2], RESCALED | {"RescaleIntercept": 2**16}, [255, 255, 255]),

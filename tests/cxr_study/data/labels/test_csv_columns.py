@@ -37,6 +37,7 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
     text = ' a ,b,,"two\r\nlines"\n1,2,3,4\n'
     for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):
         assert read_header(path) == ["a", "b", "", "two\r\nlines"]
+    assert read_header(write("# seed: 0,b\n1,2\n")) == ["# seed: 0", "b"]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
     assert read_columns(path, ["a"], comments=True).cells["a"].to_dict() == {4: "#1"}
     with pytest.raises(TableError, match="line 3: needs a column 'b'"):

@@ -20,6 +20,14 @@ def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(fo
     assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
 
 
+def test_an_official_download_says_what_its_site_file_does(found, small_data, tmp_path):
+    folder = small_data.home / "phantom/chexpert"
+    data = small_data.data.model_copy(update={"data": {"chexpert": folder}})
+    downloaded = data_sets(data, ["chexpert"], tmp_path / "out")["chexpert"]
+    assert downloaded.digest == found["chexpert"].digest
+    assert downloaded.classes == found["chexpert"].classes
+
+
 def test_the_phantom_is_as_large_as_asked_for_and_its_sites_are_drawn_for_every_seed(
     tmp_path, monkeypatch
 ):
