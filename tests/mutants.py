@@ -59,7 +59,7 @@ def draw(root, number, seed, only):
 def tests_of(root):
     """File of the product -> test files about it: that of its name, then those that import it.
 
-    For a file without any: the test files of the modules that import it.
+    For a file without any: the test files of the modules that import it; of a package, its own.
     """
     files = product(root)
     modules = set(files.values())
@@ -74,7 +74,8 @@ def tests_of(root):
         own = Path("tests", *path.parts[1:-1], f"test_{path.name}")
         found = [test for test in used if module in used[test] and test != own]
         about[path] = [own] * (own in used) + found
-    users = {path: imports(root / path, modules) for path in files}
+    package = {path: files.get(path.parent / "__init__.py") for path in files}
+    users = {path: imports(root / path, modules) | {package[path]} for path in files}
     for path in [path for path in files if not about[path]]:
         found = {test for user in files if files[path] in users[user] for test in about[user]}
         about[path] = sorted(found)

@@ -147,3 +147,9 @@ def test_a_mutation_is_caught_where_a_test_looks_and_survives_elsewhere(project)
     assert said[4].endswith(survived)
     assert len(said) == 5
     assert (project / "components/made_up/runs/distance.py").read_text() == CODE
+
+
+def test_a_package_is_tested_where_its_modules_are(project):
+    (project / "components/made_up/runs/__init__.py").write_text("assert 1 == 1")
+    said = mutants(project, "--number", "1", "--only", "runs/__init__")
+    assert said[0].startswith("[  1/1] caught")
