@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -30,15 +31,29 @@ def test_there_are_some_in_each_document():
     assert {document for document, _ in FOUND} == set(DOCUMENTS)
 
 
-@pytest.mark.parametrize("words", [pytest.param(words, id=shlex.join(words)) for _, words in FOUND])
-def test_it_is_a_command_with_options_that_it_takes(words, monkeypatch):
-    monkeypatch.setattr(job_templates, "opened", nullcontext)  # my-job is made by another one
+def parsed(words):
+    """A command, and its options as it takes them."""
     command, rest = typer.main.get_command(cli.app), list(words)
     while hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]
-    assert not command.hidden
-    with command.make_context("surgagg", rest):
-        pass
+    with command.make_context("surgagg", rest) as made:
+        return command, made.params
+
+
+@pytest.fixture(autouse=True)
+def jobs(monkeypatch):
+    monkeypatch.setattr(job_templates, "opened", nullcontext)  # my-job is made by another command
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id=shlex.join(words)) for _, words in FOUND])
+def test_it_is_a_command_with_options_that_it_takes(words):
+    assert not parsed(words)[0].hidden
+
+
+def test_the_readmes_commands_can_be_run_one_after_the_other():
+    found = [parsed(words) for words in commands("README.md")]
+    new = Counter(made["out"] for command, made in found if "force" in made and "out" in made)
+    assert len(new) > 5 and set(new.values()) == {1}
 
 
 @pytest.mark.parametrize(
