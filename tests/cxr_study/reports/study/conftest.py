@@ -13,6 +13,7 @@ from cxr_study.studies.plan.study_file import read_study
 
 CLIENTS = {
     "2": {"nih-1": ["Edema", "Mass"], "nih-2": ["Edema", "Hernia"]},
+    "3": {f"nih-{n}": ["Edema", name] for n, name in enumerate(("Mass", "Hernia", "Mass"), 1)},
     "4": {f"nih-{n}": ["Edema", name] for n, name in enumerate(("Mass", "Hernia") * 2, start=1)},
 }
 CLASSES = ("Edema", "Hernia", "Mass")
@@ -21,7 +22,7 @@ IMAGES = 120
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """Two scenarios, three methods and two seeds of study "clients"; one more run is planned."""
+    """Three scenarios, three methods and two seeds of study "clients"; one more run is planned."""
     folder, rng = tmp_path_factory.mktemp("finished"), np.random.default_rng(0)
     labels = {name: (rng.random(IMAGES) < 0.4).astype(float) for name in CLASSES}
     facts = {

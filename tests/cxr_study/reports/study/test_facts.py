@@ -35,7 +35,7 @@ def test_the_head_says_data_tests_network_runs_and_versions(finished):
         "Initial body": "the phantom's",
         "Rounds": "3, patience none",
         "Seeds": "0 and 1",
-        "Runs": "12 of 13 finished",
+        "Runs": "18 of 19 finished",
         "Wall time": "0 min on 4 cores; CPU; 12 s a run",
         "Code": "surgical-aggregation 9 (76636db)",
     }
