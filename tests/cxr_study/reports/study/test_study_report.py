@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from cxr_study.reports.study.facts import PHANTOM
-from cxr_study.reports.study.study_report import write
+from cxr_study.reports.study.study_report import page, write
+from cxr_study.studies.analysis.analysis import analyse
 from html_page import Page
 from surgical_aggregation.site.training import tensorflow_setup
 
@@ -52,6 +55,13 @@ def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(wri
     for heading in ("Tables", "Tests", "Class by class", "Subgroups", "Calibration", "Training"):
         assert f"<h2>{heading}</h2>" in page.html
     assert page.tags.count("svg") == 12 and page.needs_nothing_else()
+
+
+def test_scenarios_too_few_for_a_test_have_no_table_of_tests_over_them(finished):
+    found = analyse(finished.results, 1)
+    text = page(replace(found, tests=found.tests.assign(p=float("nan"))), finished.data, (), ())
+    assert "Over classes" in text
+    assert "Over scenarios" not in text and "a pair is a scenario" not in text
 
 
 def test_a_report_made_again_is_the_same(finished, written, tmp_path):
