@@ -39,6 +39,7 @@ cxr_study.training
 cxr_study.evaluation
 cxr_study.jobs
 cxr_study.runs
+cxr_study.models
 cxr_study.deployment
 cxr_study.studies.plan
 cxr_study.studies.papers

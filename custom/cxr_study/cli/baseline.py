@@ -139,8 +139,9 @@ def _measured(
 ) -> Iterator[tuple[str, int, dict[Group, MeanAuroc]]]:
     """Site, round of the best model, and group of classes -> its mean AUROC there."""
     from cxr_study.evaluation import test_split
-    from cxr_study.evaluation.predictions import Network, predict
+    from cxr_study.evaluation.predictions import predict
     from cxr_study.evaluation.scores import score
+    from cxr_study.training.network_facts import Network
     from surgical_aggregation.checkpoints.checkpoint import load
     from surgical_aggregation.wire import variables as wire
 

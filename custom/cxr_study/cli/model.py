@@ -37,6 +37,7 @@ def init(
 
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     from cxr_study.training.network import build
+    from cxr_study.training.network_facts import Network
     from surgical_aggregation.site.contract.architecture import initial_body
 
     model = build(
@@ -47,7 +48,7 @@ def init(
         weights=None if weights == "none" else weights,
     )
     checkpoint = initial_body(
-        model, backbone=backbone, image_size=image_size, hidden=hidden, weights=weights, seed=seed
+        model, **Network(backbone, image_size, hidden).facts(), weights=weights, seed=seed
     )
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]

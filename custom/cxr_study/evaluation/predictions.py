@@ -8,21 +8,13 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.test_split import TestSplit
+from cxr_study.training.network_facts import Network
+from cxr_study.training.trained_network import restore
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.wire import variables as wire
 
 
 class PredictionError(ValueError):
     """A model predicts nothing that could be tested."""
-
-
-@dataclass(frozen=True)
-class Network:
-    """Which network a checkpoint's variables belong to; see `network.build`."""
-
-    backbone: str
-    image_size: int
-    hidden: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +41,8 @@ def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> Split
     """
     # Here, for TensorFlow must not start before its threads are set.
     from cxr_study.training.input_pipeline import dataset
-    from cxr_study.training.network import build
-    from surgical_aggregation.site.training.keras_model import LocalModel
 
-    body, columns = wire.split(checkpoint.variables)
-    model = build(
-        network.backbone, len(columns), image_size=network.image_size, hidden=network.hidden
-    )
-    local = LocalModel(model, tuple(columns))
-    local.set_body(body)
-    local.set_columns(columns)
+    local = restore(checkpoint, network)
     nothing = np.zeros((len(split.rows), 0), np.float32)
     said = local.predict(dataset(split.pixels, nothing, batch_size=256, rows=split.rows))
     if np.isnan(said.probabilities).any():

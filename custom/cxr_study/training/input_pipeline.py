@@ -9,9 +9,7 @@ import tensorflow as tf
 
 from cxr_study.data.images.labelled_images import ImageRows
 from cxr_study.training.augmentation import AugmentationRanges, augment, augmentation_ranges
-
-_MEAN = (0.485, 0.456, 0.406)  # of ImageNet, red green blue
-_SD = (0.229, 0.224, 0.225)
+from cxr_study.training.network_facts import MEAN, SD
 
 
 def dataset(
@@ -114,5 +112,5 @@ def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray)
 def _normalise(pixels: tf.Tensor) -> tf.Tensor:
     """Turn uint8 (b, side, side) into float32 (b, side, side, 3)."""
     # There are 256 results; to look them up is several times faster than to compute each pixel's.
-    levels = (tf.range(256, dtype=tf.float32)[:, None] / 255 - _MEAN) / _SD
+    levels = (tf.range(256, dtype=tf.float32)[:, None] / 255 - MEAN) / SD
     return tf.gather(levels, tf.cast(pixels, tf.int32))

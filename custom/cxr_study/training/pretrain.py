@@ -26,6 +26,7 @@ def pretrained_body(
 
     from cxr_study.training.input_pipeline import dataset
     from cxr_study.training.network import build
+    from cxr_study.training.network_facts import Network
     from surgical_aggregation.site.contract.architecture import initial_body
 
     pictures, categories = source_images(images + images // 10, seed=seed, size=size)
@@ -48,8 +49,7 @@ def pretrained_body(
     accuracy = float(softmax.evaluate(unseen, verbose=0, return_dict=True)["accuracy"])
     return initial_body(
         model,
-        backbone="small_densenet",
-        image_size=size,
+        **Network("small_densenet", size, hidden=0).facts(),
         weights="source pictures",
         source_accuracy=accuracy,
         seed=seed,

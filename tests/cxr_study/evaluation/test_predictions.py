@@ -2,8 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation.predictions import Network, PredictionError, predict
+from cxr_study.evaluation.predictions import PredictionError, predict
 from cxr_study.evaluation.test_split import TestSplit
+from cxr_study.training.network_facts import Network
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 

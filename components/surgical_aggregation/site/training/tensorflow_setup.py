@@ -50,13 +50,11 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     Returns:
         Whether models compute in mixed precision from now on.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _without_banner(), _without_collecting(), _without(OPTIONAL):
-        import keras
-        import tensorflow as tf
+    import_quietly()
+    import keras
+    import tensorflow as tf
 
-        gpus = tf.config.list_physical_devices("GPU")
-    tf.get_logger().setLevel("ERROR")
+    gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)  # sites may share one GPU
     tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -66,6 +64,17 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     mixed = mixed_precision and bool(gpus)
     keras.config.set_dtype_policy("mixed_float16" if mixed else "float32")
     return mixed
+
+
+def import_quietly() -> None:
+    """Import TensorFlow and Keras without their banner; nothing else about them is changed."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with _without_banner(), _without_collecting(), _without(OPTIONAL):
+        import keras  # noqa: F401
+        import tensorflow as tf
+
+        tf.config.list_physical_devices("GPU")  # looks for them, and says so
+    tf.get_logger().setLevel("ERROR")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import Network, predict
+from cxr_study.evaluation.predictions import predict
 from cxr_study.evaluation.scores import score
 from cxr_study.evaluation.summary_json import (
     Best,
@@ -30,6 +30,7 @@ from cxr_study.reports.run import run_view
 from cxr_study.reports.run.example_pictures import Example, choose
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
+from cxr_study.training.network_facts import Network
 from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
 from surgical_aggregation.site.training import tensorflow_setup

@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import Network, predict
+from cxr_study.evaluation.predictions import predict
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import training_process
 from cxr_study.runs.simulator_process import SimulationError
@@ -43,6 +43,7 @@ from cxr_study.studies.runner import (
     simulator_training,
 )
 from cxr_study.studies.runner.training import Trained, Training
+from cxr_study.training.network_facts import Network
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
 

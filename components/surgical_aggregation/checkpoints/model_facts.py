@@ -1,0 +1,146 @@
+"""What a model's manifest says of it; what an older one lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.wire import variables as wire
+
+CONTRACT = {
+    "backbone": "the name of the network",
+    "hidden": "the units between pooling and head",
+    "image_size": "the side of its input",
+    "input": "how pixels are resized and normalised",
+    "created": "the day it was made",
+    "version": "the version of the software that made it",
+    "strategy": "what became of batch normalisation",
+    "initial_body_sha256": "the digest of the body that training started from",
+    "classes": "which sites trained each class",
+    "validation": "the AUROC per site and class on validation splits",
+}
+"""Key that every model's manifest should have -> what it tells."""
+
+
+@dataclass(frozen=True)
+class TrainedRounds:
+    """Consecutive rounds, the last included, in which the same sites trained a class."""
+
+    first: int
+    last: int
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClassTraining:
+    """Who trained a class.
+
+    Attributes:
+        sites: Every site that ever did.
+        last_round: The last round in which one did.
+        rounds: Oldest first; empty where the manifest does not say.
+        imported: Facts about the model that the class was imported from; None: trained here.
+    """
+
+    sites: tuple[str, ...]
+    last_round: int | None
+    rounds: tuple[TrainedRounds, ...] = ()
+    imported: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What sites measured of a model on their validation splits.
+
+    Attributes:
+        round: The model's: that of the round it started.
+        auroc: Site -> class -> area under the ROC curve; classes without one are left out.
+    """
+
+    round: int
+    auroc: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model's manifest, read.
+
+    Attributes:
+        classes: In the order of the model's outputs.
+        trained: Class -> who trained it, as far as the manifest says.
+        network: `backbone`, `hidden`, `image_size` (pixels) and `input`, as far as the manifest has
+            them; the application gives them their meaning.
+        created: Day, ISO 8601.
+        version: Of this software.
+        strategy: See `aggregation.strategy`.
+        initial_body_sha256: See `checkpoint.digest`.
+        round: Number of rounds made.
+        validation: None where the model has not been measured.
+        site: Whose personal model it is; None: the global one.
+        lacks: Keys of `CONTRACT` that the manifest does not have.
+    """
+
+    classes: tuple[str, ...]
+    trained: Mapping[str, ClassTraining]
+    network: Mapping[str, Any]
+    created: str | None
+    version: str | None
+    strategy: str | None
+    initial_body_sha256: str | None
+    round: int | None
+    validation: Validation | None
+    site: str | None
+    lacks: tuple[str, ...]
+
+
+def facts_of(checkpoint: Checkpoint) -> ModelFacts:
+    """Read a checkpoint's manifest; older ones lack some of it, and are read as well."""
+    manifest = checkpoint.manifest
+    measured = manifest.get("validation")
+    return ModelFacts(
+        classes=wire.classes_of(checkpoint.variables),
+        trained={name: _training(facts) for name, facts in manifest.get("classes", {}).items()},
+        network={
+            key: manifest[key]
+            for key in ("backbone", "hidden", "image_size", "input")
+            if key in manifest
+        },
+        created=manifest.get("created"),
+        version=manifest.get("version"),
+        strategy=manifest.get("strategy"),
+        initial_body_sha256=manifest.get("initial_body_sha256"),
+        round=manifest.get("round"),
+        validation=Validation(measured["round"], measured["auroc"]) if measured else None,
+        site=manifest.get("site"),
+        lacks=tuple(key for key in CONTRACT if not manifest.get(key) and manifest.get(key) != 0),
+    )
+
+
+def _training(facts: Mapping[str, Any]) -> ClassTraining:
+    rounds = tuple(TrainedRounds(a, b, tuple(sites)) for a, b, sites in facts.get("rounds", ()))
+    return ClassTraining(
+        tuple(facts.get("sites", ())), facts.get("last_round"), rounds, facts.get("imported")
+    )
+
+
+def with_round(facts: Mapping[str, Any], round_: int, sites: Sequence[str]) -> dict[str, Any]:
+    """Facts about a class, one of a manifest's `classes`, after a round in which sites trained it.
+
+    Example:
+        >>> with_round({"sites": ["a"], "last_round": 0, "rounds": [[0, 0, ["a"]]]}, 1, ["a"])
+        {'sites': ['a'], 'last_round': 1, 'rounds': [[0, 1, ['a']]]}
+    """
+    trained = sorted(sites)
+    rounds = [list(each) for each in facts.get("rounds", ())]
+    if rounds and rounds[-1][1:] == [round_ - 1, trained]:
+        rounds[-1][1] = round_
+    else:
+        rounds.append([round_, round_, trained])
+    return {
+        **facts,
+        "sites": sorted({*facts.get("sites", ()), *sites}),
+        "last_round": round_,
+        "rounds": rounds,
+    }

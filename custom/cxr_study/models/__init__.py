@@ -1,0 +1,1 @@
+"""A trained model in use: found, loaded, described, its images predicted."""
