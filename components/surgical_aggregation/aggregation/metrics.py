@@ -96,6 +96,17 @@ def named(classes: tuple[str, ...], labels: Floats, probabilities: Floats) -> di
     return values
 
 
+def of_classes(metric: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Class -> a metric, of values by name; see `named`.
+
+    Example:
+        >>> of_classes("auroc", {"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.5})
+        {'Edema': 0.75}
+    """
+    start = f"{metric}/"
+    return {n.removeprefix(start): float(v) for n, v in values.items() if n.startswith(start)}
+
+
 def counts(classes: tuple[str, ...], labels: Floats) -> dict[str, float]:
     """Numbers of images behind the metrics, as floats like all metrics.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
+from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 
@@ -118,11 +120,27 @@ def facts_of(checkpoint: Checkpoint) -> ModelFacts:
     )
 
 
+def before_round(facts: Mapping[str, Any], round_: int) -> dict[str, Any]:
+    """Facts about a class as they were when a round began; see `with_round`."""
+    rounds = [[a, min(b, round_ - 1), sites] for a, b, sites in facts["rounds"] if a < round_]
+    if not rounds:
+        return {}
+    return {**facts, "last_round": rounds[-1][1], "rounds": rounds}
+
+
 def _training(facts: Mapping[str, Any]) -> ClassTraining:
     rounds = tuple(TrainedRounds(a, b, tuple(sites)) for a, b, sites in facts.get("rounds", ()))
     return ClassTraining(
         tuple(facts.get("sites", ())), facts.get("last_round"), rounds, facts.get("imported")
     )
+
+
+def made_now() -> dict[str, str]:
+    """What the manifest of a model that is written now says of that: the day in UTC, and by what.
+
+    The day and no more, so that a run and its repetition on that day are equal files.
+    """
+    return {"created": datetime.now(timezone.utc).date().isoformat(), "version": __version__}
 
 
 def with_round(facts: Mapping[str, Any], round_: int, sites: Sequence[str]) -> dict[str, Any]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.aggregation.averaging import Array
+from surgical_aggregation.aggregation.averaging import Array, Variables
+from surgical_aggregation.aggregation.metrics import of_classes
+from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.model_facts import before_round, made_now, with_round
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note
 from surgical_aggregation.site.state_files import (
-    LAST_FILE,
     SiteState,
     load_state,
     save_state,
@@ -32,6 +34,9 @@ class SiteMemory:
     Only the best model's and the newest are kept: the server says with each task which model is
     best. In rounds that a site misses, they stay the same.
 
+    So that the manifests of its own models can say it, a site also keeps the digest of the initial
+    body, the rounds in which it trained, and the AUROCs of its own models.
+
     Args:
         training: The site's training.
     """
@@ -41,6 +46,12 @@ class SiteMemory:
         self._kept: dict[int, dict[str, Array]] = {}
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
+        self._has_own = has_personal(
+            training.options.strategy, personal_head=training.options.personal_head
+        )
+        self._initial_body: str | None = None
+        self._trained: dict[str, Any] = {}  # one for all classes; see `model_facts.with_round`
+        self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
 
     def restore(self, round_: int | None, continues: dict | None, fl_ctx: FLContext) -> str | None:
         """Restore, on the first task, the newest state of this job or of those before it.
@@ -88,9 +99,16 @@ class SiteMemory:
             return f"the {afresh}: {error}"
         self._kept = {r: dict(variables) for r, variables in state.kept.items()}
         self._unchanged_since = state.round if whole else 0
+        self._initial_body = state.facts.get("initial_body_sha256")
+        self._trained = dict(state.facts.get("trained", {}))
+        self._auroc = {int(r): of for r, of in state.facts.get("auroc", {}).items()}
         return f"goes on with this site's state after {state.round} rounds of job {job}"
 
-    def begin_round(self, round_: int, best: int | None, fl_ctx: FLContext) -> None:
+    def starts_from(self, initial_body: str) -> None:
+        """A fresh run starts: keep the digest of its body."""
+        self._initial_body = initial_body
+
+    def begin_round(self, round_: int, best: int | None) -> None:
         """Before training: keep the personal variables that go with this round's body."""
         personal = self.training.personal_variables()
         if personal is not None:
@@ -98,11 +116,22 @@ class SiteMemory:
             self._kept = {} if best is None or of_best is None else {best: dict(of_best)}
             self._kept[round_] = personal
             self._unchanged_since = round_ + 1
-            self.keep_model(LAST_FILE, round_, fl_ctx)
+
+    def measured(self, round_: int, values: Mapping[str, float]) -> None:
+        """Keep the AUROCs of the site's own model of a round, on its validation split."""
+        kept = {r: of for r, of in self._auroc.items() if r in self._kept}
+        self._auroc = {**kept, round_: of_classes("auroc", values)} if self._has_own else {}
 
     def end_round(self, round_: int, fl_ctx: FLContext) -> None:
         """After training: write the state."""
-        state = SiteState(self.training.state(), round_ + 1, self.training.classes, self._kept)
+        self._trained = with_round(self._trained, round_, [fl_ctx.get_identity_name()])
+        facts = {
+            "initial_body_sha256": self._initial_body,
+            "trained": self._trained,
+            "auroc": self._auroc,
+        }
+        training = self.training
+        state = SiteState(training.state(), round_ + 1, training.classes, self._kept, facts)
         save_state(state, site_folder(fl_ctx, fl_ctx.get_job_id()))
 
     def of_round(self, round_: int) -> Mapping[str, Array]:
@@ -132,15 +161,29 @@ class SiteMemory:
 
     def keep_model(self, file: str, round_: int, fl_ctx: FLContext) -> None:
         """Write the model of a round to a file, where the site has personal variables."""
-        if self.training.personal_variables() is None:
+        if not self._has_own:
             return
         variables = self.training.labelled_variables()
+        path = site_folder(fl_ctx, fl_ctx.get_job_id()) / file
+        save(Checkpoint(variables, self._manifest(variables, round_, fl_ctx)), path)
+
+    def _manifest(self, variables: Variables, round_: int, fl_ctx: FLContext) -> dict[str, Any]:
+        """What is known of the site's own model of a round."""
         _, columns = wire.split(variables)
         kernel, _ = next(iter(columns.values()))
+        site, training = fl_ctx.get_identity_name(), self.training
+        trained = before_round(self._trained, round_) if self._trained else {}
         manifest = {
+            **training.site.network_facts,
+            **training.model.kinds.facts(),
+            **made_now(),
             "head_features": len(kernel),
-            "site": fl_ctx.get_identity_name(),
+            "site": site,
             "round": round_,
-            **self.training.model.kinds.facts(),
+            "strategy": training.options.strategy,
+            "initial_body_sha256": self._initial_body,
+            "classes": dict.fromkeys(training.classes, trained) if trained else {},
         }
-        save(Checkpoint(variables, manifest), site_folder(fl_ctx, fl_ctx.get_job_id()) / file)
+        if auroc := self._auroc.get(round_):
+            manifest["validation"] = {"round": round_, "auroc": {site: auroc}}
+        return manifest

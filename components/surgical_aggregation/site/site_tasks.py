@@ -74,14 +74,18 @@ class SiteTasks:
             it.
         """
         body, columns = wire.split(wire.weights(shareable).data)
-        _check_start(shareable.get_header(headers.INITIAL_BODY), body)
+        initial_body = shareable.get_header(headers.INITIAL_BODY)
+        _check_start(initial_body, body)
         evaluation = task in EVALUATION_TASKS
         round_ = shareable.get_header(
             headers.MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND
         )
         ahead = None if evaluation else round_
-        if said := self._memory.restore(ahead, shareable.get_header(headers.CONTINUES), fl_ctx):
+        continues = shareable.get_header(headers.CONTINUES)
+        if said := self._memory.restore(ahead, continues, fl_ctx):
             self.log(fl_ctx, said)
+        if initial_body is not None and continues is None:
+            self._memory.starts_from(initial_body)
         model = ReceivedModel(body, columns, shareable.get_header(headers.BEST_ROUND), round_)
 
         def stop() -> bool:
@@ -103,6 +107,8 @@ class SiteTasks:
         known = [name for name in self.reported if name not in unknown]
         values = training.evaluate(EVALUATION_TASKS[task], known, counts=self.counts, stop=stop)
         file = BEST_FILE if task == "test" else LAST_FILE
+        if task == "validate":
+            self._memory.measured(model.round, values)
         self._memory.keep_model(file, model.round, fl_ctx)
         self.log(fl_ctx, f"{task}: {summary(values)}")
         return DXO(DataKind.METRICS, data=values).to_shareable()
@@ -115,9 +121,11 @@ class SiteTasks:
         if new:
             training.warm_up(new, stop)
             self.log(fl_ctx, f"warmed up the columns of {reported} classes")
-        self._memory.begin_round(model.round, model.best, fl_ctx)
+        self._memory.begin_round(model.round, model.best)
         began = time.monotonic()
         values = training.evaluate("validation", self.reported, stop=stop)
+        self._memory.measured(model.round, values)
+        self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
         loss = training.train(stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from nvflare.apis.fl_context import FLContext
 
@@ -29,12 +30,14 @@ class SiteState:
         round: Number of rounds made.
         classes: The site's, in order.
         kept: Round -> personal variables that the site had with that round's body.
+        facts: For the manifests of the site's own models, JSON-serialisable; see `SiteMemory`.
     """
 
     training: Mapping[str, Array]
     round: int
     classes: tuple[str, ...]
     kept: Mapping[int, Mapping[str, Array]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def site_folder(fl_ctx: FLContext, job: str) -> Path:
@@ -54,7 +57,7 @@ def save_state(state: SiteState, folder: Path) -> None:
         for round_, variables in state.kept.items()
         for path, value in variables.items()
     }
-    manifest = {"round": state.round, "classes": list(state.classes)}
+    manifest = {"round": state.round, "classes": list(state.classes), "facts": state.facts}
     if (folder / STATE_FILE).is_file():
         (folder / STATE_FILE).replace(folder / PREVIOUS_FILE)
     save(Checkpoint({**state.training, **kept}, manifest), folder / STATE_FILE)
@@ -104,6 +107,7 @@ def _read(path: Path) -> SiteState:
             else:
                 training[name] = value
         manifest = checkpoint.manifest
-        return SiteState(training, int(manifest["round"]), tuple(manifest["classes"]), kept)
+        made, classes = int(manifest["round"]), tuple(manifest["classes"])
+        return SiteState(training, made, classes, kept, manifest.get("facts", {}))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} is no site's state: {error!r}.") from error

@@ -57,6 +57,9 @@ ROUND_DROPPED, DROP = "surgical.round_dropped", "surgical.drop"
 TRAINING_STOPPED, STOPPED = "surgical.training_stopped", "surgical.stopped"
 """Training ends early: {"round" that was the last, "best_round", "patience"}."""
 
+MODEL_VALIDATED = "surgical.model_validated"
+"""All sites have measured the final model; the manifest of the global model has it."""
+
 BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
 """Why the best model of the run that is continued cannot be this run's."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from cxr_study.data.sites.site_data import (
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.site_folder import site_folder
 from cxr_study.training.augmentation import augmentation_ranges
+from cxr_study.training.network_facts import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
@@ -102,6 +103,11 @@ class ChestXraySite(Site):
                 "'classes', or all sites' classes with the job's setting 'union'."
             )
         return union
+
+    @property
+    def network_facts(self) -> Mapping[str, Any]:
+        """Backbone, image size, hidden units and the input; see `network_facts.Network`."""
+        return Network(self.backbone, self.image_size, self.hidden).facts()
 
     def model(self) -> keras.Model:
         """The network, with a unit for each class."""
@@ -214,6 +220,11 @@ class PooledSite(Site):
                     "other_classes to 'absent' or 'unknown'."
                 )
         return first.classes
+
+    @property
+    def network_facts(self) -> Mapping[str, Any]:
+        """The members'; see `Site.network_facts`."""
+        return self.members[0].network_facts
 
     def model(self) -> keras.Model:
         """The members' network."""

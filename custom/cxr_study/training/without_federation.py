@@ -11,14 +11,14 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cxr_study.training import BEST_FILE, LAST_FILE, ROUNDS_FILE
+from surgical_aggregation.aggregation.metrics import of_classes
 from surgical_aggregation.aggregation.strategy import check_start
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.checkpoints.model_facts import made_now, with_round
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
 
 if TYPE_CHECKING:  # TensorFlow must not start before its threads are set; nor FLARE for a name
-    import tensorflow as tf
-
     from surgical_aggregation.site.contract.site import Site
     from surgical_aggregation.site.training.trainer import LocalTraining
 
@@ -78,13 +78,24 @@ def train_alone(
     with (out / ROUNDS_FILE).open("w", encoding="utf-8") as record:
         for round_ in range(rounds + 1):
             began = time.monotonic()
-            losses = _losses(training, splits)
+            values = {
+                name: training.model.evaluate(data, training.classes)
+                for name, data in splits.items()
+            }
+            losses = {name: of.get("bce", math.nan) for name, of in values.items()}
             loss = fmean(losses.values())
             if loss < best.get("value", math.inf) and not (warmed_up and round_ == 0):
                 best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
             measured = time.monotonic()
-            manifest = _manifest(initial, training.classes, list(splits), round_)
-            manifest |= {**facts, "best": best} if best else facts
+            manifest = {
+                **_manifest(initial, training.classes, list(splits), round_),
+                **site.network_facts,
+                **made_now(),
+                **facts,
+                "validation": {"round": round_, "auroc": _aurocs(values)},
+            }
+            if best:
+                manifest["best"] = best
             model = Checkpoint(training.labelled_variables(), manifest)
             if best.get("round") == round_:
                 save(model, out / BEST_FILE)
@@ -124,12 +135,9 @@ def _start(training: LocalTraining, initial: Checkpoint) -> bool:
     return bool(unknown)
 
 
-def _losses(training: LocalTraining, splits: Mapping[str, tf.data.Dataset]) -> dict[str, float]:
-    """Site -> validation loss; NaN where it is not defined."""
-    measured = {
-        name: training.model.evaluate(data, training.classes) for name, data in splits.items()
-    }
-    return {name: values.get("bce", math.nan) for name, values in measured.items()}
+def _aurocs(values: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Site -> class -> AUROC, where it is defined."""
+    return {site: of_classes("auroc", of) for site, of in values.items()}
 
 
 def _manifest(
@@ -138,12 +146,19 @@ def _manifest(
     """Facts about the model of a round, as of a federated run's."""
     before = initial.manifest.get("classes", {})
     trained = {
-        name: {"sites": sites, "last_round": round_ - 1} if round_ else before[name]
+        name: _trained(before.get(name, {}), sites, round_) if round_ else before[name]
         for name in classes
         if round_ or name in before
     }
     facts = {key: v for key, v in initial.manifest.items() if key not in ("best", "job")}
     return {**facts, "classes": trained, "round": round_}
+
+
+def _trained(before: Mapping[str, Any], sites: list[str], rounds: int) -> dict[str, Any]:
+    facts = dict(before)
+    for round_ in range(rounds):
+        facts = with_round(facts, round_, sites)
+    return facts
 
 
 def _or_none(value: float) -> float | None:

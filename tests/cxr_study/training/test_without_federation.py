@@ -9,6 +9,7 @@ from cxr_study.training.without_federation import BaselineError, train_alone
 from numpy_model import BATCH_NORM, ArraySite, LocalModel
 from surgical_aggregation.aggregation.strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.checkpoints.model_facts import made_now
 from surgical_aggregation.site.training import trainer
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
@@ -84,7 +85,10 @@ def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final
     variables, columns = wire.split(written.best.variables)
     assert variables.keys() == body.keys() and tuple(columns) == CLASSES
     assert all(kernel.shape == (FEATURES,) for kernel, _ in columns.values())
-    trained = {"sites": ["north", "south"], "last_round": 2}
+    sites = ["north", "south"]
+    trained = {"sites": sites, "last_round": 2, "rounds": [[0, 2, sites]]}
+    auroc = written.last.manifest["validation"]["auroc"]
+    assert auroc.keys() == {*sites} and all(of.keys() == {*CLASSES} for of in auroc.values())
     assert written.last.manifest == {
         "format": 1,
         "head_features": FEATURES,
@@ -93,6 +97,8 @@ def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final
         "round": 3,
         "classes": dict.fromkeys(CLASSES, trained),
         "best": written.best.manifest["best"],
+        "validation": {"round": 3, "auroc": auroc},
+        **made_now(),
     }
 
 

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from nvflare.apis.fl_constant import ReturnCode
 
+from surgical_aggregation import __version__
+from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.checkpoints.model_facts import TrainedRounds, facts_of
 from surgical_aggregation.site.state_files import PREVIOUS_FILE, STATE_FILE, load_state
 from surgical_aggregation.wire import variables as wire
 from tiny_site import FEATURES
@@ -155,6 +158,32 @@ class TestPersonal:
         assert [reply.get_return_code() for reply in replies] == wanted
         assert "test failed: the model of round 2 is another one at every" in start.notes()
         assert not (site.folder / "site_best.npz").exists()
+
+    @pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process a round"])
+    def test_its_manifest_says_what_the_site_knows_of_it(self, process, body, anew):
+        site = process(strategy="fedbn")
+        for round_ in (0, 1, 3):
+            header = digest(body) if round_ == 0 else None
+            site.train(round_, header=header, best=1 if round_ > 1 else None)
+            site = process(strategy="fedbn") if anew else site
+        site.run("test", best=1, model=1)
+        best, last = (facts_of(site.model(which)) for which in ("best", "last"))
+        for facts in (best, last):
+            assert (facts.site, facts.strategy, facts.version) == ("north", "fedbn", __version__)
+            assert facts.initial_body_sha256 == digest(body)
+            assert set(facts.lacks) == {
+                "backbone",
+                "hidden",
+                "image_size",
+                "input",
+            }  # its network's
+        assert {name: of.rounds for name, of in best.trained.items()} == dict.fromkeys(
+            best.classes, (TrainedRounds(0, 0, ("north",)),)
+        )
+        assert last.trained["Edema"].rounds == (TrainedRounds(0, 1, ("north",)),)
+        assert (best.validation.round, last.validation.round) == (1, 3)
+        (measured,) = best.validation.auroc.values()
+        assert measured.keys() == set(best.classes)
 
     def test_where_no_variable_is_personal_every_site_measures_and_keeps_no_model(self, process):
         site = process()

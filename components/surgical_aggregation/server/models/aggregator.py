@@ -83,7 +83,7 @@ class SurgicalAggregator(Aggregator):
         self._closed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """End the run before any site trains where its first model is not fit for the strategy."""
+        """Note the strategy; end the run where its first model is not fit for that."""
         super().handle_event(event_type, fl_ctx)
         if event_type != AppEventType.INITIAL_MODEL_LOADED:
             return
@@ -91,6 +91,7 @@ class SurgicalAggregator(Aggregator):
         if not isinstance(loaded, ModelLearnable) or loaded.is_empty():
             return  # whoever could not load it has ended the run
         model = from_learnable(loaded)
+        model.manifest["strategy"] = self.strategy
         try:
             strategies.check_start(self.strategy, model.kinds, model.body)
         except strategies.StrategyError as error:

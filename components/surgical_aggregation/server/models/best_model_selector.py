@@ -13,11 +13,20 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
+from surgical_aggregation.aggregation.metrics import of_classes
 from surgical_aggregation.aggregation.model_comparison import Measured, ModelComparison
+from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
-from surgical_aggregation.server.models.global_model import current_global_model
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
+from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
+    BEST_ROUND,
+    DROPPED,
+    GONE,
+    MODEL_VALIDATED,
+)
 from surgical_aggregation.wire.untrusted_text import one_line
 
 
@@ -27,6 +36,8 @@ class BestModelSelector(FLComponent):
     Runs on the server. "The model of round r" is the one that round r starts from. Each site
     measures it before training and sends the loss with its result; a validation workflow measures
     the final model after the last round. So both the first and the last model are candidates.
+
+    The manifest of a model that was measured has its AUROC by site and class.
 
     Sites may be absent; see `ModelComparison`. The manifest counts the rounds since the best model
     whose models could not be compared with it (`not_compared`), for early stopping. A site whose
@@ -52,6 +63,7 @@ class BestModelSelector(FLComponent):
         self._selection = ModelComparison(min_share)
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
+        self._auroc: dict[str, dict[str, float]] = {}
         self._accepted: set[str] = set()
         self._earlier_best: dict[str, Any] | None = None
 
@@ -64,7 +76,7 @@ class BestModelSelector(FLComponent):
         elif event_type == AppEventType.ROUND_STARTED or (
             event_type == EventType.START_WORKFLOW and final
         ):
-            self._losses, self._classes = {}, {}
+            self._losses, self._classes, self._auroc = {}, {}, {}
         elif event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
                 result = fl_ctx.get_prop(AppConstants.TRAINING_RESULT)
@@ -79,6 +91,7 @@ class BestModelSelector(FLComponent):
                 self._measured(from_shareable(result).data, fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
             self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
+            self.fire_event(MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
         """Whether a site trained in this run or the one continued, or measured the best model."""
@@ -99,17 +112,21 @@ class BestModelSelector(FLComponent):
 
     def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
         site = site_of(fl_ctx)
-        loss = metrics.get(self.metric) if isinstance(metrics, dict) else None
+        values = metrics if isinstance(metrics, dict) else {}
+        loss = values.get(self.metric)
         if not isinstance(loss, float) or not 0 <= loss < math.inf:
             got = one_line(repr(loss))
             self.log_warning(fl_ctx, f"{site} sent no usable {self.metric!r}; got {got}")
             return
+        self._auroc[site] = of_classes("auroc", values)
         self._losses[site] = loss
         self._classes[site] = sorted(declared_classes(fl_ctx))
 
     def _decide(self, round_: int, fl_ctx: FLContext) -> None:
         model = current_global_model(fl_ctx)
         columns = frozenset(model.columns)
+        if validation := self._validation(model):
+            model.manifest["validation"] = {"round": round_, "auroc": validation}
         candidate = Measured(round_, columns, dict(self._losses), dict(self._classes))
         if self._earlier_best and (why := self._incomparable(self._earlier_best, fl_ctx)):
             self._drop(why, self._earlier_best, fl_ctx)
@@ -124,6 +141,18 @@ class BestModelSelector(FLComponent):
             model.manifest["not_compared"] = model.manifest.get("not_compared", 0) + 1
         said = "is not better" if verdict.compared else "cannot be the best"
         self.log_info(fl_ctx, f"the model of round {round_} {said}: {verdict.why}")
+
+    def _validation(self, model: GlobalModel) -> dict[str, dict[str, float]]:
+        """Site -> class -> AUROC of the model, as its manifest keeps them; of a personal one none.
+
+        A site measures a column that the model does not have only after it has warmed it up.
+        """
+        if has_personal(model.manifest.get("strategy", ""), personal_head=not model.columns):
+            return {}
+        return {
+            site: {name: value for name, value in values.items() if name in model.columns}
+            for site, values in sorted(self._auroc.items())
+        }
 
     def _incomparable(self, record: dict[str, Any], fl_ctx: FLContext) -> str | None:
         """Why the earlier run's best loss is not one of this run's; None when it is."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
@@ -25,6 +24,7 @@ from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
 from surgical_aggregation.checkpoints import continuation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.model_facts import with_round
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, INITIAL_BODY, TRAINED_BY
@@ -127,26 +127,15 @@ class MergeIntoGlobalModel(ShareableGenerator):
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
             return to_learnable(replace(last, manifest=manifest))
+        manifest.pop("validation", None)  # was that of the model before
         trained = dxo.get_meta_prop(TRAINED_BY, {})
-        manifest["classes"] = _class_facts(last.manifest.get("classes", {}), trained, round_)
+        before = last.manifest.get("classes", {})
+        now = {c: with_round(before.get(c, {}), round_, sites) for c, sites in trained.items()}
+        manifest["classes"] = dict(sorted({**before, **now}.items()))
         if removed := manifest.get("removed"):  # until a site trains them again
             again = wire.classes_of(stepped)
             manifest["removed"] = {c: facts for c, facts in removed.items() if c not in again}
         return to_learnable(GlobalModel({**last.variables, **stepped}, manifest, moments))
-
-
-def _class_facts(
-    before: dict[str, Any], trained: dict[str, list[str]], round_: int
-) -> dict[str, dict[str, Any]]:
-    """Class -> sites that ever trained it and the last round in which one did."""
-    now = {
-        name: {
-            "sites": sorted({*before.get(name, {}).get("sites", []), *sites}),
-            "last_round": round_,
-        }
-        for name, sites in trained.items()
-    }
-    return dict(sorted({**before, **now}.items()))
 
 
 def _not_finite(variables: Variables) -> list[str]:

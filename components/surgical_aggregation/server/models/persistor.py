@@ -21,6 +21,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     load,
     save,
 )
+from surgical_aggregation.checkpoints.model_facts import made_now
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
@@ -34,7 +35,7 @@ from surgical_aggregation.server.models.model_files import (
     checkpoint_of,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, MODEL_VALIDATED
 
 
 class CheckpointPersistor(ModelPersistor):
@@ -142,21 +143,27 @@ class CheckpointPersistor(ModelPersistor):
         super().handle_event(event_type, fl_ctx)
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._best = fl_ctx.get_prop(BEST)
-            model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
-            try:
-                self._write(BEST_FILE, model, fl_ctx)
-                self._write(LAST_FILE, model, fl_ctx)  # the same: its manifest has the record now
-            except CheckpointError as error:  # FLARE would log what an event raises, and go on
-                self.system_panic(str(error), fl_ctx)
+            # The last model is the same one: its manifest has the record now.
+            self._write_or_end(fl_ctx, BEST_FILE, LAST_FILE)
+        elif event_type == MODEL_VALIDATED:
+            self._write_or_end(fl_ctx, LAST_FILE)
         elif event_type == BEST_DROPPED:
             self._best = None
             for folder in checkpoint_folders(fl_ctx):
                 (folder / BEST_FILE).unlink(missing_ok=True)
 
+    def _write_or_end(self, fl_ctx: FLContext, *names: str) -> None:
+        """Write the global model; FLARE would log what an event raises, and go on."""
+        try:
+            for name in names:
+                self._write(name, fl_ctx.get_prop(AppConstants.GLOBAL_MODEL), fl_ctx)
+        except CheckpointError as error:
+            self.system_panic(str(error), fl_ctx)
+
     def _write(self, name: str, learnable: ModelLearnable, fl_ctx: FLContext) -> None:
         model = from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
-        _save(replace(model, manifest={**model.manifest, **best}), name, fl_ctx)
+        _save(replace(model, manifest={**model.manifest, **best, **made_now()}), name, fl_ctx)
 
 
 def _save(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,11 @@ class PermittedSite(Site):
     def training_labels(self) -> NDArray[np.float32]:
         """Labels of those classes; see `Site.training_labels`."""
         return self.site.training_labels[:, self._columns]
+
+    @property
+    def network_facts(self) -> Mapping[str, Any]:
+        """The whole site's; see `Site.network_facts`."""
+        return self.site.network_facts
 
     def model(self) -> keras.Model:
         """The whole site's network with a smaller head."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,14 @@ class Site(FLComponent, ABC):
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
         """Classes that this site labels, in the order of its labels and of its head's units."""
+
+    @property
+    def network_facts(self) -> Mapping[str, Any]:
+        """What the manifests of the site's models say of its network, JSON-serialisable.
+
+        See `model_facts.CONTRACT`: backbone, hidden, image_size, input. Default: nothing.
+        """
+        return {}
 
     @abstractmethod
     def model(self) -> keras.Model:

@@ -12,8 +12,15 @@ from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, global_model, result
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
-from surgical_aggregation.server.models.global_model import GlobalModel
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, BEST_ROUND, DROPPED, GONE
+from surgical_aggregation.server.models.global_model import GlobalModel, from_learnable
+from surgical_aggregation.wire.headers import (
+    BEST,
+    BEST_DROPPED,
+    BEST_ROUND,
+    DROPPED,
+    GONE,
+    MODEL_VALIDATED,
+)
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 EMPTY = global_model({})
@@ -28,6 +35,7 @@ class Run:
         self.model = global_model({}, dict.fromkeys(BOTH, COLUMN))
         self.sites, self.gone = sites, {}
         self.records, self.dropped, self.best_round = [], [], "never said"
+        self.validated = []
 
     @property
     def announced(self):
@@ -36,6 +44,9 @@ class Run:
     def fire_event(self, event_type, fl_ctx):
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self.records.append(fl_ctx.get_prop(BEST))
+        elif event_type == MODEL_VALIDATED:
+            manifest = from_learnable(fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)).manifest
+            self.validated.append(manifest["validation"])
         elif event_type == BEST_DROPPED:
             self.dropped.append(fl_ctx.get_prop(DROPPED))
 
@@ -52,9 +63,9 @@ class Run:
         """Start from a checkpoint of an earlier run, whose best model has this record."""
         self.fire(AppEventType.INITIAL_MODEL_LOADED, None, {BEST: record})
 
-    def result(self, round_, site, loss, accepted=True, classes=EDEMA, model=None):
+    def result(self, round_, site, loss, accepted=True, classes=EDEMA, model=None, **metrics):
         """A site's result of training."""
-        sent = result({}, {"Edema": COLUMN}, metrics={"bce": loss})
+        sent = result({}, {"Edema": COLUMN}, metrics={"bce": loss, **metrics})
         props = {AppConstants.TRAINING_RESULT: sent, AppConstants.AGGREGATION_ACCEPTED: accepted}
         event = AppEventType.AFTER_CONTRIBUTION_ACCEPT
         self.fire(event, round_, props, site, classes, model)
@@ -72,10 +83,37 @@ class Run:
         final = {FLContextKey.WORKFLOW: "validate_final"}
         self.fire(EventType.START_WORKFLOW, None, final, model=model)
         for site, loss in losses.items():
-            measured = DXO(DataKind.METRICS, data={"bce": loss}).to_shareable()
+            measured = DXO(DataKind.METRICS, data={"bce": loss, "auroc/Edema": 0.75}).to_shareable()
             props = {**final, AppConstants.VALIDATION_RESULT: measured}
             self.fire(AppEventType.VALIDATION_RESULT_RECEIVED, None, props, site, model=model)
         self.fire(EventType.END_WORKFLOW, None, final, model=model)
+
+
+class TestValidation:
+    """The manifest of a model that was measured has its AUROC by site and class."""
+
+    def measured(self, run, round_=4, **facts):
+        model = GlobalModel(run.model.variables, {"round": round_, **facts})
+        run.fire(AppEventType.ROUND_STARTED, round_, model=model)
+        metrics = {"auroc": 0.5, "auroc/Edema": 0.5, "auroc/Hernia": 0.9, "bce/Edema": 0.1}
+        run.result(round_, "a", 0.3, model=model, **metrics)
+        run.result(round_, "b", math.nan, model=model, **metrics)
+        run.fire(AppEventType.BEFORE_AGGREGATION, round_, model=model)
+        return model.manifest.get("validation")
+
+    def test_of_a_rounds_model_without_classes_that_a_site_had_to_warm_up(self):
+        assert self.measured(Run()) == {"round": 4, "auroc": {"a": {"Edema": 0.5}}}
+
+    def test_of_the_final_model_also_where_another_is_the_best(self):
+        run = Run()
+        run.round(0, {"a": 0.1})
+        assert run.validated == []
+        run.final(4, {"a": 0.2})
+        validation = {"round": 5, "auroc": {"a": {"Edema": 0.75}}}
+        assert run.validated == [validation] and run.best_round == 0
+
+    def test_of_a_personal_model_none_for_it_is_not_the_global_one(self):
+        assert self.measured(Run(), strategy="fedbn") is None
 
 
 class TestRounds:

@@ -56,17 +56,25 @@ def test_what_nobody_sent_stays_and_a_new_class_is_added():
     assert lists(kernels) == {"Edema": [9, 9], "Hernia": [5, 5], "Mass": [2, 2]}
 
 
-def test_manifest_keeps_who_ever_trained_a_class_and_when_last_and_what_is_removed():
+def test_manifest_keeps_who_trained_a_class_in_which_rounds_and_what_is_removed():
     gone = {"Edema": {"round": 1, "sites": ["a"]}, "Hernia": {"round": 1, "sites": ["b"]}}
     last = model(removed=gone)
-    for round_, (name, site) in enumerate([("Edema", "b"), ("Mass", "a"), ("Edema", "a")]):
+    trained = [("Edema", "b"), ("Mass", "a"), ("Mass", "a"), ("Edema", "a")]
+    for round_, (name, site) in enumerate(trained):
         last, _ = merged(last, None, {name: 1}, {name: [site]}, round_)
-    assert last.manifest["classes"] == {
-        "Edema": {"sites": ["a", "b"], "last_round": 2},
-        "Mass": {"sites": ["a"], "last_round": 1},
-    }
-    assert last.manifest["round"] == 3
+    edema, mass = last.manifest["classes"].values()
+    apart = [[0, 0, ["b"]], [3, 3, ["a"]]]
+    assert edema == {"sites": ["a", "b"], "last_round": 3, "rounds": apart}
+    assert mass == {"sites": ["a"], "last_round": 2, "rounds": [[1, 2, ["a"]]]}
+    assert last.manifest["round"] == 4
     assert last.manifest["removed"] == {"Hernia": gone["Hernia"]}
+
+
+def test_what_was_measured_of_the_model_before_is_not_said_of_the_new_one():
+    last = model(validation={"round": 0, "auroc": {"a": {"Edema": 0.5}}})
+    assert "validation" not in merged(last, None, {"Edema": 1}, {"Edema": ["a"]}, 0)[0].manifest
+    dropped = merged(last, [np.nan], {"Edema": 1}, {"Edema": ["a"]}, 0)[0]  # it is the same model
+    assert dropped.manifest["validation"] == last.manifest["validation"]
 
 
 def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():

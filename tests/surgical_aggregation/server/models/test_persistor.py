@@ -1,6 +1,7 @@
 import dataclasses
 import errno
 import os
+from datetime import date
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context
+from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import (
     Checkpoint,
@@ -17,6 +19,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     load,
     save,
 )
+from surgical_aggregation.checkpoints.model_facts import Validation, facts_of
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
@@ -25,7 +28,7 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, MODEL_VALIDATED
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 MOMENTS = {"mean/conv/kernel": np.float32([1, 2])}
@@ -58,6 +61,12 @@ class Server:
         self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
         self.fl_ctx.set_prop(BEST, record, private=True, sticky=False)
         self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
+
+    def validated(self, **facts):
+        """All sites have measured the model in memory, as its manifest says."""
+        model = to_learnable(dataclasses.replace(MODEL, manifest={**MODEL.manifest, **facts}))
+        self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
+        self.persistor.handle_event(MODEL_VALIDATED, self.fl_ctx)
 
     def copies(self, name):
         """A model of the job where it is: in its workspace and outside of it."""
@@ -212,3 +221,16 @@ class TestContinue:
         server.load()
         assert server.model.is_empty()
         assert panics[1].endswith(f"the newest first: {', '.join(names[:1:-1])}.")  # ten at most
+
+
+def test_a_model_says_the_day_and_the_version_that_made_it_and_the_last_one_what_was_measured(
+    tmp_path,
+):
+    server = Server(tmp_path)
+    server.save()
+    facts = facts_of(*server.copies("last.npz")[:1])
+    assert facts.version == __version__ and date.fromisoformat(facts.created)
+    server.validated(validation={"round": 2, "auroc": {"a": {"Nodule/Mass": 0.75}}})
+    for copy in server.copies("last.npz"):
+        assert facts_of(copy).validation == Validation(2, {"a": {"Nodule/Mass": 0.75}})
+    assert server.copies("best.npz") == []
