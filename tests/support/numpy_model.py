@@ -1,6 +1,7 @@
 """The tiny site in NumPy: its batches, and a stand-in for `LocalModel`."""
 
 import itertools
+from collections import namedtuple
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.stopping import check, never
 from tiny_site import FEATURES, INPUTS, TinySite
+
+Predicted = namedtuple("Predicted", ["features", "probabilities", "labels"])
 
 EPSILON, MOMENTUM = 1e-3, 0.9
 BATCH_NORM = ("bn/gamma", "bn/beta", "bn/moving_mean", "bn/moving_variance")
@@ -96,14 +99,17 @@ class LocalModel:
         self._momenta = {name: np.array(state[f"optimizer/{name}"]) for name in self._momenta}
 
     @np.errstate(all="ignore")
-    def evaluate(self, data, classes, *, counts=False, stop=never):
-        names = tuple(classes)
-        index = [self.classes.index(name) for name in names]
+    def predict(self, data, stop=never):
         batches = []
         for images, labels in data:
-            batches.append((self._forward(images)[-1], labels))
+            batches.append((*self._forward(images)[2:], labels))
             check(stop)
-        found, labels = (np.concatenate(parts)[:, index] for parts in zip(*batches, strict=True))
+        return Predicted(*map(np.concatenate, zip(*batches, strict=True)))
+
+    def metrics(self, predicted, classes, *, counts=False):
+        names = tuple(classes)
+        index = [self.classes.index(name) for name in names]
+        found, labels = predicted.probabilities[:, index], predicted.labels[:, index]
         values = metrics.named(names, labels, found)
         return values | (metrics.counts(names, labels) if counts else {})
 

@@ -62,6 +62,9 @@ class KerasExecutor(Executor):
         report_counts: Tell the server the positive training images of each class, for
             head_weighting "positives", and the positive and negative images of an evaluation, where
             the site's policy permits it. Default False.
+        report_features: Tell the server, with the test of the best model, mean and variance of each
+            feature of the test images, by which a stranger among images is told; where the site's
+            policy permits it. Default False.
         seed: Of this site's shuffling and initial head. Default 0.
         threads: CPU threads of this site; default 0: all cores, shared among simulated sites.
     """
@@ -73,6 +76,7 @@ class KerasExecutor(Executor):
         mixed_precision: bool = False,
         send: str = "weights",
         report_counts: bool = False,
+        report_features: bool = False,
         seed: int = 0,
         threads: int = 0,
     ):
@@ -82,6 +86,7 @@ class KerasExecutor(Executor):
         self.mixed_precision = mixed_precision
         self.send = send
         self.report_counts = report_counts
+        self.report_features = report_features
         self.seed = seed
         self.threads = threads
         self._tasks: SiteTasks | None = None
@@ -117,11 +122,12 @@ class KerasExecutor(Executor):
         counts = self.report_counts and site.policy.report_counts
         if self.report_counts and not counts:
             self.log_info(fl_ctx, "the job asks for counts; this site's policy keeps them here")
+        features = self.report_features and site.policy.report_features
         if stays := [name for name in site.classes if name not in reported]:
             note(fl_ctx, f"the head stays here, and so does what is measured of {', '.join(stays)}")
         training = LocalTraining(site, options)
         # now that nothing can fail any more
-        self._tasks = SiteTasks(training, reported, counts, self.send, self._log)
+        self._tasks = SiteTasks(training, reported, counts, features, self.send, self._log)
         threads = self._threads(fl_ctx)
         self._log(fl_ctx, f"ready: {len(reported)} classes, {threads} CPU threads")
 

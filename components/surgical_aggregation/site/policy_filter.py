@@ -15,7 +15,7 @@ from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.local_notes import note_error
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import POSITIVES
+from surgical_aggregation.wire.headers import FEATURES, POSITIVES
 
 MODELS = (DataKind.WEIGHTS, DataKind.WEIGHT_DIFF)
 UNREADABLE = (DataKind.FL_MODEL, DataKind.COLLECTION)
@@ -31,7 +31,7 @@ class PolicyGate(Filter):
         in   what the executor made
         out  a model: the same, or a reply EXECUTION_RESULT_ERROR where its head has other classes
              than `find_site` shares; counts are taken out unless the policy shares them
-             metrics: without those of withheld classes, and counts likewise
+             metrics: without those of withheld classes, counts and features likewise
              anything else: the same
 
     Never raises. What is wrong is in the site's notes alone (see `local_notes`).
@@ -79,6 +79,8 @@ class PolicyGate(Filter):
             meta[MetaKey.INITIAL_METRICS] = disclosed(measured, withheld, with_counts=with_counts)
         if not with_counts:
             meta.pop(POSITIVES, None)
+        if not site.policy.report_features:
+            meta.pop(FEATURES, None)
         return DXO(dxo.data_kind, data=data, meta=meta)
 
 

@@ -9,7 +9,6 @@ from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.metrics import of_classes
-from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.checkpoints.model_facts import before_round, made_now, with_round
 from surgical_aggregation.site.contract.site import SiteError
@@ -46,9 +45,6 @@ class SiteMemory:
         self._kept: dict[int, dict[str, Array]] = {}
         self._unchanged_since = 0  # the first round after the last one begun; 0: not known
         self._asked = False
-        self._has_own = has_personal(
-            training.options.strategy, personal_head=training.options.personal_head
-        )
         self._initial_body: str | None = None
         self._trained: dict[str, Any] = {}  # one for all classes; see `model_facts.with_round`
         self._auroc: dict[int, dict[str, float]] = {}  # round of an own model -> class -> AUROC
@@ -120,7 +116,8 @@ class SiteMemory:
     def measured(self, round_: int, values: Mapping[str, float]) -> None:
         """Keep the AUROCs of the site's own model of a round, on its validation split."""
         kept = {r: of for r, of in self._auroc.items() if r in self._kept}
-        self._auroc = {**kept, round_: of_classes("auroc", values)} if self._has_own else {}
+        if self.training.has_personal:
+            self._auroc = {**kept, round_: of_classes("auroc", values)}
 
     def end_round(self, round_: int, fl_ctx: FLContext) -> None:
         """After training: write the state."""
@@ -159,13 +156,21 @@ class SiteMemory:
             return self._kept[round_]
         return self.training.personal if 0 < self._unchanged_since <= round_ else None
 
-    def keep_model(self, file: str, round_: int, fl_ctx: FLContext) -> None:
-        """Write the model of a round to a file, where the site has personal variables."""
-        if not self._has_own:
+    def keep_model(
+        self, file: str, round_: int, fl_ctx: FLContext, features: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the model of a round to a file, where the site has personal variables.
+
+        `features` are the statistics of its test images; see `feature_statistics`.
+        """
+        if not self.training.has_personal:
             return
         variables = self.training.labelled_variables()
         path = site_folder(fl_ctx, fl_ctx.get_job_id()) / file
-        save(Checkpoint(variables, self._manifest(variables, round_, fl_ctx)), path)
+        manifest = self._manifest(variables, round_, fl_ctx)
+        if features:
+            manifest["features"] = {manifest["site"]: features}
+        save(Checkpoint(variables, manifest), path)
 
     def _manifest(self, variables: Variables, round_: int, fl_ctx: FLContext) -> dict[str, Any]:
         """What is known of the site's own model of a round."""

@@ -14,6 +14,7 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 
 from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.feature_statistics import statistics_of
 from surgical_aggregation.aggregation.metrics import summary
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.contract.site import SiteError, Split
@@ -45,6 +46,7 @@ class SiteTasks:
         training: The site's training.
         reported: The site's classes as far as its policy shares them.
         counts: Whether to report labels per class.
+        features: Whether to report the features' statistics of a test.
         send: "weights", or "differences" from the received model.
         log: Writes to the site's log.
     """
@@ -54,12 +56,14 @@ class SiteTasks:
         training: LocalTraining,
         reported: tuple[str, ...],
         counts: bool,
+        features: bool,
         send: str,
         log: Callable[[FLContext, str], None],
     ):
         self.training = training
         self.reported = reported
         self.counts = counts
+        self.features = features
         self.send = send
         self.log = log
         self._memory = SiteMemory(training)
@@ -105,13 +109,19 @@ class SiteTasks:
         training.receive(model.body, model.columns, self._memory.of_round(model.round))
         unknown = training.unknown(model.columns)
         known = [name for name in self.reported if name not in unknown]
-        values = training.evaluate(EVALUATION_TASKS[task], known, counts=self.counts, stop=stop)
-        file = BEST_FILE if task == "test" else LAST_FILE
+        predicted = training.predict(EVALUATION_TASKS[task], stop)
+        values = training.metrics(predicted, known, counts=self.counts)
+        self.log(fl_ctx, f"{task}: {summary(values)}")
         if task == "validate":
             self._memory.measured(model.round, values)
-        self._memory.keep_model(file, model.round, fl_ctx)
-        self.log(fl_ctx, f"{task}: {summary(values)}")
-        return DXO(DataKind.METRICS, data=values).to_shareable()
+            self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
+            return DXO(DataKind.METRICS, data=values).to_shareable()
+        features = statistics_of(predicted.features)
+        self._memory.keep_model(BEST_FILE, model.round, fl_ctx, features)
+        # A personal model's are no global model's: they stay, in the manifest of its file.
+        leaves = self.features and features and not training.has_personal
+        meta = {headers.FEATURES: features} if leaves else {}
+        return DXO(DataKind.METRICS, data=values, meta=meta).to_shareable()
 
     def _train(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
         training = self.training

@@ -14,6 +14,9 @@ PROCESS = "surgical.process"
 POSITIVES = "surgical.positives"
 """DXO meta of a training result: class -> number of positive labels; for weighting "positives"."""
 
+FEATURES = "surgical.features"
+"""DXO meta of a test's result: where the site's images lie; see `feature_statistics`."""
+
 # From the server to a site: headers of tasks with a model.
 
 INITIAL_BODY = "surgical.initial_body_sha256"

@@ -147,6 +147,9 @@ def site(
     report_counts: Annotated[
         bool, Option("--report-counts", help="Labels per class may be sent.")
     ] = False,
+    report_features: Annotated[
+        bool, Option("--report-features", help="Means of its images' features may be sent.")
+    ] = False,
     gpus: Annotated[int, Option(min=0, help="GPUs that jobs may use.")] = 0,
     gpu_memory: Annotated[int, Option(min=0, help="Memory of each, GiB.")] = 0,
     byoc: Byoc = "anyone",
@@ -162,6 +165,7 @@ def site(
         min_images=min_images,
         min_positives=min_positives,
         report_counts=report_counts,
+        report_features=report_features,
         site_files=None if site_files is None else str(site_files.absolute()),
     )
     written = localise_site(kit, policy, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, force=force)

@@ -74,6 +74,7 @@ class JobSettings(BaseModel):
     mixed_precision: bool = Field(False, title="float16 where the site has a GPU")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")
     report_counts: bool = Field(False, title="labels per class, to the server; a site may forbid")
+    report_features: bool = Field(True, title="means of features, to the server; a site may forbid")
     seed: int = Field(0, ge=0)
     threads: int = Field(0, ge=0, title="0: all cores, shared among simulated sites")
 

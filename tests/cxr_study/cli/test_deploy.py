@@ -142,12 +142,15 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
         assert json.loads(made.read_text()) == json.loads(file.read_text())
 
 
-def test_without_options_a_site_shares_all_but_counts(kits):
+def test_without_options_a_site_shares_all_but_counts_and_features(kits):
     assert "no --site-files: CXR_SITES must say" in kit("site", kits / "nih")
-    nothing = {"min_images": 0, "min_positives": 0, "report_counts": False}
-    assert properties(kits / "nih") == nothing
-    kit("site", kits / "nih", "--share", "Mass, lung", "--report-counts", "--force")
-    assert properties(kits / "nih") == {**nothing, "share": ["Mass, lung"], "report_counts": True}
+    limits = {"min_images": 0, "min_positives": 0}
+    reports = dict.fromkeys(("report_counts", "report_features"), False)
+    assert properties(kits / "nih") == {**limits, **reports}
+    more = ("--report-counts", "--report-features")
+    kit("site", kits / "nih", "--share", "Mass, lung", *more, "--force")
+    said = {"share": ["Mass, lung"], **limits, **dict.fromkeys(reports, True)}
+    assert properties(kits / "nih") == said
 
 
 def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):

@@ -10,7 +10,7 @@ from flare import Engine, context
 from surgical_aggregation.site.label_head import LabelHead
 from surgical_aggregation.site.policy_filter import PolicyGate
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import POSITIVES
+from surgical_aggregation.wire.headers import FEATURES, POSITIVES
 
 BODY = {"dense/kernel": np.zeros((3, 4), np.float32)}
 COLUMN = (np.zeros(4, np.float32), np.zeros(1, np.float32))
@@ -119,6 +119,10 @@ def test_metrics_of_withheld_classes_and_counts_stay_also_those_beside_a_model(p
     counted = {POSITIVES: {"Edema": 3}, MetaKey.INITIAL_METRICS: METRICS}
     meta = {MetaKey.NUM_STEPS_CURRENT_ROUND: 20, **counted}
     whole, sent = {"report_counts": True}, model(METRICS, DataKind.METRICS)
+    features = {FEATURES: {"mean": [0.5]}}
+    for policy, kept in (({"report_features": True}, features), (whole, {})):
+        tested = model(METRICS, DataKind.METRICS, **features)
+        assert from_shareable(passed(tested, policy)).meta == kept
     assert from_shareable(passed(model(dense(3), **meta), whole)).meta == meta
     assert from_shareable(passed(sent, whole)).data == METRICS
     assert from_shareable(passed(sent, WITHHOLDS_MASS)).data == SHARED_METRICS

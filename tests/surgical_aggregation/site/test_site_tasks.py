@@ -6,7 +6,9 @@ from nvflare.apis.dxo import DataKind, MetaKey
 from nvflare.apis.fl_constant import ReturnCode
 
 from numpy_model import Batches
+from surgical_aggregation.aggregation import feature_statistics
 from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import POSITIVES
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, column
@@ -143,6 +145,30 @@ def test_an_evaluation_gives_metrics_of_its_split_and_of_classes_with_a_column(p
     assert validated.data != tested.data
     values = process().sent("test", {"Edema": column(1)}).data
     assert "bce/Edema" in values and "bce/Nodule/Mass" not in values
+
+
+@pytest.mark.parametrize(
+    ("args", "sent"),
+    [
+        ({"report_features": True}, ["test"]),
+        ({"report_features": True, "policy": {"report_features": True}}, ["test"]),
+        ({"report_features": True, "policy": {}}, []),
+        ({}, []),
+        ({"report_features": True, "strategy": "fedbn"}, []),
+    ],
+    ids=["no policy", "permitted", "not permitted", "not asked for", "a personal model"],
+)
+def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkeypatch, args, sent):
+    monkeypatch.setattr(feature_statistics, "FEWEST_IMAGES", 20)
+    north = process(**args)
+    north.train(3)
+    said = {name: north.sent(name).meta.get(headers.FEATURES) for name in ("validate", "test")}
+    assert [name for name, features in said.items() if features] == sent
+    for features in filter(None, said.values()):
+        assert len(features["mean"]) == FEATURES
+        assert feature_statistics.fault(features) is None
+    if args.get("strategy"):
+        assert north.model("best").manifest["features"]["north"]["images"] == 20
 
 
 def test_counts_go_with_every_task_when_asked_for(process, site):

@@ -7,7 +7,7 @@ from pathlib import Path
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.checkpoints.checkpoint import CheckpointError
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, save
 
 LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
@@ -55,6 +55,22 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
         f"an earlier job at this server is needed that left a {name}; {jobs!r} left none in "
         f"{str(folder)!r}. Jobs that did, the newest first: {', '.join(newest[:NAMED]) or 'none'}."
     )
+
+
+def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
+    """Write a checkpoint to both folders of the job.
+
+    Raises:
+        CheckpointError: The disk does not take it; what was there before still is.
+    """
+    for folder in checkpoint_folders(fl_ctx):
+        try:
+            save(checkpoint, folder / name)
+        except OSError as error:
+            raise CheckpointError(
+                f"{str(folder / name)!r} could not be written: {error.strerror or error}. The one "
+                "before it is still there: make room, and continue the job."
+            ) from error
 
 
 class InitialBody(FLComponent):

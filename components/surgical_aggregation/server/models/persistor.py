@@ -19,7 +19,6 @@ from surgical_aggregation.checkpoints.checkpoint import (
     CheckpointError,
     digest,
     load,
-    save,
 )
 from surgical_aggregation.checkpoints.model_facts import made_now
 from surgical_aggregation.server.models.global_model import (
@@ -33,6 +32,7 @@ from surgical_aggregation.server.models.model_files import (
     InitialBody,
     checkpoint_folders,
     checkpoint_of,
+    save_to_job,
 )
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, MODEL_VALIDATED
@@ -110,7 +110,7 @@ class CheckpointPersistor(ModelPersistor):
                 f"checkpoint ({error}); this run looks for a best one of its own",
             )
             return
-        _save(best, BEST_FILE, fl_ctx)
+        save_to_job(best, BEST_FILE, fl_ctx)
         self._best = record
         fl_ctx.set_prop(BEST, record, private=True, sticky=False)
 
@@ -163,20 +163,4 @@ class CheckpointPersistor(ModelPersistor):
     def _write(self, name: str, learnable: ModelLearnable, fl_ctx: FLContext) -> None:
         model = from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
-        _save(replace(model, manifest={**model.manifest, **best, **made_now()}), name, fl_ctx)
-
-
-def _save(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
-    """Write a checkpoint to both folders of the job.
-
-    Raises:
-        CheckpointError: The disk does not take it; what was there before still is.
-    """
-    for folder in checkpoint_folders(fl_ctx):
-        try:
-            save(checkpoint, folder / name)
-        except OSError as error:
-            raise CheckpointError(
-                f"{str(folder / name)!r} could not be written: {error.strerror or error}. The one "
-                "before it is still there: make room, and continue the job."
-            ) from error
+        save_to_job(replace(model, manifest={**model.manifest, **best, **made_now()}), name, fl_ctx)

@@ -11,10 +11,10 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.workflows.global_model_eval import GlobalModelEval
 from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
 
-from surgical_aggregation.aggregation import metrics
+from surgical_aggregation.aggregation import feature_statistics, metrics
 from surgical_aggregation.server.access.declared_classes import permitted_classes
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import MODEL_HAS_HEAD
+from surgical_aggregation.wire.headers import FEATURES, MODEL_HAS_HEAD
 
 
 class ModelEvaluation(CollectingController, GlobalModelEval):
@@ -71,6 +71,9 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
         dxo = from_shareable(result)
         if dxo.data_kind != DataKind.METRICS:
             return f"it must carry metrics; got {str(dxo.data_kind)!r}"
+        features = dxo.get_meta_prop(FEATURES)
+        if features is not None and (why := feature_statistics.fault(features)):
+            return why
         unknown = () if fl_ctx.get_prop(MODEL_HAS_HEAD) else None
         return metrics.fault(dxo.data, permitted_classes(fl_ctx, None) or unknown)
 
@@ -81,4 +84,5 @@ class ModelEvaluation(CollectingController, GlobalModelEval):
             AppConstants.MODEL_OWNER, client_task.task.props[AppConstants.MODEL_OWNER]
         )
         dxo = from_shareable(result)
-        DXO(DataKind.METRICS, data=metrics.numbers(dxo.data)).update_shareable(result)
+        meta = {k: v for k, v in dxo.meta.items() if k == FEATURES}
+        DXO(DataKind.METRICS, data=metrics.numbers(dxo.data), meta=meta).update_shareable(result)

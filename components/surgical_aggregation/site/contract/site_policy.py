@@ -32,6 +32,8 @@ class SitePolicy:
         min_positives: Fewest positive training labels with which a class takes part.
         report_counts: Whether numbers of images per class may leave the site, where a job asks for
             them.
+        report_features: Whether means and variances of the features of the site's images may leave
+            it, where a job asks for them.
         site_files: Folder of the site files; None: as the job says.
     """
 
@@ -39,10 +41,11 @@ class SitePolicy:
     min_images: int = 0
     min_positives: int = 0
     report_counts: bool = False
+    report_features: bool = False
     site_files: str | None = None
 
 
-NO_POLICY = SitePolicy(report_counts=True)
+NO_POLICY = SitePolicy(report_counts=True, report_features=True)
 """Without a policy, everything is as the job asks."""
 
 
@@ -69,5 +72,6 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "min_images": ("a whole number, 0 or more", _is_count),
     "min_positives": ("a whole number, 0 or more", _is_count),
     "report_counts": ("true or false", lambda value: isinstance(value, bool)),
+    "report_features": ("true or false", lambda value: isinstance(value, bool)),
     "site_files": ("the path of a folder", lambda value: isinstance(value, str) and bool(value)),
 }

@@ -170,18 +170,21 @@ class LocalModel:
         self,
         data: tf.data.Dataset,
         classes: Iterable[str],
-        *,
-        counts: bool = False,
         stop: Stop = never,
     ) -> dict[str, float]:
-        """Metrics of a split for some of the model's classes; every batch of it is made once.
+        """Metrics of a split for some of the model's classes; every batch of it is made once."""
+        return self.metrics(self.predict(data, stop), classes)
+
+    def metrics(
+        self, predicted: Predicted, classes: Iterable[str], *, counts: bool = False
+    ) -> dict[str, float]:
+        """Metrics of outputs for some of the model's classes.
 
         Returns:
             See `metrics.named`; with `counts` also `metrics.counts`.
         """
         names = tuple(classes)
         index = [self.classes.index(name) for name in names]
-        predicted = self.predict(data, stop)
         labels = predicted.labels[:, index]
         values = metrics.named(names, labels, predicted.probabilities[:, index])
         return values | (metrics.counts(names, labels) if counts else {})

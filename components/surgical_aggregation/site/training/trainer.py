@@ -21,6 +21,8 @@ from surgical_aggregation.wire.variables import Columns
 if TYPE_CHECKING:
     import tensorflow as tf
 
+    from surgical_aggregation.site.training.keras_model import Predicted
+
 _PERSONAL = "personal/"
 _PASSES = "passes"
 
@@ -94,8 +96,18 @@ class LocalTraining:
     def evaluate(
         self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never
     ) -> dict[str, float]:
-        """Metrics of a split for some of the site's classes; see `LocalModel.evaluate`."""
-        return self.model.evaluate(self._evaluated[split], classes, counts=counts, stop=stop)
+        """Metrics of a split for some of the site's classes; see `LocalModel.metrics`."""
+        return self.metrics(self.predict(split, stop), classes, counts=counts)
+
+    def predict(self, split: Split, stop: Stop = never) -> Predicted:
+        """Outputs for a split; see `LocalModel.predict`."""
+        return self.model.predict(self._evaluated[split], stop)
+
+    def metrics(
+        self, predicted: Predicted, classes: Iterable[str], *, counts: bool = False
+    ) -> dict[str, float]:
+        """Metrics of outputs for some of the site's classes; see `LocalModel.metrics`."""
+        return self.model.metrics(predicted, classes, counts=counts)
 
     def train(self, stop: Stop = never) -> float:
         """Train for one round; returns the mean loss of the last epoch."""
@@ -105,10 +117,15 @@ class LocalTraining:
             self.passes += self.options.epochs
             self.personal = self.personal_variables()
 
+    @property
+    def has_personal(self) -> bool:
+        """Whether the site ends with a model of its own; see `strategy.has_personal`."""
+        options = self.options
+        return strategies.has_personal(options.strategy, personal_head=options.personal_head)
+
     def personal_variables(self) -> dict[str, Array] | None:
         """Copies of the personal variables as the model has them; None when there are none."""
-        options = self.options
-        if not strategies.has_personal(options.strategy, personal_head=options.personal_head):
+        if not self.has_personal:
             return None
         return {p: v for p, v in self.model.variables().items() if p in self._own}
 

@@ -10,13 +10,13 @@ def policy(**properties):
 
 
 def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay():
-    assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True)
-    assert policy() == SitePolicy(report_counts=False)
+    assert site_policy(context()) == NO_POLICY == SitePolicy(None, 0, 0, True, True)
+    assert policy() == SitePolicy(report_counts=False, report_features=False)
     written = {
         "share": ["Edema", "Nodule/Mass"], "min_images": 100, "min_positives": 20,
-        "report_counts": True, "site_files": "/data/sites",
+        "report_counts": True, "report_features": True, "site_files": "/data/sites",
     }  # fmt: skip
-    said = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, "/data/sites")
+    said = SitePolicy(("Edema", "Nodule/Mass"), 100, 20, True, True, "/data/sites")
     assert policy(**written) == said
 
 
@@ -29,6 +29,7 @@ def test_without_a_policy_everything_is_as_the_job_asks_and_with_any_counts_stay
         ("min_positives", 2.5, "a whole number, 0 or more"),
         ("min_positives", True, "a whole number, 0 or more"),
         ("report_counts", 0, "true or false"),
+        ("report_features", "yes", "true or false"),
         ("site_files", "", "the path of a folder"),
         ("site_files", 7, "the path of a folder"),
     ],
