@@ -39,6 +39,7 @@ cxr_study.training
 cxr_study.evaluation
 cxr_study.jobs
 cxr_study.runs
+cxr_study.models.prediction
 cxr_study.models
 cxr_study.deployment
 cxr_study.studies.plan
@@ -48,6 +49,7 @@ cxr_study.studies.analysis
 cxr_study.reports.page
 cxr_study.reports.run
 cxr_study.reports.audit
+cxr_study.reports.explanation
 cxr_study.reports.study.tables
 cxr_study.reports.study.figures
 cxr_study.reports.study

@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from cxr_study.cli import model_use
 from cxr_study.cli.run import say
 from cxr_study.training.network import BACKBONES
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Make, cut and open the checkpoints that runs start from and leave.",
-    epilog="Example:  surgagg model init initial.npz --weights imagenet",
+    help="Describe, calibrate, make, cut and open the models that runs start from and leave.",
+    epilog="Example:  surgagg model show runs/demo",
 )
+model_use.add_to(app)
 
 
 @app.command(

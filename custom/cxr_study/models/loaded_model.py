@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from cxr_study.models.model_choice import choose
+from cxr_study.models.prediction.calibration_file import Calibration, read_calibration
 from cxr_study.training.network_facts import Network, network_of
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.checkpoints.model_facts import ModelFacts, facts_of
@@ -58,22 +61,65 @@ class LoadedModel:
 
         return restore(self.checkpoint, self.network)
 
-    def outputs(self, pixels: np.ndarray) -> Predicted:
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """What lies beside its file to calibrate it with; None: nothing.
+
+        Raises:
+            CalibrationError: It is that of another model.
+        """
+        return read_calibration(self.file, self.checkpoint)
+
+    @property
+    def features(self) -> Mapping[str, Mapping[str, Any]]:
+        """Site -> where its images lie (see `feature_statistics`), as far as policies let it."""
+        found: Mapping[str, Mapping[str, Any]] = self.checkpoint.manifest.get("features", {})
+        return found
+
+    def predict(
+        self, images: Iterable[str | Path] | str | Path, *, calibrated: bool = True
+    ) -> pd.DataFrame:
+        """Predict images.
+
+        Args:
+            images: PNG, JPEG and DICOM files, folders of them, or csv files that name them.
+            calibrated: See `predict_images.predict`. Default True.
+
+        Returns:
+            A row per image in their order, with columns "image", one per class, "<class> positive"
+            where the class has a threshold, and "flags". Of an image that cannot be read the
+            numbers are missing, and the flags say why.
+
+        Raises:
+            ImagesError: There is no image.
+        """
+        from cxr_study.models.prediction.found_images import find
+        from cxr_study.models.prediction.predict_images import FLAGS, PROBLEM, predict
+
+        found = find([images] if isinstance(images, str | Path) else images)
+        parts = list(predict(self, found, calibrated=calibrated))
+        bad = [part.problems.rename(columns={PROBLEM: FLAGS}) for part in parts]
+        for frame in bad:
+            frame[FLAGS] = "cannot be read: " + frame[FLAGS].astype(str)
+        return pd.concat([*(part.table for part in parts), *bad]).sort_index()
+
+    def outputs(self, pixels: np.ndarray, rows: np.ndarray | None = None) -> Predicted:
         """Outputs for decoded images.
 
         Args:
             pixels: uint8 (n, image_size, image_size), as `image_store` and `decoding` make them;
                 may be memory-mapped.
+            rows: Which of them, shape (m,). Default: all.
 
         Returns:
-            Probabilities float32 (n, classes), and the features that the head weighs, float32
-            (n, features).
+            Probabilities float32 (m, classes), and the features that the head weighs, float32
+            (m, features).
         """
         local = self.local  # first, for it starts TensorFlow quietly
         from cxr_study.training.input_pipeline import dataset
 
-        nothing = np.zeros((len(pixels), 0), np.float32)
-        return local.predict(dataset(pixels, nothing, batch_size=BATCH))
+        nothing = np.zeros((len(pixels) if rows is None else len(rows), 0), np.float32)
+        return local.predict(dataset(pixels, nothing, batch_size=BATCH, rows=rows))
 
 
 def load_model(path: str | Path, site: str | None = None) -> LoadedModel:

@@ -60,7 +60,7 @@ def dataset(
         pixels = tf.ensure_shape(pixels, (None, side, side))
         if most != AugmentationRanges():
             pixels = augment(pixels, noise, most)
-        return _normalise(pixels), tf.ensure_shape(truth, (None, classes))
+        return normalised(pixels), tf.ensure_shape(truth, (None, classes))
 
     chosen = _passes(len(rows), batch_size, shuffle_seed, seed, first_pass)
     return chosen.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -109,7 +109,7 @@ def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray)
         )
 
 
-def _normalise(pixels: tf.Tensor) -> tf.Tensor:
+def normalised(pixels: tf.Tensor) -> tf.Tensor:
     """Turn uint8 (b, side, side) into float32 (b, side, side, 3)."""
     # There are 256 results; to look them up is several times faster than to compute each pixel's.
     levels = (tf.range(256, dtype=tf.float32)[:, None] / 255 - MEAN) / SD

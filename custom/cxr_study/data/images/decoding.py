@@ -36,9 +36,8 @@ def decode_files(
     """
     failures: dict[str, str] = {}
     done = 0
-    # Decoders of compressed DICOM keep Python's lock; of PNG and JPEG they do not.
-    prefer = "processes" if sources and _is_dicom(sources[0].path) else "threads"
-    with quiet(), Parallel(n_jobs=-1, prefer=prefer, return_as="generator") as parallel:
+    backend = in_parallel([source.path for source in sources])
+    with quiet(), Parallel(n_jobs=-1, prefer=backend, return_as="generator") as parallel:
         for start in range(0, len(sources), _CHUNK):
             chunk = sources[start : start + _CHUNK]
             entries = []
@@ -80,6 +79,12 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
         raise ImageError(text.rstrip(".")) from error
 
 
+def in_parallel(paths: Sequence[str]) -> str:
+    """What decodes files fastest, as joblib's `prefer`."""
+    # Decoders of compressed DICOM keep Python's lock; of PNG and JPEG they do not.
+    return "processes" if paths and dicom.is_dicom_file(Path(paths[0])) else "threads"
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence Pillow's and pydicom's warnings; enter it outside of all threads."""
@@ -106,14 +111,6 @@ def _open(data: bytes, size: int) -> Image.Image:
         scaled = np.rint(np.asarray(image, dtype=np.float64) / 257)
         return Image.fromarray(scaled.clip(0, 255).astype(np.uint8))
     return image.convert("L")
-
-
-def _is_dicom(path: str) -> bool:
-    try:
-        with Path(path).open("rb") as file:
-            return dicom.is_dicom(file.read(132))
-    except OSError:
-        return False
 
 
 def _entry(source: Source, size: int) -> DecodedFile | str:

@@ -1,6 +1,7 @@
 """DICOM radiographs to 8-bit grey, as a viewer would first show them."""
 
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pydicom
@@ -16,6 +17,15 @@ class DicomError(ValueError):
 def is_dicom(data: bytes) -> bool:
     """Whether these are the bytes of a DICOM file (DICOM PS3.10, section 7.1)."""
     return data[128:132] == b"DICM"
+
+
+def is_dicom_file(path: Path) -> bool:
+    """Whether a file is one of DICOM; one that cannot be read is none."""
+    try:
+        with path.open("rb") as file:
+            return is_dicom(file.read(132))
+    except OSError:
+        return False
 
 
 def grey(data: bytes) -> np.ndarray:

@@ -8,7 +8,8 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_SUFFIXES = ("png", "jpg", "jpeg", "dcm", "dicom")
+SUFFIXES = ("png", "jpg", "jpeg", "dcm", "dicom")
+"""Of image files, in lower case."""
 
 
 class ImageError(ValueError):
@@ -112,14 +113,14 @@ def allowed(limit: int | str, total: int) -> int:
 def _tail(components: list[str], identifying: int) -> str:
     """What identifies an image, such as `patient00001/study1/view1_frontal`."""
     stem, dot, suffix = components[-1].rpartition(".")
-    name = stem if dot and suffix.lower() in _SUFFIXES else components[-1]
+    name = stem if dot and suffix.lower() in SUFFIXES else components[-1]
     return "/".join([*components[-identifying:-1], name])
 
 
 def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, str]:
     """Files with the given tails below a folder."""
     found: dict[str, str] = {}
-    for parent, names in _walk(folder):
+    for parent, names in walk(folder):
         components = parent.split(os.sep)[-identifying:]
         for name in names:
             tail = _tail([*components, name], identifying)
@@ -135,7 +136,7 @@ def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, s
     return found
 
 
-def _walk(folder: str) -> Iterator[tuple[str, list[str]]]:
+def walk(folder: str) -> Iterator[tuple[str, list[str]]]:
     """List each folder of a tree once, except hidden ones, with the names of its files."""
     seen = set()
     for parent, folders, names in os.walk(folder, followlinks=True):

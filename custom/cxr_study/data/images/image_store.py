@@ -18,7 +18,7 @@ import pandas as pd
 from filelock import FileLock
 
 from cxr_study.common import files as common_files
-from cxr_study.data.images.image_files import ImageError, Source, allowed, look_at
+from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
 RECIPE = 1  # raise it when `decoding` gives other pixels than before: what is kept is made again
@@ -110,6 +110,40 @@ def prepare(
     return prepared
 
 
+class KeptImages:
+    """Images that were decoded before, wherever their store is; nothing is decoded.
+
+    Args:
+        size: Side of their squares, pixels.
+        cache_dir: Default `cxr_study.common.files.cache_dir()`.
+    """
+
+    def __init__(self, size: int, cache_dir: Path | None = None):
+        self.size = size
+        self.cache_dir = common_files.cache_dir() if cache_dir is None else cache_dir
+        self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
+
+    def find(self, path: str) -> np.ndarray | None:
+        """The pixels of a file, uint8 (size, size); None where they are not kept as it is now."""
+        file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay: the store goes by folders)
+        for folder in file.parents:
+            kept = self._open(folder)
+            if kept is None:
+                continue
+            known = kept[0].get(str(file.relative_to(folder)))
+            if known is not None and known.status == OK and _unchanged(file, known):
+                return kept[1][known.row]
+        return None
+
+    def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
+        if folder not in self._opened:
+            store = _store(folder, self.size, self.cache_dir)
+            journal = ImageJournal(store, self.size)
+            there = store.is_dir()
+            self._opened[folder] = (journal.read(), journal.pixels()) if there else None
+        return self._opened[folder]
+
+
 def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
     """Refuse more unusable images than a limit, see `allowed`; the message starts with `where`.
 
@@ -138,6 +172,13 @@ def _store(folder: Path, size: int, cache_dir: Path) -> Path:
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
     return cache_dir / "images" / f"{name}-{size}-{key.hexdigest()[:12]}"
+
+
+def _unchanged(file: Path, known: Known) -> bool:
+    try:
+        return file_stamp(str(file)) == known.stamp
+    except OSError:
+        return False
 
 
 def _undecoded(known: Mapping[str, Known], sources: Iterable[Source]) -> list[Source]:

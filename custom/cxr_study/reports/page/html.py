@@ -55,6 +55,13 @@ def picture(image: np.ndarray, site: str) -> str:
         )
     reduced = Image.fromarray(image)
     reduced.thumbnail((LARGEST_PIXELS, LARGEST_PIXELS))
+    return address(reduced)
+
+
+def address(image: Image.Image) -> str:
+    """Write a picture as a `data:` address of a PNG, or of a JPEG where it is in colour."""
     buffer = io.BytesIO()
-    reduced.save(buffer, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    of = "PNG" if image.mode == "L" else "JPEG"
+    image.save(buffer, format=of, optimize=True)
+    written = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return f"data:image/{of.lower()};base64,{written}"

@@ -1,0 +1,215 @@
+"""The commands about a trained model in use: `surgagg model show`, `calibrate` and `package`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from typer import Argument, Option
+
+from cxr_study.cli.run import SiteFiles, check_data, console, say, split
+from cxr_study.common.wording import counted, listed
+from cxr_study.models.prediction import Method
+
+if TYPE_CHECKING:
+    from cxr_study.models.prediction.calibration_file import CalibrationFile
+    from surgical_aggregation.checkpoints.model_facts import ClassTraining, ModelFacts
+
+Model = Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")]
+Site = Annotated[str | None, Option(help="Whose personal model, after fedbn or personalised.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make them commands of a group."""
+    app.command(
+        epilog="Example:  surgagg model show runs/demo      surgagg model show best.npz --json"
+    )(show)
+    app.command(
+        epilog="Example:  surgagg model calibrate runs/run --site-files sites --sites a "
+        "--sensitivity 0.9"
+    )(calibrate)
+
+
+def show(
+    model: Model,
+    site: Site = None,
+    json_: Annotated[bool, Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say what a model is: classes, network, who trained it, what sites measured."""
+    from cxr_study.models.model_choice import choose
+    from surgical_aggregation.checkpoints.checkpoint import load
+    from surgical_aggregation.checkpoints.model_facts import CONTRACT, facts_of
+
+    file, _ = choose(model, site)
+    checkpoint = load(file)
+    facts = facts_of(checkpoint)
+    if json_:
+        console.print_json(json.dumps({"file": str(file), **dataclasses.asdict(facts)}))
+        return
+    say(str(file))
+    console.print(_facts_table(facts))
+    console.print(_class_table(facts))
+    if facts.validation:
+        say(f"AUROC of round {facts.validation.round} on the sites' validation splits.")
+    for key in facts.lacks:
+        say(f"It does not say {CONTRACT[key]}, as an older version wrote it, or another program.")
+
+
+def _facts_table(facts: ModelFacts) -> Table:
+    made = Table.grid(padding=(0, 2))
+    network, input_ = facts.network, facts.network.get("input", {})
+    hidden = network.get("hidden")
+    body = (
+        f"{network.get('backbone')}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
+    )
+    rows = {
+        "model": f"personal model of {facts.site}" if facts.site else "global model",
+        "classes": len(facts.classes),
+        "network": body if "backbone" in network else None,
+        "input": f"{network['image_size']} x {network['image_size']} pixels"
+        if "image_size" in network
+        else None,
+        "resizing": _resizing(input_.get("resizing")),
+        "normalisation": _normalisation(input_.get("normalisation")),
+        "strategy": facts.strategy,
+        "rounds": facts.round,
+        "made": facts.created and f"on {facts.created} by version {facts.version}",
+        "initial body": facts.initial_body_sha256 and f"sha256 {facts.initial_body_sha256[:16]}…",
+    }
+    for name, value in rows.items():
+        if value is not None:
+            made.add_row(Text(name, "dim"), Text(str(value)))
+    return made
+
+
+def _resizing(facts: dict[str, Any] | None) -> str | None:
+    if not facts:
+        return None
+    words = ["antialiased"] * facts["antialias"] + [facts["method"]]
+    return f"{' '.join(words)}, aspect ratio {'kept' if facts['keep_aspect_ratio'] else 'not kept'}"
+
+
+def _normalisation(facts: dict[str, Any] | None) -> str | None:
+    if not facts:
+        return None
+    return f"(pixel / {facts['scale']} - {facts['mean']}) / {facts['sd']}"
+
+
+def _class_table(facts: ModelFacts) -> Table:
+    sites = sorted(facts.validation.auroc) if facts.validation else []
+    made = Table()
+    for name in ("class", "trained by", "rounds"):
+        made.add_column(name, overflow="fold")
+    for site in sites:
+        made.add_column(Text(site), justify="right", overflow="fold")
+    for name in facts.classes:
+        training = facts.trained.get(name)
+        scores = [facts.validation.auroc[s].get(name) for s in sites] if facts.validation else []
+        made.add_row(
+            Text(name),
+            Text(_trained_by(training)),
+            Text(_rounds(training)),
+            *("-" if score is None else f"{score:.3f}" for score in scores),
+        )
+    return made
+
+
+def _trained_by(training: ClassTraining | None) -> str:
+    if training is None:
+        return "not said"
+    if training.imported:
+        return f"{listed(training.sites) or 'others'} (imported)"
+    return listed(training.sites)
+
+
+def _rounds(training: ClassTraining | None) -> str:
+    if training is None or not training.rounds:
+        return "not said"
+    spans: dict[tuple[str, ...], list[str]] = {}
+    for span in training.rounds:
+        text = str(span.first) if span.first == span.last else f"{span.first} to {span.last}"
+        spans.setdefault(span.sites, []).append(text)
+    if len(spans) == 1:
+        return ", ".join(next(iter(spans.values())))
+    return "; ".join(f"{', '.join(texts)} by {len(by)}" for by, texts in spans.items())
+
+
+def calibrate(
+    model: Model,
+    site_files: SiteFiles = None,
+    sites: Annotated[str, Option(help="Whose validation splits, by comma.")] = "",
+    phantom: Annotated[
+        bool, Option("--phantom", help="The phantom study's sites, in place of --site-files.")
+    ] = False,
+    site: Site = None,
+    method: Annotated[
+        Method,
+        Option(help="isotonic needs 50 positive images of a class, platt 20, temperature 10."),
+    ] = "platt",
+    sensitivity: Annotated[
+        float | None,
+        Option(help="Thresholds that reach it, e.g. 0.9. Default: thresholds of the highest F1."),
+    ] = None,
+) -> None:
+    """Calibrate a model's probabilities on validation images; its weights stay as they are.
+
+    The calibration is a file beside the model, and `surgagg predict` uses it. Classes with too few
+    positive images stay uncalibrated, and are named.
+    """
+    from cxr_study.common.files import replace
+    from cxr_study.models import calibrate_model
+    from cxr_study.models.labelled_predictions import of_site
+    from cxr_study.models.loaded_model import load_model
+    from cxr_study.models.prediction.calibration_file import as_json, beside
+    from cxr_study.phantom.demo_data import demo_study
+
+    check_data(site_files, phantom)
+    loaded = load_model(model, site)
+    folder = site_files or demo_study()
+    names = split(sites) or ((site,) if site else ())
+    if not names:
+        raise typer.BadParameter("say whose validation splits: --sites a,b", param_hint="--sites")
+    said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
+    made = calibrate_model.calibrate(
+        loaded.checkpoint, said, method=method, sensitivity=sensitivity
+    )
+    path = beside(loaded.file)
+    replace(path, as_json(made))
+    console.print(_calibration_table(made))
+    say(
+        "ECE: expected calibration error; after: of images whose patients the calibration had not "
+        "seen. Sensitivity and specificity: on the images that the threshold was chosen on."
+    )
+    for name, why in made.refused.items():
+        say(f"{name}: not calibrated; {why}")
+    worse = [name for name, of in made.classes.items() if of.ece_after > of.ece_before]
+    if worse:
+        say(f"Not better than before: {listed(worse)}.")
+    say(f"calibration  {path}: {counted(len(made.classes), 'class', 'classes')}")
+
+
+def _calibration_table(made: CalibrationFile) -> Table:
+    table = Table(title=f"{', '.join(made.sites)}: validation images", title_justify="left")
+    table.add_column("class", overflow="fold")
+    columns = (
+        "images",
+        "positive",
+        "ECE before",
+        "after",
+        "threshold",
+        "sensitivity",
+        "specificity",
+    )
+    for name in columns:
+        table.add_column(name, justify="right")
+    for name, of in made.classes.items():
+        numbers = (of.ece_before, of.ece_after, of.threshold, of.sensitivity, of.specificity)
+        table.add_row(
+            Text(name), str(of.images), str(of.positives), *(f"{value:.3f}" for value in numbers)
+        )
+    return table

@@ -1,0 +1,179 @@
+"""Calibrate a model's probabilities on labelled images that it was not trained on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.models.labelled_predictions import LabelledPredictions
+from cxr_study.models.prediction import Method
+from cxr_study.models.prediction.calibration_file import (
+    CalibrationError,
+    CalibrationFile,
+    ClassCalibration,
+    Curve,
+    logit,
+)
+from surgical_aggregation.aggregation.metrics import Floats
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
+from surgical_aggregation.checkpoints.model_facts import made_now
+
+FEWEST: dict[Method, int] = {"temperature": 10, "platt": 20, "isotonic": 50}
+"""Method -> the least number of positive, and of negative, images: ten per parameter (Peduzzi et
+al., J Clin Epidemiol 1996); isotonic regression has no fixed number, and needs many."""
+
+FOLDS = 5
+
+
+def calibrate(
+    model: Checkpoint,
+    sites: Sequence[LabelledPredictions],
+    *,
+    method: Method = "platt",
+    sensitivity: float | None = None,
+) -> CalibrationFile:
+    """Calibrate every class that has enough labelled images.
+
+    Args:
+        model: Whose predictions they are.
+        sites: With their validation splits; pooled.
+        method: See `ClassCalibration.method`. Default "platt".
+        sensitivity: The highest threshold is chosen that reaches it on these images, in (0, 1].
+            Default None: the threshold of the highest F1.
+
+    Raises:
+        CalibrationError: No class has enough images, or the sensitivity is not in (0, 1].
+
+    Source:
+        Platt, 1999; Zadrozny and Elkan, KDD 2002 (isotonic); Guo et al., ICML 2017 (temperature).
+    """
+    if sensitivity is not None and not 0 < sensitivity <= 1:
+        raise CalibrationError(
+            f"a sensitivity above 0 and at most 1 is needed; got {sensitivity}. Say e.g. 0.9."
+        )
+    patients = pd.concat([f"{each.site}/" + each.patients.astype(str) for each in sites])
+    groups = pd.factorize(patients)[0]
+    found: dict[str, ClassCalibration] = {}
+    refused: dict[str, str] = {}
+    for name in sites[0].probabilities:
+        labels = np.concatenate([_column(each.labels, name) for each in sites])
+        said = np.concatenate([each.probabilities[name].to_numpy(float) for each in sites])
+        known = ~np.isnan(labels)
+        one = _ClassData(labels[known], said[known], groups[known])
+        if why := one.too_few(FEWEST[method]):
+            refused[str(name)] = why
+        else:
+            found[str(name)] = _of_class(one, method, sensitivity)
+    if not found:
+        raise CalibrationError(
+            f"no class can be calibrated by {method}; e.g. {next(iter(refused.items()))}. Give "
+            "more sites, or --method temperature, which needs the fewest images."
+        )
+    return CalibrationFile(
+        model_sha256=digest(model.variables),
+        sites=tuple(each.site for each in sites),
+        threshold_rule="f1" if sensitivity is None else f"sensitivity {sensitivity:g}",
+        **made_now(),
+        classes=found,
+        refused=refused,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ClassData:
+    """Labels (1 or 0), probabilities and patients (numbers) of one class's images."""
+
+    labels: Floats
+    said: Floats
+    groups: np.ndarray
+
+    def too_few(self, fewest: int) -> str | None:
+        if not len(self.labels):
+            return "no image has a label of it"
+        images = [int((self.labels == value).sum()) for value in (1, 0)]
+        patients = [len(np.unique(self.groups[self.labels == value])) for value in (1, 0)]
+        if min(images) >= fewest and min(patients) >= FOLDS:
+            return None
+        return (
+            f"{fewest} positive and {fewest} negative images are needed, each of at least {FOLDS} "
+            f"patients; there are {images[0]} and {images[1]}, of {patients[0]} and {patients[1]}"
+        )
+
+
+def _column(labels: pd.DataFrame, name: object) -> Floats:
+    if name not in labels:
+        return np.full(len(labels), np.nan)
+    return labels[name].to_numpy(float)
+
+
+def _of_class(one: _ClassData, method: Method, sensitivity: float | None) -> ClassCalibration:
+    curve = _fitted(one.labels, one.said, method)
+    after = curve.apply(one.said)
+    threshold = _threshold(one.labels, after, sensitivity)
+    positive = after >= threshold
+    unseen = _unseen(one, method)
+    kept = ~np.isnan(unseen)
+    return ClassCalibration(
+        curve=curve,
+        threshold=threshold,
+        sensitivity=float(positive[one.labels == 1].mean()),
+        specificity=float((~positive[one.labels == 0]).mean()),
+        images=len(one.labels),
+        positives=int(one.labels.sum()),
+        ece_before=_error(one.labels[kept], one.said[kept]),
+        ece_after=_error(one.labels[kept], unseen[kept]),
+    )
+
+
+def _fitted(labels: Floats, said: Floats, method: Method) -> Curve:
+    from sklearn.isotonic import IsotonicRegression
+    from sklearn.linear_model import LogisticRegression
+
+    if method == "isotonic":
+        steps = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(said, labels)
+        return Curve(method=method, x=tuple(steps.X_thresholds_), y=tuple(steps.y_thresholds_))
+    line = LogisticRegression(C=np.inf, fit_intercept=method == "platt", max_iter=1000)
+    line.fit(logit(said)[:, None], labels)
+    slope, intercept = line.coef_[0, 0], np.ravel(line.intercept_)[0]
+    return Curve(method=method, slope=float(slope), intercept=float(intercept))
+
+
+def _unseen(one: _ClassData, method: Method) -> Floats:
+    """Calibrate each image by what was fitted on the other folds' patients.
+
+    NaN where those have one label alone.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    after = np.full(len(one.said), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few positive patients: some fold has none
+        splits = list(StratifiedGroupKFold(FOLDS).split(one.said, one.labels, one.groups))
+    for train, held_out in splits:
+        if len(np.unique(one.labels[train])) < 2:
+            continue
+        curve = _fitted(one.labels[train], one.said[train], method)
+        after[held_out] = curve.apply(one.said[held_out])
+    return after
+
+
+def _threshold(labels: Floats, probabilities: Floats, sensitivity: float | None) -> float:
+    """From where a class counts as positive."""
+    from sklearn.metrics import precision_recall_curve, roc_curve
+
+    if sensitivity is not None:
+        _, reached, thresholds = roc_curve(labels, probabilities, drop_intermediate=False)
+        return float(thresholds[np.argmax(reached >= sensitivity)])
+    precision, recall, thresholds = precision_recall_curve(labels, probabilities)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, np.finfo(float).tiny)
+    return float(thresholds[np.argmax(f1[:-1])])
+
+
+def _error(labels: Floats, probabilities: Floats) -> float:
+    error = calibration_error(reliability(labels, probabilities))
+    return float("nan") if error is None else error

@@ -1,0 +1,64 @@
+"""What a model says of a site's own labelled images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from cxr_study.common import progress
+from cxr_study.data.labels import uncertain_labels
+from cxr_study.data.labels.label_table import classes
+from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+
+if TYPE_CHECKING:
+    from cxr_study.models.loaded_model import LoadedModel
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPredictions:
+    """What a model said of a site's images, and what is true.
+
+    Attributes:
+        labels: A column per class, 1, 0 or NaN (not labelled, or not certain).
+        probabilities: As the model gives them, a column per class of it.
+        features: What its head weighs, float32 (images, features).
+        patients: Shape (images,).
+    """
+
+    site: str
+    labels: pd.DataFrame
+    probabilities: pd.DataFrame
+    features: np.ndarray
+    patients: pd.Series
+
+
+def of_site(model: LoadedModel, site_file: Path, split: str) -> LabelledPredictions:
+    """Predict a split of a site's images.
+
+    Args:
+        model: Which model.
+        site_file: The site's.
+        split: One of `patient_split.SPLITS`.
+
+    Raises:
+        ValueError: The site file or what it names is unusable.
+    """
+    site = read_site_file(site_file)
+    labels = load_labels(site)
+    with progress.bar(f"{site.site}: decoding images") as report:
+        images = load_images(labels, model.network.image_size, progress=report)
+    chosen = np.flatnonzero(images.table["split"] == split)
+    table = images.table.iloc[chosen].reset_index(drop=True)
+    said = model.outputs(images.pixels, images.rows[chosen])
+    return LabelledPredictions(
+        site.site,
+        uncertain_labels.certain(table[list(classes(table))]),
+        pd.DataFrame(said.probabilities, columns=list(model.classes)),
+        said.features,
+        table["patient"],
+    )

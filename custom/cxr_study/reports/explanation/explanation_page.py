@@ -1,0 +1,134 @@
+"""A page for one predicted image: its probabilities, and where the evidence lies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from cxr_study.common.files import replace
+from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.models.prediction.calibration_file import POSITIVE
+from cxr_study.models.prediction.image_reader import ReadImage
+from cxr_study.models.prediction.predict_images import FLAGS, PredictedImages
+from cxr_study.reports.page.html import address, template
+
+if TYPE_CHECKING:
+    from cxr_study.models.loaded_model import LoadedModel
+
+SIDE = 384  # pixels of a picture on the page
+_STRONGEST = 0.6  # how much of the picture the hottest place hides
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A class of one image.
+
+    Attributes:
+        probability: As the table has it.
+        threshold: From where the class counts as positive; None: it has no threshold.
+        picture: The image with the class's heat over it, as a `data:` address; "": not explained.
+    """
+
+    name: str
+    probability: float
+    threshold: float | None
+    picture: str = ""
+
+    @property
+    def positive(self) -> bool:
+        """Whether it reaches its threshold."""
+        return self.threshold is not None and self.probability >= self.threshold
+
+
+def write(model: LoadedModel, chunk: PredictedImages, most: int, folder: Path) -> list[Path]:
+    """Write a page for each image of a chunk.
+
+    Args:
+        model: That predicted it.
+        chunk: Its predictions.
+        most: How many classes, the most probable first, get a heat map.
+        folder: Where the pages go; they are named like the images.
+
+    Returns:
+        The pages.
+    """
+    page = template(__package__)
+    thresholds = _thresholds(model, chunk)
+    pages = []
+    for read, (at, row) in zip(chunk.images, chunk.table.iterrows(), strict=True):
+        findings = _findings(model, read, row, thresholds, most)
+        path = folder / f"{file_name(read.image, at)}.html"
+        text = page.render(
+            image=read.image,
+            model=model,
+            flags=row[FLAGS],
+            picture=address(Image.fromarray(_picture(read))),
+            side=SIDE,
+            findings=findings,
+            explained=[finding for finding in findings if finding.picture],
+            calibrated=bool(thresholds),
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, text)
+        pages.append(path)
+    return pages
+
+
+def file_name(image: str, at: object) -> str:
+    """The name of an image's page, by its position: `a/b.png`, the 8th image, has `7-a-b.png`."""
+    return re.sub(r"[^\w.-]+", "-", f"{at}-{image}")
+
+
+def _thresholds(model: LoadedModel, chunk: PredictedImages) -> dict[str, float]:
+    """Class -> threshold, where the table applied the model's calibration."""
+    if model.calibration is None:
+        return {}
+    classes = model.calibration.file.classes
+    return {n: of.threshold for n, of in classes.items() if f"{n}{POSITIVE}" in chunk.table}
+
+
+def _findings(
+    model: LoadedModel, read: ReadImage, row: pd.Series, thresholds: dict[str, float], most: int
+) -> list[Finding]:
+    """All classes, most probable first."""
+    from cxr_study.models.prediction.grad_cam import heat_maps
+
+    probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
+    names = [str(name) for name in probabilities.index]
+    heats = {} if read.pixels is None else heat_maps(model.local, read.pixels, names[:most])
+    picture = _picture(read)
+    return [
+        Finding(
+            name,
+            float(probabilities[name]),
+            thresholds.get(name),
+            address(_over(picture, heats[name])) if name in heats else "",
+        )
+        for name in names
+    ]
+
+
+def _picture(read: ReadImage) -> np.ndarray:
+    """The image as the network sees it, with more pixels: uint8 (SIDE, SIDE)."""
+    return decode_bytes(Path(read.path).read_bytes(), SIDE)
+
+
+def _over(picture: np.ndarray, heat: np.ndarray) -> Image.Image:
+    """Heat, from 0 to 1, over a grey picture."""
+    from matplotlib import colormaps
+
+    size = (SIDE, SIDE)
+    large = np.asarray(
+        Image.fromarray(heat.astype(np.float32)).resize(size, Image.Resampling.BICUBIC)
+    )
+    large = large.clip(0, 1)[..., None]
+    colours = 255 * colormaps["inferno"](large[..., 0])[..., :3]
+    hidden = _STRONGEST * large
+    mixed = (1 - hidden) * picture[..., None] + hidden * colours
+    return Image.fromarray(mixed.round().astype(np.uint8))

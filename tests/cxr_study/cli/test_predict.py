@@ -1,0 +1,126 @@
+"""`surgagg predict`, `model show` and `model calibrate`, as typed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from PIL import Image
+
+from tiny_model import CLASSES, picture, saved
+from typed import answer, typed
+
+
+@pytest.fixture
+def home(tmp_path):
+    picture(tmp_path / "images/a.png", seed=1)
+    picture(tmp_path / "images/b.png", (300, 60), seed=2)
+    (tmp_path / "images/broken.png").write_bytes(b"no picture")
+    saved(tmp_path / "best.npz")
+    return tmp_path
+
+
+def test_images_are_predicted_flagged_explained_and_bad_ones_listed(home):
+    out = home / "out/p.csv"
+    said = answer("predict", home / "best.npz", home / "images", "--out", out, "--explain", 2)
+    table = pd.read_csv(out, keep_default_na=False)
+    assert list(table) == ["image", *CLASSES, "flags"]
+    assert table["image"].tolist() == ["a.png", "b.png"]
+    assert table["flags"].tolist() == ["", "shape: 300 x 60 pixels"]
+    problems = pd.read_csv(home / "out/p.problems.csv")
+    assert problems.to_dict("list") == {
+        "image": ["broken.png"],
+        "problem": ["it is neither PNG, JPEG nor DICOM"],
+    }
+    pages = sorted(path.name for path in (home / "out/p-explained").iterdir())
+    assert pages == ["0-a.png.html", "1-b.png.html"]
+    text = (home / "out/p-explained/1-b.png.html").read_text()
+    top = table.iloc[1][list(CLASSES)].astype(float).nlargest(2)
+    for name, probability in top.items():
+        assert f"<span>{name}</span><span>{100 * probability:.1f} %</span>" in text
+    assert text.count("Where the evidence for") == 2 and text.count("data:image/jpeg") == 2
+    assert "shape: 300 x 60 pixels" in text
+    for line in ("2 images", "flagged      1 (1 shape)", "skipped      1, first broken.png", "no;"):
+        assert line in said
+    (home / "images/broken.png").unlink()
+    again = typed("predict", home / "best.npz", home / "images", "--out", out)
+    assert again.code == 2 and "--force" in again.err
+    answer("predict", home / "best.npz", home / "images", "--out", out, "--force")
+    assert not (home / "out/p.problems.csv").exists()
+
+
+def test_mistakes_are_told_before_anything_is_written(home):
+    def predict(*arguments):
+        return answer("predict", *arguments, code=2)
+
+    out = ("--out", home / "p.csv")
+    assert "does not exist" in predict(home / "best.npz", home / "nothing.png", *out)
+    assert "is neither" in predict(home / "nothing", home / "images", *out)
+    assert ".csv or .parquet" in predict(home / "best.npz", home / "images", "--out", home / "p.x")
+    said = predict(home / "best.npz", home / "images/broken.png", *out)
+    assert "no image could be predicted" in said
+    assert sorted(path.name for path in home.iterdir()) == [
+        "best.npz", "images", "p.csv", "p.problems.csv",
+    ]  # fmt: skip
+
+
+def test_a_calibration_is_made_beside_the_model_and_used(home):
+    rng = np.random.default_rng(0)
+    (home / "data").mkdir()
+    rows = []
+    for number in range(120):
+        ill = number % 3 == 0
+        pixels = rng.integers(0, 120, (36, 36)) + 120 * ill * np.eye(36, dtype=int)
+        Image.fromarray(pixels.astype(np.uint8)).save(home / f"data/{number}.png")
+        rows.append((f"{number}.png", number, "PA", int(ill), int(number < 3)))
+    columns = ["image", "patient", "view", "Mass", "Hernia"]
+    pd.DataFrame(rows, columns=columns).to_csv(home / "labels.csv", index=False)
+    splits = ["validation" if number < 110 else "test" for number in range(120)]
+    pd.DataFrame({"patient": range(120), "split": splits}).to_csv(home / "split.csv", index=False)
+    files = {"dataset": "table", "labels": "labels.csv", "images": "data", "split": "split.csv"}
+    (home / "a.yaml").write_text(yaml.safe_dump(files))
+    model, out = home / "best.npz", home / "p.csv"
+    before = model.read_bytes()
+    of = ("--site-files", home, "--sites", "a")
+    said = answer("model", "calibrate", model, *of, "--sensitivity", 0.9)
+    assert "best.calibration.json: 1 class" in said
+    assert "Hernia: not calibrated; 20 positive and 20 negative images are needed" in said
+    assert model.read_bytes() == before
+    made = json.loads((home / "best.calibration.json").read_text())
+    assert made["sites"] == ["a"] and made["classes"]["Mass"]["images"] == 110
+    said = answer("predict", model, home / "data", "--out", out)
+    assert "1 of 3 classes, on a; thresholds by sensitivity 0.9" in said
+    table = pd.read_csv(out).set_index("image")
+    raw_out = home / "raw.csv"
+    answer("predict", model, home / "data", "--out", raw_out, "--raw")
+    raw = pd.read_csv(raw_out).set_index("image")
+    assert list(raw) == [*CLASSES, "flags"]
+    assert (
+        np.abs(table["Mass"] - raw["Mass"]).max() > 0.01 and (table["Edema"] == raw["Edema"]).all()
+    )
+    threshold = made["classes"]["Mass"]["threshold"]
+    assert (table["Mass positive"] == (table["Mass"] >= threshold)).mean() > 0.99
+    labels = pd.read_csv(home / "labels.csv").set_index("image")["Mass"]
+    validation = [f"{number}.png" for number in range(110)]
+    ill = labels[validation] == 1
+    assert table["Mass positive"][validation][ill].mean() >= 0.9
+    assert "--sites a,b" in answer("model", "calibrate", model, "--site-files", home, code=2)
+
+
+def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    saved(
+        home / "full.npz", created="2026-01-01", version="1", strategy="fedbn+",
+        initial_body_sha256="abc", validation={"round": 1, "auroc": {"a": {"Mass": 0.5}}},
+    )  # fmt: skip
+    said = answer("model", "show", home / "full.npz")
+    assert "does not say" not in said
+    for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "0 to 1", "0.500"):
+        assert text in said
+    said = answer("model", "show", home / "best.npz")
+    assert "It does not say the AUROC per site and class" in said
+    facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
+    assert facts["classes"] == list(CLASSES) and facts["lacks"] == []
+    assert facts["trained"]["Mass"]["rounds"] == [{"first": 0, "last": 1, "sites": ["a"]}]
+    assert facts["network"]["input"]["normalisation"]["scale"] == 255

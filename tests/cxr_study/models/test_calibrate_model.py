@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score
+
+from cxr_study.models.calibrate_model import calibrate
+from cxr_study.models.labelled_predictions import LabelledPredictions
+from cxr_study.models.prediction.calibration_file import (
+    Calibration,
+    CalibrationError,
+    CalibrationFile,
+    as_json,
+)
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+
+MODEL = Checkpoint({"head/Mass/kernel": np.ones(2)})
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def site(images=4000, name="a", seed=0, slope=2.0, intercept=-1.0, **more):
+    """Images whose truth follows sigmoid(logit); the model says sigmoid(slope * logit + ...)."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-1, 1.5, images)
+    truth = (rng.random(images) < sigmoid(logits)).astype(float)
+    said = pd.DataFrame({"Mass": sigmoid(slope * logits + intercept).astype(np.float32)})
+    patients = pd.Series(np.arange(images) // 2)
+    labels = pd.DataFrame({"Mass": truth})
+    return LabelledPredictions(name, labels, said.assign(**more), np.zeros((images, 1)), patients)
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_probabilities_that_are_too_sure_become_right(method):
+    made = calibrate(MODEL, [site()], method=method).classes["Mass"]
+    assert made.ece_before > 0.1 and made.ece_after < 0.03
+    unseen = site(seed=1)
+    said = Calibration(calibrate(MODEL, [site()], method=method)).calibrated(unseen.probabilities)
+    logits = (np.log(unseen.probabilities["Mass"] / (1 - unseen.probabilities["Mass"])) + 1) / 2
+    assert np.abs(said["Mass"] - sigmoid(logits)).mean() < 0.03
+    if method == "platt":  # the inverse of what the model did
+        np.testing.assert_allclose([made.curve.slope, made.curve.intercept], [0.5, 0.5], atol=0.1)
+
+
+def test_a_temperature_has_no_intercept_and_leaves_a_half_where_it_is():
+    made = calibrate(MODEL, [site(intercept=0)], method="temperature").classes["Mass"]
+    assert made.curve.slope == pytest.approx(0.5, abs=0.05)
+    assert made.curve.apply(np.array(0.5)) == 0.5
+
+
+def test_thresholds_reach_the_sensitivity_or_the_highest_f1():
+    one = site()
+    for sensitivity in (0.8, 0.95):
+        made = calibrate(MODEL, [one], sensitivity=sensitivity)
+        of = made.classes["Mass"]
+        said = of.curve.apply(one.probabilities["Mass"].to_numpy(float))
+        positive, truth = said >= of.threshold, one.labels["Mass"] == 1
+        assert sensitivity <= positive[truth].mean() < sensitivity + 0.01
+        assert of.sensitivity == positive[truth].mean()
+        assert of.specificity == (~positive[~truth]).mean()
+        assert made.threshold_rule == f"sensitivity {sensitivity}"
+        calibration = Calibration(made)
+        answer = calibration.positive(calibration.calibrated(one.probabilities))
+        assert (answer["Mass positive"] == positive).mean() > 0.999
+    of = calibrate(MODEL, [one]).classes["Mass"]
+    best = f1_score(truth, said >= of.threshold)
+    assert best >= max(f1_score(truth, said >= t) for t in np.linspace(0.05, 0.9, 50)) - 1e-9
+
+
+def test_classes_with_too_few_images_are_refused_and_all_of_them_is_an_error():
+    few = site(images=60)
+    few.labels["Mass"] = (np.arange(60) < 8).astype(float)
+    enough = site(Hernia=0.5)
+    made = calibrate(MODEL, [enough])
+    assert made.refused == {"Hernia": "no image has a label of it"}
+    with pytest.raises(CalibrationError, match="there are 8 and 52"):
+        calibrate(MODEL, [few])
+    one_patient = site()
+    one_patient.patients[:] = 1
+    with pytest.raises(CalibrationError, match="each of at least 5 patients"):
+        calibrate(MODEL, [one_patient])
+
+
+def test_the_error_after_is_of_patients_that_were_not_seen():
+    """A function that learns the images by heart is not taken for a good one."""
+    rng = np.random.default_rng(0)
+    noise = site(images=400)
+    noise.labels["Mass"] = rng.integers(0, 2, 400).astype(float)
+    made = calibrate(MODEL, [noise], method="isotonic").classes["Mass"]
+    curve = made.curve.apply(noise.probabilities["Mass"].to_numpy(float))
+    from cxr_study.evaluation.calibration import calibration_error, reliability
+
+    by_heart = calibration_error(reliability(noise.labels["Mass"].to_numpy(), curve))
+    assert made.ece_after > by_heart + 0.01
+
+
+def test_sites_are_pooled_and_the_file_reads_back():
+    made = calibrate(MODEL, [site(name="a"), site(name="b", seed=1)])
+    assert made.sites == ("a", "b") and made.classes["Mass"].images == 8000
+    assert CalibrationFile.model_validate_json(as_json(made)) == made
+    with pytest.raises(CalibrationError, match="above 0 and at most 1"):
+        calibrate(MODEL, [site()], sensitivity=90)

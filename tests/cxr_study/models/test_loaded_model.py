@@ -1,0 +1,76 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cxr_study import load_model
+from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.models.prediction.calibration_file import CalibrationError
+from dicom_files import dataset, written
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load, save
+from tiny_model import CLASSES, SIZE, picture, saved
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a model and a few images."""
+    home = tmp_path_factory.mktemp("home")
+    saved(home / "best.npz")
+    picture(home / "images/a.png", seed=1)
+    picture(home / "images/sub/b.jpg", (64, 80), seed=2)
+    pixels = np.random.default_rng(3).integers(0, 4096, (40, 36)).astype("<u2")
+    (home / "images/c").write_bytes(written(dataset(pixels)))
+    (home / "images/broken.png").write_bytes(b"no picture")
+    (home / "images/notes.txt").write_text("no image")
+    return home
+
+
+def test_five_lines_of_python_give_a_table_of_probabilities(home):
+    model = load_model(home / "best.npz")
+    table = model.predict([home / "images/a.png", home / "images/c"])
+    assert list(table) == ["image", *CLASSES, "flags"]
+    for path, (_, row) in zip(("a.png", "c"), table.iterrows(), strict=True):
+        pixels = decode_bytes((home / "images" / path).read_bytes(), SIZE)
+        expected = model.outputs(pixels[None]).probabilities[0]
+        np.testing.assert_array_equal(row[list(CLASSES)].astype(np.float32), expected)
+    assert table[list(CLASSES)].std().min() > 1e-3  # in another order they would differ
+
+
+def test_an_unreadable_image_has_a_row_that_says_why(home):
+    table = load_model(home / "best.npz").predict(home / "images")
+    assert table["image"].tolist() == ["a.png", "broken.png", "c", "sub/b.jpg"]
+    broken = table.iloc[1]
+    assert broken[list(CLASSES)].isna().all()
+    assert broken["flags"] == "cannot be read: it is neither PNG, JPEG nor DICOM"
+    assert table.drop(1)[list(CLASSES)].notna().all(axis=None)
+
+
+def test_images_are_predicted_the_same_whatever_the_chunk(home, monkeypatch):
+    from cxr_study.models.prediction import image_reader
+
+    model = load_model(home / "best.npz")
+    once = model.predict(home / "images")
+    monkeypatch.setattr(image_reader, "CHUNK", 1)
+    pd.testing.assert_frame_equal(model.predict(home / "images"), once, rtol=1e-5)
+
+
+def test_a_calibration_of_another_model_is_refused(home, tmp_path):
+    model = load(home / "best.npz")
+    save(model, tmp_path / "best.npz")
+    of = {"sites": ["a"], "threshold_rule": "f1", "created": "", "version": ""}
+    nothing = {"classes": {}, "refused": {}}
+    (tmp_path / "best.calibration.json").write_text(
+        json.dumps({"model_sha256": "0", **of, **nothing})
+    )
+    with pytest.raises(CalibrationError, match="made for another model"):
+        load_model(tmp_path / "best.npz").predict(home / "images/a.png")
+    assert len(load_model(tmp_path / "best.npz").predict(home / "images/a.png", calibrated=False))
+
+
+def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):
+    model = load(home / "best.npz")
+    del model.manifest["backbone"]
+    save(model, tmp_path / "old.npz")
+    with pytest.raises(CheckpointError, match=r"old\.npz: .*needs backbone"):
+        load_model(tmp_path / "old.npz")

@@ -1,0 +1,59 @@
+"""A trained model of a few weights, and images for it."""
+
+import numpy as np
+from PIL import Image
+
+CLASSES = ("Edema", "Hernia", "Mass")
+SIZE = 32
+
+
+def checkpoint(classes=CLASSES, seed=0, body_seed=0, hidden=0, **facts):
+    """A global model whose head and batch normalisation differ with the seeds."""
+    from cxr_study.training.network import build
+    from cxr_study.training.network_facts import Network
+    from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+    from surgical_aggregation.site.contract.architecture import initial_body
+    from surgical_aggregation.site.training.tensorflow_setup import import_quietly
+    from surgical_aggregation.wire import variables as wire
+
+    import_quietly()
+    import keras
+
+    keras.utils.set_random_seed(body_seed)
+    network = Network("tiny_densenet", SIZE, hidden)
+    model = build("tiny_densenet", 1, image_size=SIZE, hidden=hidden)
+    body = initial_body(model, **network.facts())
+    rng = np.random.default_rng(seed)
+    features = model.get_layer("head").kernel.shape[0]
+    columns = {
+        name: (
+            (3 * rng.normal(size=features)).astype(np.float32),
+            rng.normal(size=1).astype(np.float32),
+        )
+        for name in classes
+    }
+    trained = {
+        name: {"sites": ["a"], "last_round": 1, "rounds": [[0, 1, ["a"]]]} for name in classes
+    }
+    manifest = {**body.manifest, "classes": trained, "round": 2, **facts}
+    return Checkpoint(wire.join(body.variables, columns), manifest)
+
+
+def saved(path, **how):
+    """Write `checkpoint(**how)`; the path."""
+    from surgical_aggregation.checkpoints.checkpoint import save
+
+    save(checkpoint(**how), path)
+    return path
+
+
+def picture(path, size=(48, 40), seed=0, mode="L"):
+    """Write a picture of noise on a gradient."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    width, height = size
+    rng = np.random.default_rng(seed)
+    shape = (height, width) if mode == "L" else (height, width, 3)
+    pixels = np.linspace(0, 200, width)[None, :, None][..., 0 if mode == "L" else slice(None)]
+    noisy = pixels + rng.integers(0, 56, shape)
+    Image.fromarray(noisy.astype(np.uint8)).save(path)
+    return path
