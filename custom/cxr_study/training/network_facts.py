@@ -19,8 +19,8 @@ INPUT = {
     "channels": CHANNELS,
     "normalisation": {"scale": 255, "mean": list(MEAN), "sd": list(SD)},
 }
-"""How an image becomes input: resized to a square of whole grey levels, as Pillow does it; repeated
-over the channels; (pixel / scale - mean) / sd in each."""
+"""How an image becomes input: resized to a square of whole grey levels, first its width, then its
+height, as Pillow does either; repeated over the channels; (pixel / scale - mean) / sd in each."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
 
     Colour is turned to grey by luma (ITU-R 601), transparency is ignored, 16-bit grey PNGs are
     scaled by their full range, DICOM is shown as `dicom.grey` says. Images are resized to the
-    square with antialiasing, whatever their aspect ratio, as in the papers.
+    square with antialiasing, width first, whatever their aspect ratio, as in the papers.
 
     Returns:
         uint8 array of shape (size, size).
@@ -69,14 +69,21 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
     """
     try:
         grey = Image.fromarray(dicom.grey(data)) if dicom.is_dicom(data) else _open(data, size)
-        if grey.size != (size, size):
-            grey = grey.resize((size, size), Image.Resampling.BILINEAR)
-        return np.asarray(grey)
+        return np.asarray(square(grey, size))
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # decoders raise nearly anything at corrupt bytes
         text = " ".join(str(error).split()) or type(error).__name__
         raise ImageError(text.rstrip(".")) from error
+
+
+def square(grey: Image.Image, size: int) -> Image.Image:
+    """Resize a grey image to a square of `size` pixels with antialiasing, width first."""
+    # By itself, Pillow resizes the height first since version 13, where that shrinks more.
+    for shape in ((size, grey.height), (size, size)):
+        if grey.size != shape:
+            grey = grey.resize(shape, Image.Resampling.BILINEAR)
+    return grey
 
 
 def in_parallel(paths: Sequence[str]) -> str:

@@ -53,6 +53,14 @@ def test_images_are_stretched_to_the_square_and_averaged(write):
     assert pixels[:, :3].min() == 255 and pixels[:, 5:].max() == 0
 
 
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (90, 90), (24, 70), (70, 24)])
+def test_width_is_resized_before_height_with_every_version_of_pillow(shape):
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8))
+    narrow = image.resize((24, shape[0]), Image.Resampling.BILINEAR)  # one axis: one order
+    expected = np.asarray(narrow.resize((24, 24), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(decode_bytes(png(image), 24), expected)
+
+
 def png_with_short_header():
     chunk = b"IHDR" + struct.pack(">II", 2, 2)
     length, checksum = struct.pack(">I", 8), struct.pack(">I", zlib.crc32(chunk))
