@@ -41,6 +41,7 @@ cxr_study.jobs
 cxr_study.runs
 cxr_study.models.prediction
 cxr_study.models
+cxr_study.models.export
 cxr_study.deployment
 cxr_study.studies.plan
 cxr_study.studies.papers

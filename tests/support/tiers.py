@@ -20,6 +20,8 @@ ABOVE_QUICK = {
     "cxr_study/reports/study/figures/test_embedding.py": "slow",
     "cxr_study/reports/study/test_study_report.py": "slow",
     "cxr_study/evaluation/test_predictions.py": "slow",
+    "cxr_study/models/export/test_export_model.py": "slow",
+    "cxr_study/models/export/test_pixel_graph.py": "slow",
     "cxr_study/models/prediction/test_grad_cam.py": "slow",
     "cxr_study/models/test_loaded_model.py": "slow",
     "cxr_study/training/test_augmentation.py": "slow",

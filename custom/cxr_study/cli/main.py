@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from cxr_study.cli import baseline, data_images, deploy, model, predict, report, run, study
+from cxr_study.cli import baseline, data_images, deploy, export, model, predict, report, run, study
 from cxr_study.cli.run import console, say
 from cxr_study.runs.finished_run import JobFailedError
 from surgical_aggregation import __version__
@@ -32,6 +32,7 @@ app.command("continue", epilog=run.CONTINUE_EPILOG)(run.continue_)
 app.command(epilog=baseline.EPILOG)(baseline.baseline)
 app.command(epilog=report.EPILOG)(report.report)
 app.command(epilog=predict.EPILOG)(predict.predict)
+app.command(epilog=export.EPILOG)(export.export)
 app.add_typer(data_images.app, name="data")
 app.add_typer(study.app, name="study")
 app.add_typer(model.app, name="model")

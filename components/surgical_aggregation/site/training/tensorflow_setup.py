@@ -69,7 +69,7 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
 def import_quietly() -> None:
     """Import TensorFlow and Keras without their banner; nothing else about them is changed."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _without_banner(), _without_collecting(), _without(OPTIONAL):
+    with quietly(), _without_collecting(), _without(OPTIONAL):
         import keras  # noqa: F401
         import tensorflow as tf
 
@@ -108,8 +108,8 @@ def _without_collecting() -> Iterator[None]:
 
 
 @contextmanager
-def _without_banner() -> Iterator[None]:
-    """Leave out what TensorFlow logs on import, before any setting of it can take effect.
+def quietly() -> Iterator[None]:
+    """Leave out what TensorFlow logs of itself, whatever its settings; e.g. on import.
 
     Works on the file descriptor, for TensorFlow writes from C++. Other output to standard error
     comes out afterwards.

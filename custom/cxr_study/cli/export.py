@@ -1,0 +1,49 @@
+"""The command that writes a model for other programs: `surgagg export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from cxr_study.cli.run import say
+from cxr_study.common.wording import counted
+from cxr_study.models.export import Format
+
+EPILOG = (
+    "Example:  surgagg export runs/demo --to keras      "
+    "surgagg export best.npz --to onnx --out chest.onnx"
+)
+
+
+def export(
+    model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
+    to: Annotated[Format, Option(help="savedmodel: a folder for TensorFlow; litert: a .tflite.")],
+    out: Annotated[
+        Path | None, Option(help="New file or folder. Default: named like the model, here.")
+    ] = None,
+    site: Annotated[
+        str | None, Option(help="Whose personal model, after fedbn or personalised.")
+    ] = None,
+) -> None:
+    """Write a model that runs without this package: pixels in, probabilities out.
+
+    Resizing and normalisation are inside: grey images of any size, 0 black to 255 white. The names
+    of the classes, in the order of the output, are in the file's metadata.
+    """
+    from cxr_study.models.export import export_model
+    from cxr_study.models.loaded_model import load_model
+
+    loaded = load_model(model, site)
+    path = out or export_model.default_name(loaded.file, to)
+    export_model.export(loaded, to, path)
+    say(f"model   {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
+    say(f"input   pixels (images, height, width), {'uint8 or ' if to == 'keras' else ''}float32")
+    say(f"output  {export_model.OUTPUT} (images, {len(loaded.classes)})")
+    say(f"{to:<7} {path}: {_megabytes(path):.1f} MB")
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6

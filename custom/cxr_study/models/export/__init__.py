@@ -1,0 +1,6 @@
+"""A model as a file for other programs: pixels in, probabilities by name out."""
+
+from typing import Literal
+
+Format = Literal["keras", "savedmodel", "onnx", "litert"]
+"""Of an exported model; see `export_model.FORMATS`."""

@@ -1,0 +1,191 @@
+"""Write a model as a file that other programs run without this package."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cxr_study.models.export import Format
+from cxr_study.models.loaded_model import LoadedModel
+from surgical_aggregation.checkpoints.checkpoint import digest
+from surgical_aggregation.site.training.tensorflow_setup import quietly
+
+if TYPE_CHECKING:
+    import keras
+
+METADATA = "surgical_aggregation.json"
+"""Name of the facts in a file; see `metadata`."""
+
+OUTPUT = "probabilities"
+"""Name of the output: float32 (images, classes), in the order of the facts' "classes"."""
+
+
+class ExportError(ValueError):
+    """A model cannot be exported as asked."""
+
+
+class _Target(NamedTuple):
+    suffix: str
+    needs: tuple[str, ...]  # modules, of the extra "export"
+    write: Callable[[keras.Model, Path, str], None]
+
+
+def export(model: LoadedModel, to: Format, out: Path) -> None:
+    """Write a model with resizing and normalisation inside.
+
+    Its input is called "pixels": grey images (n, height, width) of any height and width, float32, 0
+    black to 255 white (Keras and SavedModel: uint8 as well, the latter by `serve_uint8`); its
+    output `OUTPUT`. Probabilities are the model's own: a calibration is never inside.
+
+    Args:
+        model: Which model.
+        to: "keras": one file for Keras 3; "savedmodel": a folder for TensorFlow, its signature
+            `serving_default`; "onnx"; "litert": one file for LiteRT, formerly TensorFlow Lite.
+        out: New file or folder.
+
+    Raises:
+        ExportError: The name has the wrong suffix, or a converter is missing.
+        CheckpointError: The model has no class.
+    """
+    check(to, out)
+    model.local  # noqa: B018 (starts TensorFlow quietly)
+    write_network(pixel_model(model), to, out, metadata(model))
+
+
+def check(to: Format, out: Path) -> None:
+    """Refuse what `export` could not write, before anything is built.
+
+    Raises:
+        ExportError: The name has the wrong suffix, or a converter is missing.
+        FileExistsError: There is such a file.
+    """
+    target = _TARGETS[to]
+    if target.suffix and out.suffix != target.suffix:
+        raise ExportError(f"{to} needs a file {target.suffix}; got {out}.")
+    if out.exists():
+        raise FileExistsError(f"an exported model needs a new file; {out} exists. Give another.")
+    if missing := [name for name in target.needs if importlib.util.find_spec(name) is None]:
+        raise ExportError(
+            f"{to} needs {' and '.join(missing)}, which is not installed: pip install "
+            "'surgical-aggregation[export]'."
+        )
+
+
+def default_name(model: Path, to: Format) -> Path:
+    """How an exported model is called, in the current folder."""
+    return Path(model.stem).with_suffix(_TARGETS[to].suffix or "")
+
+
+def pixel_model(model: LoadedModel) -> keras.Model:
+    """The uncompiled network behind a pixel input; see `pixel_graph`."""
+    trained = model.local.model
+    from cxr_study.models.export.pixel_graph import with_pixels
+    from cxr_study.training.network import build
+
+    import keras  # isort: skip
+
+    shape = model.network
+    network = build(
+        shape.backbone, len(model.classes), image_size=shape.image_size, hidden=shape.hidden
+    )
+    network.set_weights(trained.get_weights())
+    pixels, probabilities = with_pixels(network)
+    return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
+
+
+def metadata(model: LoadedModel) -> dict[str, Any]:
+    """What a file says of itself: the classes in the output's order, and the manifest's facts."""
+    facts = model.facts
+    return {
+        "classes": list(model.classes),
+        "input": {"name": "pixels", "layout": "(images, height, width)", "black": 0, "white": 255},
+        "output": OUTPUT,
+        "model_sha256": digest(model.checkpoint.variables),
+        "created": facts.created,
+        "version": facts.version,
+        "trained_by": {name: list(of.sites) for name, of in facts.trained.items()},
+        "network": dict(facts.network),
+        "intended_use": "Research use only; not for diagnosis.",
+    }
+
+
+def write_network(network: keras.Model, to: Format, out: Path, facts: Mapping[str, Any]) -> None:
+    """Write a Keras model in a format, with facts inside; see `export`."""
+    text = json.dumps(facts, indent=1) + "\n"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".") as folder:
+        half = Path(folder, out.name)
+        with quietly(), _without_warnings():
+            _TARGETS[to].write(network, half, text)
+        half.replace(out)
+
+
+def read_metadata(path: Path) -> dict[str, Any] | None:
+    """The facts in a Keras file; None: it was not exported by this package."""
+    with zipfile.ZipFile(path) as archive:
+        if METADATA not in archive.namelist():
+            return None
+        facts: dict[str, Any] = json.loads(archive.read(METADATA))
+        return facts
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tf2onnx looks for types that NumPy 2 has no more
+        yield
+
+
+def _keras(network: keras.Model, path: Path, facts: str) -> None:
+    network.save(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(METADATA, facts)
+
+
+def _savedmodel(network: keras.Model, path: Path, facts: str) -> None:
+    import tensorflow as tf
+    from keras.export import ExportArchive
+
+    archive = ExportArchive()
+    archive.track(network)
+    for name, dtype in (("serving_default", tf.float32), ("serve_uint8", tf.uint8)):
+        pixels = tf.TensorSpec((None, None, None), dtype, name="pixels")
+        archive.add_endpoint(
+            name, lambda pixels: network(tf.cast(pixels, tf.float32)), input_signature=[pixels]
+        )
+    archive.write_out(path, verbose=False)
+    (path / "assets.extra").mkdir()
+    (path / "assets.extra" / METADATA).write_text(facts, encoding="utf-8")
+
+
+def _onnx(network: keras.Model, path: Path, facts: str) -> None:
+    import onnx
+
+    network(np.zeros((1, 1, 1), np.float32))  # Keras exports to ONNX what has been called
+    network.export(path, format="onnx", verbose=False)
+    made = onnx.load(path)
+    onnx.helper.set_model_props(made, {METADATA: facts})
+    onnx.save(made, path)
+
+
+def _litert(network: keras.Model, path: Path, facts: str) -> None:
+    network.export(path, format="litert", verbose=False)
+    with zipfile.ZipFile(path, "a") as archive:  # as LiteRT's own metadata: a zip behind the model
+        archive.writestr(METADATA, facts)
+
+
+_TARGETS: dict[Format, _Target] = {
+    "keras": _Target(".keras", (), _keras),
+    "savedmodel": _Target("", (), _savedmodel),
+    "onnx": _Target(".onnx", ("onnx", "tf2onnx"), _onnx),
+    "litert": _Target(".tflite", ("ai_edge_litert",), _litert),
+}
