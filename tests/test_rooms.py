@@ -42,6 +42,7 @@ cxr_study.runs
 cxr_study.models.prediction
 cxr_study.models
 cxr_study.models.export
+cxr_study.models.imports
 cxr_study.deployment
 cxr_study.studies.plan
 cxr_study.studies.papers

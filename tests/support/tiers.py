@@ -27,6 +27,7 @@ ABOVE_QUICK = {
     "cxr_study/training/test_augmentation.py": "slow",
     "cxr_study/cli/test_poc.py": "slow",
     "cxr_study/cli/test_baseline.py": "slow",
+    "cxr_study/cli/test_model_classes.py": "slow",
     "cxr_study/cli/test_predict.py": "slow",
     "cxr_study/data/images/test_image_store.py": "slow",
     "cxr_study/test_imports.py": "slow",

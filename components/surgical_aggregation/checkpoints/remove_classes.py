@@ -1,8 +1,9 @@
-"""Removing classes from a global model; nothing else ever does."""
+"""Removing classes from a global model, some or all but some; nothing else ever does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from surgical_aggregation.aggregation import server_optimizer
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
@@ -14,7 +15,7 @@ class RemovalError(ValueError):
 
 
 def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
-    """Drop the columns and the optimizer's moments of classes, and the best record.
+    """Drop the columns and the optimizer's moments of classes, their AUROC, and the best record.
 
     The manifest then says under `removed`, for each class, the round and the sites that trained it.
 
@@ -36,13 +37,42 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     round_ = manifest.get("round", 0)
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
     removed = {name: {"round": round_, "sites": sites[name]} for name in gone}
+    kept = {key: value for key, value in manifest.items() if key != "best"}
+    if "validation" in kept:
+        kept["validation"] = _without(kept["validation"], gone)
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}
     return Checkpoint(
         {name: v for name, v in checkpoint.variables.items() if name not in dropped},
         {
-            **{key: value for key, value in manifest.items() if key != "best"},
+            **kept,
             "classes": {name: of for name, of in facts.items() if name not in gone},
             "removed": {**manifest.get("removed", {}), **removed},
         },
         server_optimizer.without(checkpoint.moments, dropped),
     )
+
+
+def keep(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
+    """Keep some classes, and remove all others; see `remove`.
+
+    Raises:
+        RemovalError: The model has no such class, or none was named.
+    """
+    wanted = sorted(set(classes))
+    has = wire.classes_of(checkpoint.variables)
+    if (unknown := [name for name in wanted if name not in has]) or not wanted:
+        raise RemovalError(
+            f"classes to keep must be among {list(has)}; got {unknown or 'none'}. Check the "
+            "spelling."
+        )
+    others = [name for name in has if name not in wanted]
+    return remove(checkpoint, others) if others else checkpoint
+
+
+def _without(measured: Mapping[str, Any], classes: Iterable[str]) -> dict[str, Any]:
+    """What sites measured of a model, without some classes."""
+    auroc = {
+        site: {name: value for name, value in of.items() if name not in classes}
+        for site, of in measured["auroc"].items()
+    }
+    return {**measured, "auroc": {site: of for site, of in auroc.items() if of}}

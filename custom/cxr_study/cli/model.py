@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from cxr_study.cli import model_use
+from cxr_study.cli import model_classes, model_use
+from cxr_study.cli.model_classes import check_new
 from cxr_study.cli.run import say
 from cxr_study.training.network import BACKBONES
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     epilog="Example:  surgagg model show runs/demo",
 )
 model_use.add_to(app)
+model_classes.add_to(app)
 
 
 @app.command(
@@ -60,28 +62,6 @@ def init(
 
 
 @app.command(
-    "remove-classes",
-    epilog="Example:  surgagg model remove-classes best.npz Hernia 'Lung Lesion' --out without.npz",
-)
-def remove_classes(
-    checkpoint: Annotated[Path, Argument(help="Checkpoint of a global model.")],
-    classes: Annotated[list[str], Argument(help="Names of the classes.")],
-    out: Annotated[Path, Option(help="New file for the model without them.")],
-) -> None:
-    """Take classes out of a global model on purpose; nothing else ever removes one."""
-    _check_new(out)
-    from surgical_aggregation.checkpoints import remove_classes
-    from surgical_aggregation.checkpoints.checkpoint import load, save
-    from surgical_aggregation.wire import variables as wire
-
-    model = remove_classes.remove(load(checkpoint), classes)
-    save(model, out)
-    left = len(wire.classes_of(model.variables))
-    say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
-    say("A site that still labels one of them would train it anew: change its 'classes' first.")
-
-
-@app.command(
     epilog="Example:  surgagg model decrypt best.npz --context client_context.tenseal "
     "--out plain.npz"
 )
@@ -91,7 +71,7 @@ def decrypt(
     out: Annotated[Path, Option(help="New file for the model in plain.")],
 ) -> None:
     """Open a model of homomorphically encrypted training, at a site; the server has no key."""
-    _check_new(out)
+    check_new(out)
     import numpy as np
 
     from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load, save
@@ -116,8 +96,3 @@ def decrypt(
     model = ciphertext.decrypted(encrypted, opened)
     save(model, out)
     say(f"{out}: {len(wire.classes_of(model.variables))} classes")
-
-
-def _check_new(out: Path) -> None:
-    if out.exists():
-        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")

@@ -15,22 +15,6 @@ COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 surgagg = partial(answer, "model")
 
 
-def test_removed_classes_are_in_a_new_file_and_a_mistake_writes_nothing(tmp_path):
-    columns = dict.fromkeys(("Edema", "Lung Lesion", "Mass"), COLUMN)
-    model, out = tmp_path / "best.npz", tmp_path / "without.npz"
-    save(Checkpoint(wire.join({}, columns), {"head_features": 2}), model)
-    before = model.read_bytes()
-    said = surgagg("remove-classes", model, "Mass", "--out", model, code=2)
-    assert "needs a new file" in said and "best.npz exists" in said
-    assert "got ['Hernia']" in surgagg("remove-classes", model, "Hernia", "--out", out, code=2)
-    assert list(tmp_path.iterdir()) == [model]
-    said = surgagg("remove-classes", model, "Lung Lesion", "Edema", "--out", out)
-    assert wire.classes_of(load(out).variables) == ("Mass",)
-    assert model.read_bytes() == before
-    assert said.startswith(f"{out}: 1 classes, without Edema, Lung Lesion\n")
-    assert "would train it anew" in said
-
-
 def test_a_site_decrypts_a_model_and_neither_the_server_nor_another_file(tmp_path):
     tenseal = pytest.importorskip("tenseal", reason="needs TenSEAL: the extra 'he'")
     from encrypted import provision

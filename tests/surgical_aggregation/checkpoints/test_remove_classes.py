@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
-from surgical_aggregation.checkpoints.remove_classes import RemovalError, remove
+from surgical_aggregation.checkpoints.remove_classes import RemovalError, keep, remove
 from surgical_aggregation.wire import variables as wire
 
 COLUMN = (np.float32([1, 2]), np.float32([3]))
@@ -51,3 +51,20 @@ def test_the_manifest_says_when_they_were_removed_and_who_had_trained_them(model
 def test_unknown_classes_none_or_all_are_refused(model, classes, reason):
     with pytest.raises(RemovalError, match=reason):
         remove(model, classes)
+
+
+def test_what_sites_measured_of_a_removed_class_goes_with_it(model):
+    auroc = {"a": {"Edema": 0.5, "Mass": 0.75}, "b": {"Mass": 0.25}}
+    measured = {**model.manifest, "validation": {"round": 5, "auroc": auroc}}
+    after = remove(Checkpoint(model.variables, measured), ["Mass"])
+    assert after.manifest["validation"] == {"round": 5, "auroc": {"a": {"Edema": 0.5}}}
+
+
+def test_some_are_kept_and_all_others_removed(model):
+    after = keep(model, ["Nodule/Mass", "Edema"])
+    assert after.manifest == remove(model, ["Mass"]).manifest
+    assert after.variables.keys() == remove(model, ["Mass"]).variables.keys()
+    assert keep(model, CLASSES) is model
+    for classes in ([], ["mass"]):
+        with pytest.raises(RemovalError, match="classes to keep must be among"):
+            keep(model, classes)

@@ -88,16 +88,22 @@ def default_name(model: Path, to: Format) -> Path:
 def pixel_model(model: LoadedModel) -> keras.Model:
     """The uncompiled network behind a pixel input; see `pixel_graph`."""
     trained = model.local.model
-    from cxr_study.models.export.pixel_graph import with_pixels
     from cxr_study.training.network import build
-
-    import keras  # isort: skip
 
     shape = model.network
     network = build(
         shape.backbone, len(model.classes), image_size=shape.image_size, hidden=shape.hidden
     )
     network.set_weights(trained.get_weights())
+    return behind_pixels(network)
+
+
+def behind_pixels(network: keras.Model) -> keras.Model:
+    """Put an uncompiled network behind a pixel input; see `pixel_graph`."""
+    import keras
+
+    from cxr_study.models.export.pixel_graph import with_pixels
+
     pixels, probabilities = with_pixels(network)
     return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
 

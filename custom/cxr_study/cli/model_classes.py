@@ -1,0 +1,181 @@
+"""The commands that add and remove classes: `surgagg model import`, `subset`, `remove-classes`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from typer import Argument, Option
+
+from cxr_study.cli.run import SiteFiles, say, split
+from cxr_study.common.wording import counted, listed
+
+if TYPE_CHECKING:
+    from cxr_study.models.imports.own_model import OwnModel
+    from cxr_study.models.loaded_model import LoadedModel
+    from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+
+IMPORT_EPILOG = (
+    "Example:  surgagg model import runs/demo --classes Hernia,Edema --into mine.npz --out new.npz"
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make them commands of a group."""
+    app.command("import", epilog=IMPORT_EPILOG)(import_)
+    app.command(
+        epilog="Example:  surgagg model subset runs/demo --classes Hernia,Edema --out two.npz"
+    )(subset)
+    app.command(
+        "remove-classes",
+        epilog="Example:  surgagg model remove-classes best.npz Hernia --out without.npz",
+    )(remove_classes)
+
+
+def import_(
+    model: Annotated[Path, Argument(help="Run or checkpoint that has the classes.")],
+    classes: Annotated[str, Option(help="Names, by comma.")],
+    into: Annotated[Path, Option(help="Your model: a checkpoint, or a file .keras.")],
+    out: Annotated[Path, Option(help="New file for your model with the classes.")],
+    own_classes: Annotated[
+        str, Option(help="Names of the outputs of a .keras file that does not have them, by comma.")
+    ] = "",
+    as_: Annotated[
+        Literal["columns", "ensemble"],
+        Option("--as", help="ensemble: two bodies in one .keras file, where bodies differ."),
+    ] = "columns",
+    refit: Annotated[
+        bool, Option("--refit", help="Fit the columns on your own labelled images.")
+    ] = False,
+    site_files: SiteFiles = None,
+    sites: Annotated[str, Option(help="Your site, to fit on.")] = "",
+) -> None:
+    """Add classes of a trained model to your own, without training it; your columns stay.
+
+    A column means something only to the body that it was trained on. Where your body is another
+    one: --as ensemble keeps both, and --refit fits the columns anew on images that you have
+    labelled.
+    """
+    from cxr_study.models.imports import own_model
+    from cxr_study.models.loaded_model import load_model
+    from surgical_aggregation.checkpoints import import_classes
+
+    if refit and as_ == "ensemble":
+        raise typer.BadParameter("say one of --refit and --as ensemble", param_hint="--refit")
+    source = load_model(model)
+    own = own_model.read(into, split(own_classes))
+    names = import_classes.check_classes(own.checkpoint, source.checkpoint, split(classes))
+    if as_ == "ensemble":
+        _ensemble(own, source, names, out)
+    else:
+        own_model.check(own, out)
+        if refit:
+            made = _refitted(own, source, names, site_files, sites)
+        else:
+            if why := import_classes.differing_bodies(own.checkpoint, source.checkpoint):
+                raise import_classes.ClassImportError(
+                    f"the classes cannot be imported: {why}. Keep both bodies (--as ensemble --out "
+                    "both.keras), or fit the columns on your own labelled images (--refit "
+                    "--site-files sites --sites a)."
+                )
+            made = import_classes.import_classes(own.checkpoint, source.checkpoint, names)
+        own_model.write(own, made, out)
+    say(f"{out}: {counted(len(own.classes) + len(names), 'class', 'classes')}")
+    say(f"own       {listed(own.classes)}: unchanged")
+    say(f"imported  {listed(names)}, from {source.file}")
+    if not refit:
+        say("Nobody has tested them on your images: see surgagg predict, and model calibrate.")
+
+
+def subset(
+    model: Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")],
+    classes: Annotated[str, Option(help="Names of the classes to keep, by comma.")],
+    out: Annotated[Path, Option(help="New file for the smaller model.")],
+) -> None:
+    """Make a model of some of a model's classes, for those who want no others."""
+    check_new(out)
+    from cxr_study.models.model_choice import choose
+    from surgical_aggregation.checkpoints import remove_classes
+    from surgical_aggregation.checkpoints.checkpoint import load, save
+    from surgical_aggregation.wire import variables as wire
+
+    file, _ = choose(model)
+    kept = remove_classes.keep(load(file), split(classes))
+    save(kept, out)
+    names = wire.classes_of(kept.variables)
+    say(f"{out}: {counted(len(names), 'class', 'classes')}: {listed(names)}")
+
+
+def remove_classes(
+    checkpoint: Annotated[Path, Argument(help="Checkpoint of a global model.")],
+    classes: Annotated[list[str], Argument(help="Names of the classes.")],
+    out: Annotated[Path, Option(help="New file for the model without them.")],
+) -> None:
+    """Take classes out of a global model on purpose; nothing else ever removes one."""
+    check_new(out)
+    from surgical_aggregation.checkpoints import remove_classes
+    from surgical_aggregation.checkpoints.checkpoint import load, save
+    from surgical_aggregation.wire import variables as wire
+
+    model = remove_classes.remove(load(checkpoint), classes)
+    save(model, out)
+    left = len(wire.classes_of(model.variables))
+    say(f"{out}: {left} classes, without {', '.join(sorted(set(classes)))}")
+    say("A site that still labels one of them would train it anew: change its 'classes' first.")
+
+
+def check_new(out: Path) -> None:
+    """Refuse to write over a file."""
+    if out.exists():
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
+
+
+def _ensemble(own: OwnModel, source: LoadedModel, names: tuple[str, ...], out: Path) -> None:
+    from dataclasses import replace
+
+    from cxr_study.models.export import export_model
+    from cxr_study.models.imports import own_model, two_bodies
+    from cxr_study.models.loaded_model import LoadedModel
+    from surgical_aggregation.checkpoints.remove_classes import keep
+
+    export_model.check("keras", out)
+    part = LoadedModel(source.file, keep(source.checkpoint, names), source.network)
+    if own.graph is None:
+        loaded = own_model.loaded(own)
+        own = replace(own, graph=export_model.pixel_model(loaded), takes_pixels=True)
+    both = two_bodies.together(own, export_model.pixel_model(part))
+    facts = {**export_model.metadata(part), "classes": [*own.classes, *names]}
+    export_model.write_network(both, "keras", out, facts)
+    if not own.takes_pixels:
+        say(f"inputs    pixels, and {two_bodies.OWN_INPUT} as {own.file} needs it")
+
+
+def _refitted(
+    own: OwnModel,
+    source: LoadedModel,
+    names: tuple[str, ...],
+    site_files: Path | None,
+    sites: str,
+) -> Checkpoint:
+    from cxr_study.models.imports import own_model
+    from cxr_study.models.imports.refit_columns import refit
+    from cxr_study.models.labelled_predictions import of_site
+    from surgical_aggregation.checkpoints.import_classes import with_columns
+
+    if site_files is None or len(split(sites)) != 1:
+        raise typer.BadParameter(
+            "fitting needs your labelled images: --site-files sites --sites a", param_hint="--refit"
+        )
+    file = site_files / f"{sites}.yaml"
+    body = own_model.loaded(own)
+    train, validation = (of_site(body, file, part) for part in ("train", "validation"))
+    columns, facts = refit(train, validation, names)
+    for name in names:
+        made = facts[name]["refit"]
+        auroc = "not defined" if made["auroc"] is None else f"{made['auroc']:.3f}"
+        say(
+            f"{name}: fitted on {made['images']} images of {sites}, {made['positives']} positive; "
+            f"AUROC on its validation split {auroc}"
+        )
+    return with_columns(own.checkpoint, source.checkpoint, columns, facts)

@@ -1,0 +1,179 @@
+"""A hospital's own model, a checkpoint or a Keras file, that gets classes of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cxr_study.models.export import export_model
+from cxr_study.models.loaded_model import LoadedModel
+from cxr_study.training.network_facts import network_of
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load, save
+from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.tensorflow_setup import import_quietly
+from surgical_aggregation.wire import variables as wire
+
+if TYPE_CHECKING:
+    import keras
+
+
+class OwnModelError(ValueError):
+    """A model cannot get classes, or cannot be written as asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnModel:
+    """A model that gets classes.
+
+    Attributes:
+        checkpoint: Its variables, and what is known of it.
+        file: Where it was read.
+        classes: Names of its outputs, in order.
+        graph: The Keras model of a Keras file; None: it was a checkpoint.
+        takes_pixels: Whether the graph resizes and normalises by itself: it was exported here.
+        facts: A Keras file's own; see `export_model.metadata`.
+    """
+
+    checkpoint: Checkpoint
+    file: Path
+    classes: tuple[str, ...]
+    graph: keras.Model | None = None
+    takes_pixels: bool = False
+    facts: dict[str, Any] | None = None
+
+
+def read(path: Path, own_classes: Sequence[str] = ()) -> OwnModel:
+    """Read a model.
+
+    A Keras file is one that `surgagg export` wrote, which has the classes' names, or any network
+    whose last layer is a Dense called "head" with a sigmoid.
+
+    Args:
+        path: A checkpoint, or a file .keras.
+        own_classes: Names of a Keras file's outputs, where it does not have them.
+
+    Raises:
+        OwnModelError: The Keras file is not such a network, or its classes are not known.
+        CheckpointError: The checkpoint cannot be read.
+    """
+    if path.suffix != ".keras":
+        checkpoint = load(path)
+        return OwnModel(checkpoint, path, wire.classes_of(checkpoint.variables))
+    if not path.is_file():
+        raise OwnModelError(f"the model to import into is needed; {path} does not exist.")
+    graph = _loaded(path)
+    facts = export_model.read_metadata(path)
+    names = tuple(facts["classes"]) if facts else tuple(own_classes)
+    if not names:
+        raise OwnModelError(
+            f"{path} does not say which classes it predicts. Name them in the order of its "
+            "outputs: --own-classes Nodule,Mass"
+        )
+    network = _network(graph)
+    from surgical_aggregation.site.contract.architecture import body_variables, head_layer
+
+    try:
+        kernel, bias = head_layer(network, names).get_weights()
+    except SiteError as error:
+        raise OwnModelError(f"{path}: {error} Rename the layer, or import --as ensemble.") from None
+    body = {name: np.asarray(v.numpy()) for name, v in body_variables(network).items()}
+    variables = wire.label({**body, "head/kernel": kernel, "head/bias": bias}, names)
+    manifest = {"head_features": len(kernel), **(facts or {}).get("network", {})}
+    own = Checkpoint(variables, manifest)
+    return OwnModel(own, path, names, graph, _takes_pixels(graph), facts)
+
+
+def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
+    """Write a model with the columns of a checkpoint, which has its body, in the form it had.
+
+    In a Keras file its own classes keep their order, and the new ones follow.
+
+    Raises:
+        OwnModelError: It would be another kind of file.
+    """
+    check(model, out)
+    if model.graph is None:
+        save(checkpoint, out)
+        return
+    import keras
+
+    _, columns = wire.split(checkpoint.variables)
+    names = [*model.classes, *(name for name in columns if name not in model.classes)]
+    network = _network(model.graph)
+    old = network.layers[-1]
+    head = keras.layers.Dense(len(names), activation=old.activation, dtype="float32", name="head")
+    grown = keras.Model(network.input, head(old.input), name=network.name)
+    head.set_weights(
+        [
+            np.stack([columns[name][0] for name in names], axis=1),
+            np.concatenate([columns[name][1] for name in names]),
+        ]
+    )
+    if model.takes_pixels:
+        grown = export_model.behind_pixels(grown)
+    origin = {
+        name: facts["imported"]
+        for name, facts in checkpoint.manifest.get("classes", {}).items()
+        if "imported" in facts
+    }
+    facts = {**(model.facts or {}), "classes": names, "imported": origin}
+    export_model.write_network(grown, "keras", out, facts)
+
+
+def loaded(model: OwnModel) -> LoadedModel:
+    """A model to predict with.
+
+    Raises:
+        OwnModelError: It is a Keras file that does not resize and normalise by itself, so that
+            nobody knows what its images must be.
+        CheckpointError: The checkpoint does not say which network it is.
+    """
+    if model.graph is not None and not model.takes_pixels:
+        raise OwnModelError(
+            f"{model.file} does not say how its images are made; only a checkpoint, or a file that "
+            "surgagg export wrote, can be predicted with."
+        )
+    return LoadedModel(model.file, model.checkpoint, network_of(model.checkpoint))
+
+
+def check(model: OwnModel, out: Path) -> None:
+    """Refuse a file that `write` could not write.
+
+    Raises:
+        OwnModelError: It would be another kind of file than the model's.
+        FileExistsError: There is such a file.
+    """
+    suffix = ".npz" if model.graph is None else ".keras"
+    if out.suffix != suffix:
+        raise OwnModelError(f"{model.file} becomes a file {suffix}; got {out}.")
+    if out.exists():
+        raise FileExistsError(f"the model needs a new file; {out} exists. Give another --out.")
+
+
+def _loaded(path: Path) -> keras.Model:
+    import_quietly()
+    import keras
+
+    try:
+        return keras.saving.load_model(path, compile=False)
+    except Exception as error:  # Keras raises many kinds
+        text = str(error).split("\n")[0]
+        raise OwnModelError(f"{path} is no model that Keras loads by itself: {text}") from None
+
+
+def _network(graph: keras.Model) -> keras.Model:
+    """The network from images to probabilities, without what makes images of pixels."""
+    import keras
+
+    last = graph.layers[-1]
+    return last if isinstance(last, keras.Model) else graph
+
+
+def _takes_pixels(graph: keras.Model) -> bool:
+    from cxr_study.models.export.pixel_graph import PIXELS
+
+    return _network(graph) is not graph and [one.name for one in graph.inputs] == [PIXELS]
