@@ -43,12 +43,14 @@ cxr_study.models.prediction
 cxr_study.models
 cxr_study.models.export
 cxr_study.models.imports
+cxr_study.models.packaging
 cxr_study.deployment
 cxr_study.studies.plan
 cxr_study.studies.papers
 cxr_study.studies.runner
 cxr_study.studies.analysis
 cxr_study.reports.page
+cxr_study.reports.card
 cxr_study.reports.run
 cxr_study.reports.audit
 cxr_study.reports.explanation

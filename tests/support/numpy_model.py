@@ -113,6 +113,9 @@ class LocalModel:
         values = metrics.named(names, labels, found)
         return values | (metrics.counts(names, labels) if counts else {})
 
+    def evaluate(self, data, classes, stop=never):
+        return self.metrics(self.predict(data, stop), classes)
+
     def warm_up(self, classes, data, stop=never):
         index = [self.classes.index(name) for name in classes]
         for _ in range(self.options.warmup_epochs):

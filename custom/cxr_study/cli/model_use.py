@@ -33,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
         epilog="Example:  surgagg model calibrate runs/run --site-files sites --sites a "
         "--sensitivity 0.9"
     )(calibrate)
+    app.command(epilog="Example:  surgagg model package runs/demo --out chest-model")(package)
 
 
 def show(
@@ -191,6 +192,8 @@ def calibrate(
     if worse:
         say(f"Not better than before: {listed(worse)}.")
     say(f"calibration  {path}: {counted(len(made.classes), 'class', 'classes')}")
+    if model.is_dir():
+        say(f"surgagg report {model} writes it into the model card.")
 
 
 def _calibration_table(made: CalibrationFile) -> Table:
@@ -213,3 +216,33 @@ def _calibration_table(made: CalibrationFile) -> Table:
             Text(name), str(of.images), str(of.positives), *(f"{value:.3f}" for value in numbers)
         )
     return table
+
+
+def package(
+    model: Model,
+    out: Annotated[Path, Option(help="New folder for the package.")],
+    site: Site = None,
+) -> None:
+    """Make a folder that can be put on a model hub: card, Keras file, reference image and check.
+
+    The card is the one that the run wrote beside the model, or one of what the model itself says.
+    What is marked TO FILL IN there, a person must write before the model is published.
+    """
+    from cxr_study.models.loaded_model import load_model
+    from cxr_study.models.packaging.package_model import package as write
+    from cxr_study.models.prediction.calibration_file import current_calibration
+    from cxr_study.reports.card import model_card
+
+    loaded = load_model(model, site)
+    written = loaded.file.with_name(model_card.MARKDOWN)
+    if written.is_file():
+        card = written.read_text(encoding="utf-8")
+    else:
+        calibration = current_calibration(loaded.file, loaded.checkpoint)
+        source = model_card.CardSource(out.name, loaded.facts, calibration=calibration)
+        card = model_card.markdown(source)
+    write(loaded, card, out)
+    left = card.count(f"**{model_card.TO_FILL}:")
+    say(f"package  {out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    say(f"check    python {out / 'check.py'}")
+    say(f"card     {out / 'README.md'}: {counted(left, 'place')} to fill in")

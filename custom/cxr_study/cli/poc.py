@@ -14,6 +14,7 @@ from cxr_study.cli.report import make_report
 from cxr_study.cli.run import check_data, check_room, console, make_room, say, split
 from cxr_study.common.progress import Steps
 from cxr_study.deployment.poc_project import PROJECT
+from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import downloaded_run, finished_run
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ def report_(
         site: system.kit(site) / "checkpoints" / downloaded.name for site in system.project.sites
     }
     run = downloaded_run(downloaded, system.site_files, states=states)
-    make_report(run, out or downloaded / "report", run.job.name, console)()
+    title = f"{job_folder.name(run.job)}, {downloaded.resolve().name}"
+    make_report(run, out or downloaded / "report", title, console)()
 
 
 @app.command(epilog="Example:  surgagg deploy poc stop")

@@ -9,12 +9,11 @@ from typing import Annotated
 from rich.console import Console
 from typer import Argument, Option
 
-from cxr_study.cli.run import console, say
+from cxr_study.cli.run import console, print_report, say
 from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import RUN_FILE, FinishedRun, downloaded_run, finished_run
 
 EPILOG = "Example:  surgagg report runs/run"
-TABLE = "federated_test.csv"
 
 
 def report(
@@ -31,19 +30,20 @@ def report(
 ) -> None:
     """Report a finished run once more, or a job that was downloaded.
 
-    Without the sites' data at hand, as in a hospital network, the report is the table of what they
-    measured on their own test splits.
+    Without the sites' data at hand, as in a hospital network, the report says what they measured on
+    their own test splits.
     """
     if (folder / RUN_FILE).is_file():
         run = finished_run(folder)
     else:
         elsewhere = site_files is None and not phantom
         run = downloaded_run(folder, site_files, elsewhere=elsewhere)
-    make_report(run, out or folder / "report", run.job.name, console)()
+    title = f"{job_folder.name(run.job)}, {folder.resolve().name}"
+    make_report(run, out or folder / "report", title, console)()
 
 
 def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Callable[[], None]:
-    """Report a run as far as it can be: in full, or what its sites measured.
+    """Report a run: in full, or what its sites measured.
 
     Returns:
         What prints the answer, and where everything is.
@@ -52,22 +52,24 @@ def make_report(run: FinishedRun, folder: Path, title: str, to: Console) -> Call
         ResultsError: The run has not finished.
     """
     from cxr_study.reports.run import cross_site_results, evaluate_run
-    from cxr_study.reports.run.console import print_summary
 
     server = run.servers[-1]
-    trained = "num_rounds" in job_folder.read_settings(run.job)
-    if trained and not run.elsewhere and not job_folder.encrypted(run.job):
-        summary, html = evaluate_run.report(run, folder, title=title, console=to)
-        return lambda: _answer(lambda: print_summary(summary, to), html, server, to)
-    if not trained and not (server / cross_site_results.RESULTS_FILE).is_file():
+    if "num_rounds" in job_folder.read_settings(run.job):
+        made = evaluate_run.report(run, folder, title=title, console=to)
+        return lambda: _answer(lambda: print_report(made, to), server, to)
+    if not (server / cross_site_results.RESULTS_FILE).is_file():
         return lambda: say(f"results  {server}", to)  # of a job that measures no model
     rows = cross_site_results.read(server)
-    cross_site_results.write_csv(rows, folder / TABLE)
-    table = cross_site_results.table(rows)
-    return lambda: _answer(lambda: to.print(table), folder / TABLE, server, to)
+    file = folder / evaluate_run.TABLE
+    cross_site_results.write_csv(rows, file)
+
+    def show() -> None:
+        to.print(cross_site_results.table(rows))
+        say(f"table    {file}", to)
+
+    return lambda: _answer(show, server, to)
 
 
-def _answer(show: Callable[[], None], file: Path, server: Path, to: Console) -> None:
+def _answer(show: Callable[[], None], server: Path, to: Console) -> None:
     show()
-    say(f"report   {file}", to)
     say(f"models   {server / 'models'}", to)

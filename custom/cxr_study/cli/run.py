@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -20,6 +20,9 @@ from cxr_study.runs.finished_run import (
     read_site_files,
 )
 from cxr_study.runs.run_request import RunRequest, check
+
+if TYPE_CHECKING:
+    from cxr_study.reports.run.evaluate_run import Report
 
 console = Console()
 
@@ -201,17 +204,26 @@ def run_and_report(request: RunRequest, local_models: bool, title: str, force: b
     """Run a job, print its result, and say where everything is."""
     check(request, local_models=local_models)  # before an earlier run is removed for this one
     make_room(request.folder, force)
-    from cxr_study.reports.run.console import print_summary
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
 
     simulated_run.run(request, local_models=local_models, console=console)
     finished = finished_run(request.folder)
-    summary, html = report(finished, request.folder / "report", title=title, console=console)
-    print_summary(summary, console)
-    say(f"report   {html}")
-    say(f"summary  {html.with_name('summary.json')}")
+    print_report(report(finished, request.folder / "report", title=title, console=console), console)
     say(f"models   {checkpoint_folder(request.workspace)}")
+
+
+def print_report(made: Report, to: Console) -> None:
+    """Print what a report says, and where it is."""
+    from cxr_study.reports.run.console import print_summary
+
+    print_summary(made.summary, to)
+    say(f"report   {made.page}", to)
+    say(f"summary  {made.page.with_name('summary.json')}", to)
+    if made.table is not None:
+        say(f"table    {made.table}", to)
+    for card in made.cards:
+        say(f"card     {card}", to)
 
 
 def make_room(folder: Path, force: bool, mark: str = MARK) -> None:

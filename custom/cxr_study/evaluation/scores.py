@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.bootstrap import class_ends, mean_interval, resample
-from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model
+from cxr_study.evaluation.calibration import calibration_error, reliability
+from cxr_study.evaluation.subgroup_scores import by_subgroup
+from cxr_study.evaluation.summary_json import (
+    ClassAuroc,
+    Group,
+    MeanAuroc,
+    Model,
+    SiteCalibration,
+    SubgroupAuroc,
+)
 from cxr_study.evaluation.test_split import TestSplit
 
 
@@ -55,6 +64,34 @@ def score(
         if members:
             means.append(MeanAuroc(model, split.site, group, value, low, high, *counts))
     return rows, means
+
+
+def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:
+    """A model in the subgroups of one site's test split, over the classes that the site labels."""
+    classes = [name for name in probabilities if name in split.labelled]
+    rows = by_subgroup(split.table, classes, probabilities[classes].to_numpy(float))
+    return [
+        SubgroupAuroc(
+            site=split.site,
+            kind=row["kind"],
+            subgroup=row["subgroup"],
+            images=row["images"],
+            patients=row["patients"],
+            classes=row["classes"],
+            auroc=_or_none(row["auroc"]),
+            compared=row["compared"],
+            compared_auroc=_or_none(row["compared_auroc"]),
+        )
+        for row in rows
+    ]
+
+
+def score_calibration(split: TestSplit, probabilities: pd.DataFrame) -> SiteCalibration:
+    """How far a model's probabilities are off, over the classes that the site labels, pooled."""
+    classes = [name for name in probabilities if name in split.labelled]
+    labels = split.labels(classes)
+    bins = reliability(labels, probabilities[classes].to_numpy(float))
+    return SiteCalibration(split.site, int((~np.isnan(labels)).sum()), calibration_error(bins))
 
 
 def _or_none(value: float) -> float | None:

@@ -45,11 +45,14 @@ class Splits(_Strict):
 
 @dataclass(frozen=True)
 class SiteData(_Strict):
-    """What a site brought to the run: the classes it labels, its images and its patients."""
+    """What a site brought to the run: the classes it labels, its images and its patients.
+
+    The counts are None where the site's data are elsewhere.
+    """
 
     classes: tuple[str, ...]
-    images: Splits
-    patients: Splits
+    images: Splits | None
+    patients: Splits | None
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,9 @@ class ClassAuroc(_Strict):
     Attributes:
         site: Whose test split.
         labelled: Whether the site labels the class itself.
-        auroc: None when not defined, like the ends of its 95 % interval, `low` and `high`.
+        auroc: None when not defined, like the ends of its 95 % interval, `low` and `high`; these
+            also where the site itself measured, and kept its images' patients to itself.
+        positives: Test images labelled 1; `negatives`: 0; None when the site keeps its counts.
         labels: `site`: the site's own labels; `truth`: complete labels kept for evaluation only.
     """
 
@@ -118,8 +123,8 @@ class ClassAuroc(_Strict):
     auroc: float | None
     low: float | None
     high: float | None
-    positives: int
-    negatives: int
+    positives: int | None
+    negatives: int | None
     labels: Literal["site", "truth"]
 
 
@@ -146,11 +151,48 @@ class MeanAuroc(_Strict):
 
 
 @dataclass(frozen=True)
+class SubgroupAuroc(_Strict):
+    """The global model on a subgroup of one site's test split; see `subgroup_scores.by_subgroup`.
+
+    Attributes:
+        kind: "sex", "age" or "view".
+        auroc: Mean over the `classes` that the subgroup defines; None: it defines none.
+        compared_auroc: Mean over the `compared` classes that every subgroup of the kind has enough
+            images of; None: there is no such class.
+    """
+
+    site: str
+    kind: str
+    subgroup: str
+    images: int
+    patients: int
+    classes: int
+    auroc: float | None
+    compared: int
+    compared_auroc: float | None
+
+
+@dataclass(frozen=True)
+class SiteCalibration(_Strict):
+    """How far the global model's probabilities are off on one site's test split.
+
+    Attributes:
+        predictions: With a label, over the classes that the site labels.
+        error: Expected calibration error (see `calibration`); None: there is no prediction.
+    """
+
+    site: str
+    predictions: int
+    error: float | None
+
+
+@dataclass(frozen=True)
 class Summary(_Strict):
     """Everything a run report says, except the example pictures.
 
     Attributes:
         job: Name of the job (the method) that ran.
+        data: "elsewhere": at the sites, which measured the model themselves.
         note: One sentence on what the data can and cannot show; may be empty.
         image_size: Height and width of the model's input, in pixels.
         num_rounds: Rounds run; of a continued run, its own.
@@ -164,7 +206,7 @@ class Summary(_Strict):
 
     title: str
     job: str
-    data: Literal["phantom", "real"]
+    data: Literal["phantom", "real", "elsewhere"]
     note: str
     version: str
     backbone: str
@@ -180,6 +222,8 @@ class Summary(_Strict):
     refusals: tuple[RefusedResult, ...] = ()
     test: tuple[ClassAuroc, ...] = ()
     means: tuple[MeanAuroc, ...] = ()
+    subgroups: tuple[SubgroupAuroc, ...] = ()
+    calibration: tuple[SiteCalibration, ...] = ()
     stopped_early: bool = False
     personal: bool = False
     format: Literal[2] = FORMAT

@@ -62,6 +62,11 @@ def typed(job: Path, changes: Settings | None = None) -> JobSettings:
     return checked({**read_settings(job), **(changes or {})})
 
 
+def name(job: Path) -> str:
+    """The name of a job, e.g. "surgical"."""
+    return str(json.loads(_read(job / META))["name"])
+
+
 def sites(job: Path) -> tuple[str, ...]:
     """Names of the sites that a job is deployed to."""
     return tuple(client_apps(job))

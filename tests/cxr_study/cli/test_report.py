@@ -1,19 +1,38 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
+from cxr_study.evaluation.summary_json import Summary
 from cxr_study.reports.run import console as summary_console
 from cxr_study.reports.run import evaluate_run
 from cxr_study.runs.finished_run import write_facts
+from html_page import Page
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.server.records.run_record import RECORD_FILE
+from surgical_aggregation.wire import variables as wire
 from tiny_job import JOBS
 from typed import answer
 
 
 def download(folder, job="surgical"):
-    """Make a downloaded job with what its sites measured."""
+    """Make a downloaded job with its best model, its record, and what its sites measured."""
     shutil.copytree(JOBS / job, folder / "job" / job)
-    path = folder / "workspace/cross_site_val/cross_val_results.json"
+    server = folder / "workspace"
+    columns = {name: (np.ones(2, np.float32), np.ones(1, np.float32)) for name in ("Edema", "Mass")}
+    facts = {"best": {"round": 1, "value": 0.5}, "strategy": "fedbn+", "head_features": 2}
+    trained = {"Edema": {"sites": ["nih"], "last_round": 0, "rounds": [[0, 0, ["nih"]]]}}
+    best = Checkpoint(wire.join({}, columns), {**facts, "classes": trained})
+    save(best, server / "models/best.npz")
+    events = [{"event": "round", "round": 0}, {"event": "ended", "seconds": 60.0}]
+    (server / RECORD_FILE).parent.mkdir(parents=True, exist_ok=True)
+    (server / RECORD_FILE).write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    (server / "metrics").mkdir()
+    measured = [{"name": "nih", "metrics": [{"name": "bce", "value": 0.5}]}]
+    line = json.dumps({"round": 0, "sites": measured})
+    (server / "metrics/round_metrics.jsonl").write_text(f"{line}\n")
+    path = server / "cross_site_val/cross_val_results.json"
     path.parent.mkdir(parents=True)
     measured = {"nih": {"SRV_best": {"auroc/Edema": 0.75, "bce/Edema": 0.5}}}
     path.write_text(json.dumps(measured))
@@ -27,7 +46,7 @@ def full(monkeypatch):
 
     def report(run, folder, *, title, console):
         runs.append((run, folder))
-        return "summary", folder / "report.html"
+        return evaluate_run.Report("summary", folder / "report.html", None, ())
 
     monkeypatch.setattr(evaluate_run, "report", report)
     monkeypatch.setattr(summary_console, "print_summary", lambda summary, to: to.print(summary))
@@ -36,15 +55,28 @@ def full(monkeypatch):
 
 @pytest.mark.parametrize(("job", "options"), [("surgical", ()), ("surgical_he", ("--phantom",))])
 def test_without_the_data_or_of_an_encrypted_model_it_is_what_the_sites_measured(
-    full, tmp_path, job, options
+    tmp_path, job, options
 ):
     results = download(tmp_path, job)
-    assert "0.750" in answer("report", tmp_path, *options)
+    said = answer("report", tmp_path, *options)
+    assert "mean AUROC 0.75 for 1 of 2 classes at nih" in " ".join(said.split())
+    assert "Measured at the sites." in said
     assert "Edema,nih,0.75" in (tmp_path / "report/federated_test.csv").read_text()
+    summary = Summary.from_json((tmp_path / "report/summary.json").read_text())
+    assert summary.data == "elsewhere" and summary.job == job
+    assert summary.sites["nih"].classes == ("Edema",) and summary.sites["nih"].images is None
+    assert summary.trained_by["Edema"] == ("nih",) and summary.best.round == 1
+    page = Page((tmp_path / "report/report.html").read_text())
+    assert "Every site measured the model itself" in page.text and "At the sites" in page.text
+    assert (
+        "Edema labels it global 0.750" in page.text
+        and "interval" not in page.text.split("AUROC per class")[0].split("Every site")[0]
+    )
+    card = (tmp_path / "workspace/models/model_card.md").read_text()
+    assert "as the site measured it" in card and "| Edema | nih | yes | 0.750 | withheld |" in card
     results.unlink()
     said = answer("report", tmp_path, *options, code=2)
     assert "holds no result of a test split" in said
-    assert full == []
 
 
 def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
@@ -59,9 +91,12 @@ def test_the_command_finds_a_runs_data_and_is_told_that_of_a_download(full, tmp_
     assert "summary" in said and str(tmp_path / "run/results/1/workspace/models") in said
     folder = tmp_path / "1234"
     download(folder)
-    answer("report", folder)  # is the table
+    answer("report", folder)  # is what the sites measured
     answer("report", folder, "--site-files", tmp_path, "--out", tmp_path / "out")
     answer("report", folder, "--phantom")
-    assert [run.site_files for run, _ in full] == [tmp_path / "files", tmp_path, None]
-    outs = [tmp_path / "run/report", tmp_path / "out", folder / "report"]
+    assert [run.site_files for run, _ in full] == [
+        tmp_path / "files", None, tmp_path, None,
+    ]  # fmt: skip
+    assert [run.elsewhere for run, _ in full] == [False, True, False, False]
+    outs = [tmp_path / "run/report", folder / "report", tmp_path / "out", folder / "report"]
     assert [out for _, out in full] == outs

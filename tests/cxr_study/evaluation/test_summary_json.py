@@ -37,7 +37,10 @@ def test_numpy_numbers_are_written_as_plain_ones(summary):
         (lambda v: v.update(format=1), "summary.format: Input should be 2; got 1"),
         (lambda v: v.pop("best"), "summary.best: Field required"),
         (lambda v: v.update(colour="red"), "summary.colour: Unexpected keyword"),
-        (lambda v: v.update(data="x-ray"), "summary.data: Input should be 'phantom' or 'real'"),
+        (
+            lambda v: v.update(data="x-ray"),
+            "summary.data: Input should be 'phantom', 'real' or 'elsewhere'",
+        ),
         (lambda v: v.update(seed=True), "summary.seed: Input should be a valid integer; got T"),
         (
             lambda v: v["test"][1].update(auroc="high"),

@@ -164,6 +164,15 @@ def read_calibration(model: Path, checkpoint: Checkpoint) -> Calibration | None:
     return Calibration(file)
 
 
+def current_calibration(model: Path, checkpoint: Checkpoint) -> CalibrationFile | None:
+    """What lies beside a model and was made for it; None: nothing that was."""
+    try:
+        found = read_calibration(model, checkpoint)
+    except CalibrationError:
+        return None
+    return None if found is None else found.file
+
+
 def as_json(file: CalibrationFile) -> str:
     """The text of the file."""
     values: Mapping[str, Any] = file.model_dump(exclude_defaults=True)

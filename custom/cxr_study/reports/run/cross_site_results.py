@@ -14,9 +14,16 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
+from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, SiteData
+from cxr_study.jobs import job_folder
+from cxr_study.reports.run.summarise import Measured
+from cxr_study.runs import job_results
+from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
+from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.evaluated_model import EVALUATED
+from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.untrusted_text import one_line
 
 RESULTS_FILE = "cross_site_val/cross_val_results.json"
@@ -73,6 +80,61 @@ def read(server: Path) -> tuple[ClassTest, ...]:
             "that the sites could measure? The server's error_log.txt says what went wrong."
         )
     return tuple(sorted(rows, key=lambda row: (row.class_name, row.site)))
+
+
+def measured(run: FinishedRun) -> Measured:
+    """What the sites of a run measured, as a report shows it.
+
+    The classes that a site does not label are not defined there, and there are no intervals.
+
+    Raises:
+        ResultsError: No site has measured a model on its test split.
+    """
+    server = run.servers[-1]
+    rows = read(server)
+    best = load(job_results.best_checkpoint(server))
+    head = wire.classes_of(best.variables)
+    union = tuple(sorted({*head, *(row.class_name for row in rows)}))
+    of = {(row.site, row.class_name): row for row in rows}
+    names = [*job_folder.sites(run.job)]
+    names += sorted({row.site for row in rows} - {*names})
+    tests = {
+        site: [_class_auroc(site, name, of.get((site, name))) for name in union] for site in names
+    }
+    return Measured(
+        data="elsewhere",
+        union=union,
+        sites={
+            site: SiteData(tuple(row.class_name for row in tests[site] if row.labelled), None, None)
+            for site in names
+        },
+        test=tuple(row for site in names for row in tests[site]),
+        means=tuple(mean for site in names for mean in _means(site, tests[site])),
+        personal=not head or best.manifest.get("strategy") == "fedbn",
+    )
+
+
+def _class_auroc(site: str, name: str, row: ClassTest | None) -> ClassAuroc:
+    if row is None:
+        return ClassAuroc("global", site, name, False, None, None, None, 0, 0, "truth")
+    counts = row.positives, row.negatives
+    return ClassAuroc("global", site, name, True, row.auroc, None, None, *counts, "site")
+
+
+def _means(site: str, rows: Sequence[ClassAuroc]) -> list[MeanAuroc]:
+    groups: dict[Group, list[ClassAuroc]] = {
+        "all": [*rows],
+        "labelled": [row for row in rows if row.labelled],
+        "unlabelled": [row for row in rows if not row.labelled],
+    }
+    means = []
+    for group, members in groups.items():
+        defined = [row.auroc for row in members if row.auroc is not None]
+        value = float(np.mean(defined)) if defined else None
+        if members:
+            counts = len(defined), len(members)
+            means.append(MeanAuroc("global", site, group, value, None, None, *counts))
+    return means
 
 
 def _number(value: object, kind: type = float) -> Any:

@@ -1,11 +1,12 @@
-"""Evaluates a finished run on every site's test split, and writes its report."""
+"""A finished run's report: evaluated here, or as its sites measured it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 from rich.console import Console
@@ -13,43 +14,101 @@ from rich.console import Console
 from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import predict
-from cxr_study.evaluation.scores import score
+from cxr_study.evaluation.scores import score, score_calibration, score_subgroups
 from cxr_study.evaluation.summary_json import (
-    Best,
     ClassAuroc,
     MeanAuroc,
     Model,
+    SiteCalibration,
     SiteData,
     Splits,
+    SubgroupAuroc,
     Summary,
 )
 from cxr_study.jobs import job_folder
+from cxr_study.models.prediction.calibration_file import current_calibration
 from cxr_study.phantom.demo_data import demo_study
+from cxr_study.reports.card import model_card
+from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
-from cxr_study.reports.run import run_view
+from cxr_study.reports.run import cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
+from cxr_study.reports.run.summarise import Measured, summarise
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.training.network_facts import Network
-from surgical_aggregation import __version__
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+from surgical_aggregation.checkpoints.model_facts import facts_of
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.wire import variables as wire
 
-PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
-PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model here."
+TABLE = "federated_test.csv"
+"""In a report's folder: what the sites measured; see `cross_site_results`."""
 
 
-def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> tuple[Summary, Path]:
-    """Evaluate a finished run on every site's test split, and write its report, an HTML file.
+@dataclass(frozen=True)
+class Report:
+    """What was written of a run, and what it says.
+
+    Attributes:
+        page: report.html; `summary.json` lies beside it.
+        table: What the sites measured on their own test splits, csv; None: they did not.
+        cards: The model cards, HTML, beside the models.
+    """
+
+    summary: Summary
+    page: Path
+    table: Path | None
+    cards: tuple[Path, ...]
+
+
+def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> Report:
+    """Report a finished run: HTML page, summary, table, and the models' cards.
+
+    Its best model is evaluated on every site's test split, with intervals; where the sites' data
+    are elsewhere, or the model is encrypted, what the sites measured themselves is reported.
 
     Raises:
-        ResultsError: The run has not finished.
+        ResultsError: The run has not finished, or no site has measured its model.
     """
+    server = run.servers[-1]
+    table = None
+    if (server / cross_site_results.RESULTS_FILE).is_file():
+        table = folder / TABLE
+        cross_site_results.write_csv(cross_site_results.read(server), table)
+    best = load(job_results.best_checkpoint(server))
+    if run.elsewhere or job_folder.encrypted(run.job):
+        measured = cross_site_results.measured(run)
+        pictures: list[Example] = []
+    else:
+        measured, pictures = _evaluated(run, best, console)
+    summary = summarise(run, best, measured, title)
+    page = write_report(summary, pictures, folder)
+    return Report(summary, page, table, _write_cards(run, best, summary))
+
+
+def _write_cards(run: FinishedRun, best: Checkpoint, summary: Summary) -> tuple[Path, ...]:
+    """Write a card beside the global model, if it has a head, and beside each personal model."""
+    models = dict(job_results.personal_checkpoints(run.states))
+    named = {f"{summary.title}: {site}": (load(path), path) for site, path in models.items()}
+    if wire.classes_of(best.variables):
+        named = {summary.title: (best, job_results.best_checkpoint(run.servers[-1])), **named}
+    settings = job_folder.read_settings(run.job)
+    cards = []
+    for name, (checkpoint, path) in named.items():
+        calibration = current_calibration(path, checkpoint)
+        source = CardSource(name, facts_of(checkpoint), summary, settings, calibration)
+        cards.append(model_card.write(source, path.parent))
+    return tuple(cards)
+
+
+def _evaluated(
+    run: FinishedRun, best: Checkpoint, console: Console
+) -> tuple[Measured, list[Example]]:
+    """Evaluate a run's models on the test splits here."""
     settings = job_folder.typed(run.job)
     network = Network(settings.backbone, settings.image_size, settings.hidden)
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
-    best = load(job_results.best_checkpoint(run.servers[-1]))
     personal = {
         site: load(path) for site, path in job_results.personal_checkpoints(run.states).items()
     }
@@ -58,7 +117,9 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
     site_files = run.site_files or demo_study()
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
-    pictures = []
+    subgroups: list[SubgroupAuroc] = []
+    calibration: list[SiteCalibration] = []
+    pictures: list[Example] = []
     sites: dict[str, SiteData] = {}
     for site in job_folder.sites(run.job):
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
@@ -78,35 +139,20 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> t
             means += row_means
             if name == "global":
                 pictures += choose(split, probabilities, union)
-    phantom = run.site_files is None
-    merged = best.manifest.get("classes", {})
-    labelled = {name: [s for s, site in sites.items() if name in site.classes] for name in union}
-    summary = Summary(
-        title=title,
-        job=json.loads((run.job / "meta.json").read_text(encoding="utf-8"))["name"],
-        data="phantom" if phantom else "real",
-        note=" ".join([PHANTOM_NOTE] * phantom + [PERSONAL_NOTE] * bool(personal)),
-        version=__version__,
-        backbone=network.backbone,
-        image_size=network.image_size,
-        seed=settings.seed,
-        num_rounds=job_results.rounds_run(*run.servers),
-        stopped_early=job_results.stopped_early(*run.servers),
-        personal=bool(personal),
-        wall_seconds=job_results.wall_seconds(*run.servers),
-        best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
-        union=union,
-        sites=sites,
-        trained_by={  # where the server does not know (a personal head): by the sites that label it
-            name: tuple(merged[name]["sites"] if name in merged else labelled[name])
-            for name in union
-        },
-        rounds=job_results.rounds(*run.servers, personal=bool(personal)),
-        refusals=job_results.refusals(*run.servers),
-        test=tuple(tests),
-        means=tuple(means),
+                subgroups += score_subgroups(split, probabilities)
+                calibration.append(score_calibration(split, probabilities))
+    data: Literal["phantom", "real"] = "phantom" if run.site_files is None else "real"
+    measured = Measured(
+        data,
+        union,
+        sites,
+        tuple(tests),
+        tuple(means),
+        bool(personal),
+        tuple(subgroups),
+        tuple(calibration),
     )
-    return summary, write_report(summary, pictures, folder)
+    return measured, pictures
 
 
 def write_report(summary: Summary, examples: Sequence[Example], folder: Path) -> Path:

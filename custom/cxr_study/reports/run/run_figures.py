@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from cxr_study.evaluation.summary_json import ClassAuroc, Summary
 from cxr_study.reports.page import drawing as page
+from cxr_study.reports.page import numbers as page_numbers
 from cxr_study.reports.run import run_view
 
 HEADING = 1.35  # height of a group's heading, in rows
@@ -69,6 +70,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
     groups = {
         labelled: [row for row in ranked if row.model == "global" and row.labelled == labelled]
         for labelled in headings
+        if labelled or summary.data != "elsewhere"  # where nothing else is measured
     }
     lines = sum(len(members) + HEADING for members in groups.values() if members)
     figure = Figure((page.WIDTH, 0.7 + 0.225 * lines))
@@ -83,7 +85,15 @@ def class_aurocs(summary: Summary, site: str) -> str:
             _draw(axes, y - 0.17 * (row.class_name in local), row)
             if row.class_name in local:
                 _draw(axes, y + 0.2, local[row.class_name])
-            _write(axes, 1.06, y, f"{row.positives:,}", ha="center", color=page.MUTED, fontsize=7.5)
+            _write(
+                axes,
+                1.06,
+                y,
+                page_numbers.count(row.positives),
+                ha="center",
+                color=page.MUTED,
+                fontsize=7.5,
+            )
             names[y] = page.short(row.class_name)
             y += 1
         y += 0.25

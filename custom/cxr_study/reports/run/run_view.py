@@ -83,11 +83,13 @@ def notices(summary: Summary) -> Iterator[Notice]:
     if summary.data == "phantom":
         text = f"The pictures are generated, not taken from patients. {sentence}"
         yield Notice("Phantom data.", text.strip())
+    elif summary.data == "elsewhere":
+        yield Notice("Measured at the sites.", sentence)
     elif note:
         yield Notice("Note.", sentence)
-    rows = [row for row in summary.test if row.model == "global"]
+    rows = [row for row in _measurable(summary) if row.model == "global"]
     defined = [row for row in rows if row.auroc is not None]
-    small = [row for row in defined if min(row.positives, row.negatives) < FEW_IMAGES]
+    small = [row for row in defined if _few(row)]
     if small:
         yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
     if len(defined) < len(rows):
@@ -113,7 +115,7 @@ def notices(summary: Summary) -> Iterator[Notice]:
 def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]]:
     """Group the AUROCs that are not defined; local models have only classes of their site."""
     models: dict[tuple[str, str, str], list[ClassAuroc]] = {}
-    for row in sorted(summary.test, key=lambda row: row.class_name):
+    for row in sorted(_measurable(summary), key=lambda row: row.class_name):
         if row.auroc is None and (row.model == "global" or row.labelled):
             models.setdefault((row.site, row.class_name, undefined_reason(row)), []).append(row)
     groups: dict[Undefined, tuple[ClassAuroc, ...]] = {}
@@ -123,8 +125,15 @@ def undefined(summary: Summary) -> list[tuple[Undefined, tuple[ClassAuroc, ...]]
     return sorted(groups.items(), key=itemgetter(0))
 
 
+def _measurable(summary: Summary) -> list[ClassAuroc]:
+    """What could have been measured: a site that measures by itself has its own classes alone."""
+    return [row for row in summary.test if row.labelled or summary.data != "elsewhere"]
+
+
 def undefined_reason(row: ClassAuroc) -> str:
     """Say why an AUROC is not defined."""
+    if row.positives is None or row.negatives is None:
+        return "the site keeps the reason to itself"
     return {
         (False, False): "the test split has no label of it",
         (False, True): "no positive image in the test split",
@@ -211,6 +220,11 @@ def _partly(rows: Sequence[MeanAuroc]) -> str:
     return f" for {min(numbers)} to {max(numbers)} classes"
 
 
+def _few(row: ClassAuroc) -> bool:
+    counts = row.positives, row.negatives
+    return any(count is not None and count < FEW_IMAGES for count in counts)
+
+
 def _small(small: Sequence[ClassAuroc], defined: int) -> str:
     """Describe how wide the intervals of small test splits are."""
     text = (
@@ -220,5 +234,5 @@ def _small(small: Sequence[ClassAuroc], defined: int) -> str:
     row = max(small, key=lambda row: (row.high or 0.0) - (row.low or 0.0))
     if row.low is None:
         return text
-    images = f"{counted(row.positives, 'positive')}, {counted(row.negatives, 'negative')}"
+    images = f"{counted(row.positives or 0, 'positive')}, {counted(row.negatives or 0, 'negative')}"
     return f"{text} Widest: {row.class_name} at {row.site}, {interval(row)}, {images}."

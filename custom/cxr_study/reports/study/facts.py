@@ -10,12 +10,12 @@ import pandas as pd
 
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation import test_split
+from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
 from cxr_study.reports.page.numbers import UNDEFINED, interval
 from cxr_study.reports.study.figures.style import row_name
 from cxr_study.reports.study.tables.layouts import TESTS, classes
 from cxr_study.studies.analysis.claim_checks import Finding
 from cxr_study.studies.analysis.study_results import StudyResults, reference
-from cxr_study.studies.analysis.subgroups import FEWEST, KINDS
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.run_folder import TEST_SETS, Result
 

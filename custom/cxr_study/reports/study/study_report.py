@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from cxr_study.common.files import replace
+from cxr_study.evaluation.subgroup_scores import FEWEST
 from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.html import template
 from cxr_study.reports.study import facts
@@ -107,7 +108,7 @@ def page(
             for i, scenario in enumerate(shown)
         ],
         kinds=plain_tables.by_class_kind(results),
-        fewest=subgroups.FEWEST,
+        fewest=FEWEST,
         groups=None if by_subgroup.empty else plain_tables.in_subgroups(by_subgroup),
         without_subgroups=list(facts.without_subgroups(by_subgroup)),
         reliability=[

@@ -23,28 +23,20 @@ set. Where a test set says nothing of a kind there is no line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cxr_study.common.parallel import shared_out
 from cxr_study.common.progress import Report
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.evaluation import test_split
+from cxr_study.evaluation.subgroup_scores import by_subgroup
 from cxr_study.studies.analysis import study_results
 from cxr_study.studies.analysis.study_results import RUN, StudyResults, counts_on
 from cxr_study.studies.plan.run_folder import RUNS, TEST_SETS, Result
 from cxr_study.studies.runner import prediction_files
-from surgical_aggregation.aggregation.metrics import auroc
-
-FEWEST = 10
-"""Positives, and negatives, of a class with which its AUROC says something."""
-
-AGES = ("0-39", "40-59", "60-79", "80+")
-"""Bands of years."""
 
 _KEYS = [*RUN, "kind", "subgroup"]
 
@@ -52,21 +44,6 @@ _COLUMNS = [
     *_KEYS, "images", "patients", "unknown", "of", "classes", "auroc", "auroc_sd", "few",
     "compared", "compared_auroc",
 ]  # fmt: skip
-
-_FROM = (40, 60, 80)  # years, where the bands after the first begin
-
-
-def _age_bands(table: pd.DataFrame) -> pd.Series:
-    bands = pd.Series(np.array(AGES)[np.digitize(table["age"], _FROM)], table.index)
-    return bands.where(table["age"].notna(), "")
-
-
-KINDS: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {
-    "sex": lambda table: table["sex"],
-    "age": _age_bands,
-    "view": lambda table: table["view"],
-}
-"""Kind -> the subgroup of each image of a label table; "" where it is not known."""
 
 
 def subgroups(
@@ -103,40 +80,7 @@ def _measured(folder: Path, key: str, result: Result) -> list[dict[str, Any]]:
         labelled, own = class_columns(table), list(result.classes[model])
         scores = pd.DataFrame(prediction_files.read(folder / RUNS / key, model, test), columns=own)
         whole = scores.reindex(columns=labelled).to_numpy(float)
-        for kind, subgroup_of in KINDS.items():
-            lines += [
-                {"model": model, "test": test, "kind": kind, **line}
-                for line in _kind(table, labelled, whole, subgroup_of(table))
-            ]
+        lines += [
+            {"model": model, "test": test, **line} for line in by_subgroup(table, labelled, whole)
+        ]
     return lines
-
-
-def _kind(
-    table: pd.DataFrame, classes: list[str], scores: np.ndarray, subgroup: pd.Series
-) -> Iterator[dict[str, Any]]:
-    """A model in the subgroups of a kind; scores are NaN where it lacks a class."""
-    labels, lacks = table[classes].to_numpy(float), np.isnan(scores).any()
-    members = {name: (subgroup == name).to_numpy() for name in sorted(set(subgroup) - {""})}
-    fewest = {name: _fewest(labels[rows]) for name, rows in members.items()}
-    compared = np.all([few >= FEWEST for few in fewest.values()], axis=0)
-    for name, rows in members.items():
-        areas = np.full(len(classes), np.nan) if lacks else auroc(labels[rows], scores[rows])
-        defined = pd.Series(areas).dropna()
-        yield {
-            "subgroup": name,
-            "images": int(rows.sum()),
-            "patients": int(table.loc[rows, "patient"].nunique()),
-            "unknown": int((subgroup == "").sum()),
-            "of": len(classes),
-            "classes": len(defined),
-            "auroc": defined.mean(),
-            "auroc_sd": defined.std(),
-            "few": int((fewest[name][defined.index] < FEWEST).sum()),
-            "compared": int(compared.sum()),
-            "compared_auroc": pd.Series(areas[compared]).mean(),
-        }
-
-
-def _fewest(labels: np.ndarray) -> np.ndarray:
-    """Positives or negatives of each class, whichever are fewer."""
-    return np.minimum((labels == 1).sum(axis=0), (labels == 0).sum(axis=0))

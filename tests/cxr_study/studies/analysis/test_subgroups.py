@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 import study_runs
-from cxr_study.studies.analysis.subgroups import FEWEST, over_seeds, subgroups
+from cxr_study.evaluation.subgroup_scores import FEWEST
+from cxr_study.studies.analysis.subgroups import over_seeds, subgroups
 
 IMAGES = 80
 LABELS = {

@@ -1,0 +1,37 @@
+"""Check that the model in this folder says of the reference image what it said when packaged.
+
+Needs Python, Keras with TensorFlow, NumPy and Pillow; nothing else:
+
+    pip install keras tensorflow numpy pillow
+    python check.py
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+from PIL import Image
+
+FOLDER = Path(__file__).parent
+
+
+def main() -> None:
+    """Print what was expected and what came; exit with 1 if they differ."""
+    expected = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))
+    model = keras.saving.load_model(FOLDER / "model.keras")
+    with Image.open(FOLDER / expected["image"]) as image:
+        pixels = np.asarray(image, np.float32)[None]
+    found = np.asarray(model.predict_on_batch(pixels)["probabilities"])[0]
+    wanted = expected["probabilities"]
+    for (name, probability), said in zip(wanted.items(), found, strict=True):
+        print(f"{name:<30} expected {probability:.6f}  found {said:.6f}")
+    worst = np.abs(found - np.array(list(wanted.values()))).max()
+    good = worst <= expected["tolerance"]
+    print(f"{'The same' if good else 'NOT the same'}: greatest difference {worst:.1e}")
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Write a folder that can be put on a model hub as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from cxr_study.data.labels.vocabulary import UNION_CLASSES
+from cxr_study.models.export import export_model
+from cxr_study.models.loaded_model import LoadedModel
+from cxr_study.models.prediction.calibration_file import as_json
+from cxr_study.phantom.drawing.anatomy import sample_anatomy
+from cxr_study.phantom.drawing.rendering import render
+from surgical_aggregation.checkpoints.checkpoint import save
+
+REFERENCE = "reference.png"
+TOLERANCE = 1e-4
+"""Of probabilities on other machines, whose processors add in another order."""
+
+_SIDE = 512  # pixels of the reference image
+
+
+def package(model: LoadedModel, card: str, out: Path) -> None:
+    """Write a model's folder.
+
+    README.md is the card; config.json says classes, input and output; model.keras predicts without
+    this package, and model.npz with it, or in further training; reference.png is a drawn chest, for
+    which reference.json has the expected output, and check.py replays it. A calibration goes along.
+
+    Args:
+        model: Which model.
+        card: Its model card, Markdown.
+        out: New folder.
+
+    Raises:
+        FileExistsError: There is such a folder.
+    """
+    if out.exists():
+        raise FileExistsError(f"a package needs a new folder; {out} exists. Give another --out.")
+    out.mkdir(parents=True)
+    try:
+        _write(model, card, out)
+    except BaseException:
+        shutil.rmtree(out)
+        raise
+
+
+def _write(model: LoadedModel, card: str, out: Path) -> None:
+    (out / "README.md").write_text(card, encoding="utf-8")
+    export_model.export(model, "keras", out / "model.keras")
+    save(model.checkpoint, out / "model.npz")
+    _write_json(out / "config.json", {"model_type": "keras", **export_model.metadata(model)})
+    if model.calibration is not None:
+        text = as_json(model.calibration.file)
+        (out / "model.calibration.json").write_text(text, encoding="utf-8")
+    Image.fromarray(_chest()).save(out / REFERENCE)
+    said = model.predict(out / REFERENCE, calibrated=False).iloc[0]
+    _write_json(
+        out / "reference.json",
+        {
+            "image": REFERENCE,
+            "probabilities": {name: float(said[name]) for name in model.classes},
+            "tolerance": TOLERANCE,
+        },
+    )
+    program = resources.files(__package__).joinpath("check.py").read_text(encoding="utf-8")
+    (out / "check.py").write_text(program, encoding="utf-8")
+
+
+def _chest() -> np.ndarray:
+    """A drawn chest, the same on every call."""
+    rng = np.random.default_rng(0)
+    shape = (1, len(UNION_CLASSES))
+    (picture,) = render(
+        np.zeros(shape),
+        "nih",
+        rng,
+        _SIDE,
+        anatomy=sample_anatomy(1, rng),
+        devices=np.zeros(1, int),
+        lateral=np.zeros(1, bool),
+        visibility=np.ones(shape),
+    )
+    return picture
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

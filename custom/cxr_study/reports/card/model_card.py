@@ -1,0 +1,176 @@
+"""A model card, as far as a model's manifest and its run know; the rest is marked to be filled in.
+
+Source:
+    Mitchell et al., Model Cards for Model Reporting, FAT* 2019; the Applied Model Card of the
+    Coalition for Health AI; Collins et al., TRIPOD+AI, BMJ 2024.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from cxr_study.common.files import replace
+from cxr_study.common.wording import counted, listed
+from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
+from cxr_study.models.prediction.calibration_file import CalibrationFile
+from cxr_study.reports.page import numbers
+from cxr_study.reports.page.html import template
+from surgical_aggregation.checkpoints.model_facts import CONTRACT, ClassTraining, ModelFacts
+
+MARKDOWN, HTML = "model_card.md", "model_card.html"
+"""Names of the card's two files, beside the model."""
+
+TO_FILL = "TO FILL IN"
+"""Begins what a person must still write, in bold."""
+
+_RECIPE = (
+    "strategy", "num_rounds", "epochs", "batch_size", "learning_rate", "gradient_clip",
+    "augmentation", "body_weighting", "head_weighting", "server_optimizer", "proximal",
+    "class_weighting", "focal_gamma", "patience", "seed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CardSource:
+    """What a card is written from.
+
+    Attributes:
+        name: Of the model, for the heading.
+        facts: The model's manifest.
+        summary: Of its run; None: only the model is at hand.
+        settings: Of the run's job, as far as it sets them.
+        calibration: What lies beside the model; None: nothing.
+    """
+
+    name: str
+    facts: ModelFacts
+    summary: Summary | None = None
+    settings: Mapping[str, Any] | None = None
+    calibration: CalibrationFile | None = None
+
+
+def write(source: CardSource, folder: Path) -> Path:
+    """Write both files of a card into the model's folder.
+
+    Returns:
+        The HTML page.
+    """
+    text = markdown(source)
+    replace(folder / MARKDOWN, text)
+    replace(folder / HTML, page(text, source.name))
+    return folder / HTML
+
+
+def markdown(source: CardSource) -> str:
+    """The card as Markdown, with the metadata block that Hugging Face's hub reads."""
+    environment = Environment(
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        loader=PackageLoader(__package__, ""),
+    )
+    environment.filters |= {
+        "cell": cell, "counted": counted, "listed": listed, "number": numbers.count,
+        "auroc": _auroc, "trained": _trained,
+    }  # fmt: skip
+    environment.globals |= {"to_fill": lambda what: f"**{TO_FILL}: {what}**"}
+    body = environment.get_template("card.md.j2").render(
+        source=source,
+        facts=source.facts,
+        summary=source.summary,
+        recipe=_recipe(source),
+        calibration=source.calibration,
+        lacks=[CONTRACT[key] for key in source.facts.lacks],
+    )
+    block = yaml.safe_dump(metadata(source), sort_keys=False, allow_unicode=True)
+    return f"---\n{block}---\n\n{body}"
+
+
+def metadata(source: CardSource) -> dict[str, Any]:
+    """The metadata block, see huggingface.co/docs/hub/model-cards.
+
+    The licence is "other" until a person has decided.
+    """
+    made: dict[str, Any] = {
+        "language": "en",
+        "license": "other",
+        "license_name": "to-be-filled-in",
+        "library_name": "keras",
+        "pipeline_tag": "image-classification",
+        "tags": [
+            "chest-x-ray", "medical-imaging", "multi-label-classification", "federated-learning",
+            "surgical-aggregation", "research-only",
+        ],
+        "metrics": ["roc_auc"],
+    }  # fmt: skip
+    results = [
+        {
+            "task": {"type": "image-classification", "name": "Findings on chest X-rays"},
+            "dataset": {"type": row.site, "name": f"test split of {row.site}", "split": "test"},
+            "metrics": [
+                {
+                    "type": "roc_auc",
+                    "name": f"mean AUROC over {counted(row.defined, 'class', 'classes')}",
+                    "value": round(row.auroc, 4),
+                }
+            ],
+        }
+        for row in (source.summary.means if source.summary else ())
+        if row.model == "global" and row.classes == "all" and row.auroc is not None
+    ]
+    if results:
+        made["model-index"] = [{"name": source.name, "results": results}]
+    return made
+
+
+def page(text: str, title: str) -> str:
+    """A card's Markdown as a page that loads nothing else."""
+    from markdown import Markdown
+
+    body = re.sub(r"\A---\n.*?\n---\n", "", text, count=1, flags=re.DOTALL)
+    body = re.sub(r"\A\s*# .*\n", "", body)  # the page's own heading says it
+    made = Markdown(extensions=["tables", "fenced_code", "toc"]).convert(body)
+    marked = re.sub(rf"<strong>({TO_FILL}:.*?)</strong>", r"<mark>\1</mark>", made)
+    wide = marked.replace("<table>", '<div class="wide"><table>').replace(
+        "</table>", "</table></div>"
+    )
+    return template(__package__).render(title=title, body=wide)
+
+
+def cell(value: object) -> str:
+    """A text in Markdown as it is, in one line: nothing in a name is markup."""
+    line = " ".join(str(value).split())
+    escaped = re.sub(r"([\\`*_{}\[\]#|])", r"\\\1", line)
+    return html.escape(escaped, quote=False)
+
+
+def _auroc(row: ClassAuroc | MeanAuroc) -> str:
+    if row.auroc is None:
+        return "not defined"
+    return numbers.interval(row.auroc, row.low, row.high)
+
+
+def _trained(training: ClassTraining | None) -> str:
+    """Who trained a class in which rounds."""
+    if training is None:
+        return "not known"
+    spans = [
+        f"{span.first} to {span.last}" if span.last > span.first else f"{span.first}"
+        for span in training.rounds
+    ]
+    rounds = f", rounds {listed(spans)}" if spans else ""
+    return f"{counted(len(training.sites), 'site')} ({listed(training.sites)}){rounds}"
+
+
+def _recipe(source: CardSource) -> dict[str, Any]:
+    given = source.settings or {}
+    return {name: given[name] for name in _RECIPE if name in given}

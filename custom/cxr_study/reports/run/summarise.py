@@ -1,0 +1,87 @@
+"""A finished run as a summary: its records, and what was measured of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cxr_study.evaluation.summary_json import (
+    Best,
+    ClassAuroc,
+    MeanAuroc,
+    SiteCalibration,
+    SiteData,
+    SubgroupAuroc,
+    Summary,
+)
+from cxr_study.jobs import job_folder
+from cxr_study.runs import job_results
+from cxr_study.runs.finished_run import FinishedRun
+from surgical_aggregation import __version__
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+
+PHANTOM_NOTE = "They show the method's behaviour, not clinical performance."
+ELSEWHERE_NOTE = (
+    "Every site measured the model itself, on the classes that it labels; there are no intervals, "
+    "and nothing on the classes that it does not label."
+)
+PERSONAL_NOTE = "Every site has a personal model: 'global' stands for that model here."
+
+_NOTES = {"phantom": PHANTOM_NOTE, "elsewhere": ELSEWHERE_NOTE, "real": ""}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a run's models on the sites' test splits; see `Summary`."""
+
+    data: Literal["phantom", "real", "elsewhere"]
+    union: tuple[str, ...]
+    sites: Mapping[str, SiteData]
+    test: tuple[ClassAuroc, ...]
+    means: tuple[MeanAuroc, ...]
+    personal: bool
+    subgroups: tuple[SubgroupAuroc, ...] = ()
+    calibration: tuple[SiteCalibration, ...] = ()
+
+
+def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str) -> Summary:
+    """Put together what a report says.
+
+    Raises:
+        ResultsError: The run has not finished.
+    """
+    settings = job_folder.typed(run.job)
+    trained = best.manifest.get("classes", {})
+    labelled = {
+        name: [s for s, site in measured.sites.items() if name in site.classes]
+        for name in measured.union
+    }
+    notes = [_NOTES[measured.data], PERSONAL_NOTE if measured.personal else ""]
+    return Summary(
+        title=title,
+        job=job_folder.name(run.job),
+        data=measured.data,
+        note=" ".join(filter(None, notes)),
+        version=__version__,
+        backbone=settings.backbone,
+        image_size=settings.image_size,
+        seed=settings.seed,
+        num_rounds=job_results.rounds_run(*run.servers),
+        stopped_early=job_results.stopped_early(*run.servers),
+        personal=measured.personal,
+        wall_seconds=job_results.wall_seconds(*run.servers),
+        best=Best(best.manifest["best"]["round"], best.manifest["best"]["value"]),
+        union=measured.union,
+        sites=dict(measured.sites),
+        trained_by={  # where the server does not know (a personal head): by the sites that label it
+            name: tuple(trained[name]["sites"] if name in trained else labelled[name])
+            for name in measured.union
+        },
+        rounds=job_results.rounds(*run.servers, personal=measured.personal),
+        refusals=job_results.refusals(*run.servers),
+        test=measured.test,
+        means=measured.means,
+        subgroups=measured.subgroups,
+        calibration=measured.calibration,
+    )

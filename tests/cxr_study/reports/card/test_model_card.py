@@ -1,0 +1,121 @@
+import dataclasses
+import re
+
+import pytest
+
+from cxr_study.models.prediction.calibration_file import CalibrationFile, ClassCalibration, Curve
+from cxr_study.reports.card.model_card import CardSource, cell, markdown, page, write
+from html_page import Page
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.checkpoints.model_facts import facts_of
+from surgical_aggregation.wire import variables as wire
+
+EVIL = "a|b *c* <script>x</script>\n# d"
+
+
+def facts(**more):
+    columns = dict.fromkeys(("Edema", "Fracture", "Hernia"), ([1.0], [1.0]))
+    both = ["chexpert", "nih"]
+    trained = {
+        "Edema": {"sites": both, "last_round": 1, "rounds": [[0, 1, both]]},
+        "Hernia": {"sites": ["x"], "last_round": 3, "imported": {"model_sha256": "f" * 64}},
+    }
+    network = {"backbone": "small_densenet", "image_size": 64, "hidden": 0}
+    manifest = {"classes": trained, "created": "2026-01-01", "version": "1", **network, **more}
+    return facts_of(Checkpoint(wire.join({}, columns), manifest))
+
+
+CALIBRATION = CalibrationFile(
+    model_sha256="0", sites=("nih",), threshold_rule="f1", created="2026-01-02", version="1",
+    refused={},
+    classes={
+        "Edema": ClassCalibration(
+            curve=Curve(method="platt"), threshold=0.25, sensitivity=0.9, specificity=0.5,
+            images=1200, positives=30, ece_before=0.1, ece_after=0.05,
+        )
+    },
+)  # fmt: skip
+
+
+@pytest.fixture
+def source(summary):
+    return CardSource("Two hospitals", facts(), summary, {"strategy": "fedbn+"}, CALIBRATION)
+
+
+def tables(text):
+    """Every table's rows, as numbers of cells."""
+    for block in re.split(r"\n(?!\|)", text):
+        rows = [line for line in block.split("\n") if line.startswith("|")]
+        if rows:
+            yield [len(re.split(r"(?<!\\)\|", row)) for row in rows]
+
+
+def test_the_hubs_own_library_reads_it(source):
+    from huggingface_hub import ModelCard
+
+    card = ModelCard(markdown(source))
+    assert card.data.library_name == "keras" and "chest-x-ray" in card.data.tags
+    found = {(r.dataset_type, r.metric_type): r.metric_value for r in card.data.eval_results}
+    assert found == {("nih", "roc_auc"): 0.8125, ("chexpert", "roc_auc"): 0.84}
+    assert card.text.lstrip().startswith("# Two hospitals")
+
+
+def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
+    text = markdown(source)
+    for words in (
+        "**Research use only.**",
+        "**Phantom data.**",
+        "| nih | 2 | 700 | 100 | 200 | 350 | 50 | 99 |",
+        "| Edema | 2 sites (chexpert and nih), rounds 0 to 1 |",
+        "| Hernia | 1 site (x); imported from model `ffffffffffffffff…` |",
+        "| Fracture | not known |",
+        "| Edema | nih | yes | 0.875 (0.750 to 0.938) | 40 | 60 |",
+        "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 | 0.900 | 0.500 |",
+        "| strategy | fedbn+ |",
+        "**TO FILL IN: name and contact",
+        "does not say: how pixels are resized and normalised; what became of batch",
+    ):
+        assert words in text, words
+
+
+def variants(summary):
+    from made_up_summary import DEGENERATE
+
+    yield CardSource("m", facts())
+    yield CardSource("m", facts(validation={"round": 1, "auroc": {"nih": {"Edema": 0.5}}}))
+    yield CardSource("m", dataclasses.replace(facts(), site="nih"), summary, {}, CALIBRATION)
+    sites = {
+        name: dataclasses.replace(site, images=None, patients=None)
+        for name, site in summary.sites.items()
+    }
+    yield CardSource("m", facts(), dataclasses.replace(summary, data="elsewhere", sites=sites))
+    for changes in DEGENERATE.values():
+        yield CardSource("m", facts(), dataclasses.replace(summary, **changes))
+
+
+def test_every_table_is_whole_whatever_is_known(source, summary):
+    for each in (source, *variants(summary)):
+        text = markdown(each)
+        found = list(tables(text))
+        assert len(found) >= 3
+        for rows in found:
+            assert len(set(rows)) == 1 and rows[0] > 2, (rows, text)
+        assert "\n\n\n\n" not in text
+
+
+def test_names_are_text_in_markdown_and_html(source, summary):
+    sites = {EVIL: summary.sites["nih"]}
+    odd = dataclasses.replace(summary, sites=sites, test=(), means=(), rounds=())
+    text = markdown(dataclasses.replace(source, name=EVIL, summary=odd))
+    assert "<script>" not in text and r"a\|b \*c\*" in text
+    shown = Page(page(text, EVIL))
+    assert "script" not in shown.tags and shown.needs_nothing_else()
+    assert cell("Nodule/Mass") == "Nodule/Mass"
+
+
+def test_both_files_are_written_and_the_page_has_tables_and_marks(source, tmp_path):
+    path = write(source, tmp_path)
+    shown = Page(path.read_text())
+    assert {"table", "mark", "h2", "pre"} <= set(shown.tags) and shown.needs_nothing_else()
+    assert "library_name" not in shown.text  # the block is for the hub
+    assert (tmp_path / "model_card.md").read_text() == markdown(source)
