@@ -57,7 +57,9 @@ def test_other_sites_keep_the_columns_and_get_a_best_model_of_their_own(continue
         assert grown.last.variables[name].tobytes() == before[name].tobytes()
     classes = grown.last.manifest["classes"]
     assert classes["Fracture"]["last_round"] == 1
-    assert classes["Support Devices"] == {"last_round": 3, "sites": ["west"]}
+    assert classes["Support Devices"] == {
+        "last_round": 3, "sites": ["west"], "rounds": [[2, 3, ["west"]]],
+    }  # fmt: skip
     assert classes["Edema"]["sites"] == ["north", "south", "west"]
     (dropped,) = grown.events("best_dropped")
     assert dropped["reason"] == "it has no columns for all classes of ['west']"

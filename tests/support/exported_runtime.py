@@ -73,11 +73,11 @@ def main(to, path, images, out, dtype="float32"):
     functions = {"keras": keras_model, "savedmodel": savedmodel, "onnx": onnx, "litert": litert}
     facts, run = functions[to](path)
     with np.load(images) as arrays:
-        pixels = {name: arrays[name].astype(dtype) for name in arrays}
-    found = {name: run(values) for name, values in pixels.items()}
+        pixels = {name: arrays[name] for name in arrays}
+    found = {name: run(values.astype(dtype)) for name, values in pixels.items()}
     began = time.perf_counter()
     for values in pixels.values():
-        run(values)
+        run(values.astype(dtype))
     found["seconds"] = np.array(time.perf_counter() - began)
     np.savez(out, classes=np.array(json.loads(facts)["classes"]), **found)
 

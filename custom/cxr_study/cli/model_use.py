@@ -1,4 +1,4 @@
-"""The commands about a trained model in use: `surgagg model show`, `calibrate` and `package`."""
+"""The commands about a trained model in use: `surgagg model show`, `evaluate`, `calibrate` ..."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from typer import Argument, Option
 from cxr_study.cli.run import SiteFiles, check_data, console, say, split
 from cxr_study.common.wording import counted, listed
 from cxr_study.models.prediction import Method
+from cxr_study.reports.page.numbers import count, interval
 
 if TYPE_CHECKING:
+    from cxr_study.evaluation.summary_json import ClassAuroc
     from cxr_study.models.prediction.calibration_file import CalibrationFile
     from surgical_aggregation.checkpoints.model_facts import ClassTraining, ModelFacts
 
 Model = Annotated[Path, Argument(help="A run's folder, or a checkpoint such as best.npz.")]
+Phantom = Annotated[
+    bool, Option("--phantom", help="The phantom study's sites, in place of --site-files.")
+]
 Site = Annotated[str | None, Option(help="Whose personal model, after fedbn or personalised.")]
 
 
@@ -33,6 +38,9 @@ def add_to(app: typer.Typer) -> None:
         epilog="Example:  surgagg model calibrate runs/run --site-files sites --sites a "
         "--sensitivity 0.9"
     )(calibrate)
+    app.command(epilog="Example:  surgagg model evaluate c.npz --site-files sites --sites c")(
+        evaluate
+    )
     app.command(epilog="Example:  surgagg model package runs/demo --out chest-model")(package)
 
 
@@ -140,13 +148,78 @@ def _rounds(training: ClassTraining | None) -> str:
     return "; ".join(f"{', '.join(texts)} by {len(by)}" for by, texts in spans.items())
 
 
+def evaluate(
+    model: Model,
+    site_files: SiteFiles = None,
+    sites: Annotated[str, Option(help="Whose test splits, by comma.")] = "",
+    phantom: Phantom = False,
+    site: Site = None,
+    out: Annotated[Path | None, Option(help="Table of the AUROCs to write, csv.")] = None,
+) -> None:
+    """Measure a model on sites' own labelled test images: AUROC with intervals by patient."""
+    check_data(site_files, phantom)
+    names = _site_names(sites, site)
+    import pandas as pd
+
+    from cxr_study.evaluation import predictions, test_split
+    from cxr_study.evaluation.scores import score
+    from cxr_study.models.loaded_model import load_model
+    from cxr_study.phantom.demo_data import demo_study
+    from surgical_aggregation.site.training.tensorflow_setup import import_quietly
+
+    loaded = load_model(model, site)
+    import_quietly()
+    rows, means = [], []
+    for name in names:
+        file = (site_files or demo_study()) / f"{name}.yaml"
+        part = test_split.load(file, loaded.classes, loaded.network.image_size)
+        said = predictions.predict(loaded.checkpoint, loaded.network, part).probabilities
+        found, over = score("global", part, said, loaded.classes, seed=0)
+        rows += found
+        means += [row for row in over if row.classes == "all"]
+    console.print(_auroc_table(rows))
+    for row in means:
+        value, of = interval(row.auroc, row.low, row.high), counted(row.of, "class", "classes")
+        say(f"mean at {row.site}: {value} over {row.defined} of {of}")
+    if out is not None:
+        columns = ["site", "class_name", "auroc", "low", "high", "positives", "negatives", "labels"]
+        out.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame([dataclasses.asdict(row) for row in rows])[columns].to_csv(out, index=False)
+        say(f"table    {out}")
+
+
+def _auroc_table(rows: list[ClassAuroc]) -> Table:
+    table = Table(
+        title="AUROC on test images (95 % interval, bootstrap by patient)", title_justify="left"
+    )
+    for name, right in (
+        ("class", False),
+        ("site", False),
+        ("AUROC", False),
+        ("positive", True),
+        ("negative", True),
+    ):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        value = "not defined" if row.auroc is None else interval(row.auroc, row.low, row.high)
+        table.add_row(
+            Text(row.class_name), Text(row.site), value, count(row.positives), count(row.negatives)
+        )
+    return table
+
+
+def _site_names(sites: str, site: str | None) -> tuple[str, ...]:
+    names = split(sites) or ((site,) if site else ())
+    if not names:
+        raise typer.BadParameter("say whose images: --sites a,b", param_hint="--sites")
+    return names
+
+
 def calibrate(
     model: Model,
     site_files: SiteFiles = None,
     sites: Annotated[str, Option(help="Whose validation splits, by comma.")] = "",
-    phantom: Annotated[
-        bool, Option("--phantom", help="The phantom study's sites, in place of --site-files.")
-    ] = False,
+    phantom: Phantom = False,
     site: Site = None,
     method: Annotated[
         Method,
@@ -172,9 +245,7 @@ def calibrate(
     check_data(site_files, phantom)
     loaded = load_model(model, site)
     folder = site_files or demo_study()
-    names = split(sites) or ((site,) if site else ())
-    if not names:
-        raise typer.BadParameter("say whose validation splits: --sites a,b", param_hint="--sites")
+    names = _site_names(sites, site)
     said = [of_site(loaded, folder / f"{name}.yaml", "validation") for name in names]
     made = calibrate_model.calibrate(
         loaded.checkpoint, said, method=method, sensitivity=sensitivity
