@@ -13,7 +13,7 @@ from cxr_study.common import progress
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import load_images, load_labels
-from cxr_study.data.sites.site_file import read_site_file
+from cxr_study.data.sites.site_file import SiteFileError, read_site_file
 
 if TYPE_CHECKING:
     from cxr_study.models.loaded_model import LoadedModel
@@ -53,6 +53,8 @@ def of_site(model: LoadedModel, site_file: Path, split: str) -> LabelledPredicti
     with progress.bar(f"{site.site}: decoding images") as report:
         images = load_images(labels, model.network.image_size, progress=report)
     chosen = np.flatnonzero(images.table["split"] == split)
+    if not len(chosen):
+        raise SiteFileError(f"{site_file}: the {split} split needs images; there is none.")
     table = images.table.iloc[chosen].reset_index(drop=True)
     said = model.outputs(images.pixels, images.rows[chosen])
     return LabelledPredictions(

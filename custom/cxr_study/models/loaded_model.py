@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,9 +19,16 @@ from surgical_aggregation.checkpoints.model_facts import ModelFacts, facts_of
 from surgical_aggregation.site.training.tensorflow_setup import import_quietly
 
 if TYPE_CHECKING:
-    from surgical_aggregation.site.training.keras_model import LocalModel, Predicted
+    from surgical_aggregation.site.training.keras_model import LocalModel
 
 BATCH = 64  # images whose activations are held at a time
+
+
+class Outputs(NamedTuple):
+    """What a model says of images: float32 (images, features) and (images, classes)."""
+
+    features: np.ndarray
+    probabilities: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,7 @@ class LoadedModel:
             frame[FLAGS] = "cannot be read: " + frame[FLAGS].astype(str)
         return pd.concat([*(part.table for part in parts), *bad]).sort_index()
 
-    def outputs(self, pixels: np.ndarray, rows: np.ndarray | None = None) -> Predicted:
+    def outputs(self, pixels: np.ndarray, rows: np.ndarray | None = None) -> Outputs:
         """Outputs for decoded images.
 
         Args:
@@ -112,14 +119,17 @@ class LoadedModel:
             rows: Which of them, shape (m,). Default: all.
 
         Returns:
-            Probabilities float32 (m, classes), and the features that the head weighs, float32
-            (m, features).
+            Probabilities and the features that the head weighs.
         """
         local = self.local  # first, for it starts TensorFlow quietly
-        from cxr_study.training.input_pipeline import dataset
+        from cxr_study.training.input_pipeline import normalised
 
-        nothing = np.zeros((len(pixels) if rows is None else len(rows), 0), np.float32)
-        return local.predict(dataset(pixels, nothing, batch_size=BATCH, rows=rows))
+        chosen = np.arange(len(pixels)) if rows is None else rows
+        batches = [chosen[start : start + BATCH] for start in range(0, len(chosen), BATCH)]
+        # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
+        said = [local.outputs(normalised(np.asarray(pixels[batch]))) for batch in batches]
+        features, probabilities = map(np.concatenate, zip(*said, strict=True))
+        return Outputs(features, probabilities)
 
 
 def load_model(path: str | Path, site: str | None = None) -> LoadedModel:

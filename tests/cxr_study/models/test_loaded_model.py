@@ -1,4 +1,6 @@
+import gc
 import json
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -74,3 +76,15 @@ def test_a_model_that_does_not_say_its_network_is_refused(home, tmp_path):
     save(model, tmp_path / "old.npz")
     with pytest.raises(CheckpointError, match=r"old\.npz: .*needs backbone"):
         load_model(tmp_path / "old.npz")
+
+
+def test_pixels_are_let_go_so_that_memory_does_not_grow(home):
+    model = load_model(home / "best.npz")
+    pixels = np.random.default_rng(0).integers(0, 256, (70, SIZE, SIZE)).astype(np.uint8)
+    whole = model.outputs(pixels).probabilities
+    some = model.outputs(pixels, np.array([69, 3])).probabilities
+    np.testing.assert_allclose(some, whole[[69, 3]], atol=1e-6)
+    kept = weakref.ref(pixels)
+    del pixels
+    gc.collect()
+    assert kept() is None

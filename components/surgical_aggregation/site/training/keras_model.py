@@ -74,7 +74,10 @@ class LocalModel:
         self._received = _anchors(model) if options.proximal else []
         self._compile()
         network = keras.Model(model.input, [self._head.input, model.output])
-        self._forward = tf.function(lambda images: network(images, training=False))
+        # Relaxed to batches of any size, where a second size comes.
+        self._forward = tf.function(
+            lambda images: network(images, training=False), reduce_retracing=True
+        )
 
     def _compile(self) -> None:
         options = self.options
@@ -198,6 +201,11 @@ class LocalModel:
             batches.append([value.numpy() for value in (*self._forward(images), labels)])
             check(stop)
         return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
+
+    def outputs(self, images: tf.Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs of the head and probabilities for one batch of images."""
+        features, probabilities = self._forward(images)
+        return features.numpy(), probabilities.numpy()
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
         """Train the columns of some classes on a frozen body, with an Adam of its own.

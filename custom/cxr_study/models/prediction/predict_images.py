@@ -16,9 +16,18 @@ from cxr_study.models.prediction.image_reader import ReadImage, read
 
 if TYPE_CHECKING:
     from cxr_study.training.network_facts import Network
-    from surgical_aggregation.site.training.keras_model import Predicted
 
 IMAGE, FLAGS, PROBLEM = "image", "flags", "problem"
+
+
+class Outputs(Protocol):
+    """What a model says of images: shapes (images, features) and (images, classes)."""
+
+    @property
+    def features(self) -> np.ndarray: ...  # noqa: D102
+
+    @property
+    def probabilities(self) -> np.ndarray: ...  # noqa: D102
 
 
 class Model(Protocol):
@@ -36,7 +45,7 @@ class Model(Protocol):
     @property
     def calibration(self) -> Calibration | None: ...  # noqa: D102
 
-    def outputs(self, pixels: np.ndarray) -> Predicted: ...  # noqa: D102
+    def outputs(self, pixels: np.ndarray) -> Outputs: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
