@@ -9,6 +9,8 @@ import ssl
 import time
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -19,13 +21,16 @@ import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.site_kit import localise_server, localise_site
+from cxr_study.evaluation.summary_json import Summary
 from cxr_study.jobs import job_templates
 from cxr_study.jobs.code_shipping import PACKAGES
 from cxr_study.reports.run.cross_site_results import read
+from html_page import Page
 from secrecy import names, unpacked
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 from surgical_aggregation.site.local_notes import notes_file
 from tiny_site import COMPLAINT, TinySite
+from typed import answer
 
 DAY = datetime.timedelta(days=1)
 SITES = {
@@ -144,6 +149,25 @@ def test_a_lead_who_may_bring_no_code_trains_with_installed_code(results):
     assert {event["site"] for event in refused} == {"mercy"}  # whole
     assert re.search(r"not permitted to \w+ \['Support Devices'\]", refused[0]["reason"])
     assert classes["Fracture"]["sites"] == ["chexpert"]
+
+
+def test_what_came_home_makes_a_report_a_card_and_a_table(results):
+    """Of a job between hospitals, whose data stay there."""
+    folder = results.trained.server.parent
+    said = answer("report", folder)
+    assert "Measured at the sites." in said
+    summary = Summary.from_json((folder / "report/summary.json").read_text())
+    assert summary.data == "elsewhere" and summary.num_rounds == 2 and len(summary.rounds) == 3
+    table = pd.read_csv(folder / "report/federated_test.csv")
+    measured = {(row.site, row.class_name): row.auroc for row in summary.test if row.labelled}
+    assert len(measured) == len(table) > 3
+    for row in table.itertuples():
+        assert measured[row.site, row.class_name] == (None if np.isnan(row.auroc) else row.auroc)
+    page = Page((folder / "report/report.html").read_text())
+    assert page.needs_nothing_else() and all(site in page.text for site in summary.sites)
+    card = (folder / "workspace/models/model_card.md").read_text()
+    assert all(f"| {name} |" in card for name in summary.union)
+    assert "Their counts stay with them" in card
 
 
 def test_the_project_admin_may_bring_code(network, results):

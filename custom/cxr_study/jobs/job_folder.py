@@ -179,12 +179,19 @@ def check_network(file: Path | None, *, backbone: str, hidden: int) -> None:
 
 
 def settings_in(text: str) -> dict[str, object]:
-    """Setting -> value, in the text of a configuration.
+    """Setting -> value, in the text of a configuration, ours or as FLARE's command rewrites it.
 
     Raises:
         JobError: A value is not written as JSON is; names the setting and its line.
     """
-    found = {match["name"]: _value(match) for match in _SETTING.finditer(text)}
+    found: dict[str, object]
+    if text.startswith("{"):  # `nvflare job submit` writes it anew
+        from pyhocon import ConfigFactory
+
+        parsed = ConfigFactory.parse_string(text).as_plain_ordered_dict()
+        found = {k: v for k, v in parsed.items() if isinstance(v, str | int | float | bool)}
+    else:
+        found = {match["name"]: _value(match) for match in _SETTING.finditer(text)}
     found.pop("format_version", None)
     return found
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyhocon import ConfigFactory
+from pyhocon import ConfigFactory, HOCONConverter
 
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
@@ -73,6 +73,8 @@ class TestText:
         found, parsed = settings_in(text), ConfigFactory.parse_string(text)
         assert found == {name: parsed[name] for name in found}
         assert [type(value) for value in found.values()] == [type(parsed[name]) for name in found]
+        rewritten = HOCONConverter.to_hocon(parsed)  # as FLARE's command does on submission
+        assert settings_in("{\n" + rewritten + "\n}") == found
 
     @pytest.mark.parametrize("value", ["fast", "'fast'", "1 minute", "yes", "1e", ""])
     def test_a_value_that_is_none_is_refused_by_its_setting_and_line(self, value):

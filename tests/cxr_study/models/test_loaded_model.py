@@ -1,6 +1,10 @@
 import gc
 import json
+import re
+import subprocess
+import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +16,8 @@ from cxr_study.models.prediction.calibration_file import CalibrationError
 from dicom_files import dataset, written
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load, save
 from tiny_model import CLASSES, SIZE, picture, saved
+
+README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +43,18 @@ def test_five_lines_of_python_give_a_table_of_probabilities(home):
         expected = model.outputs(pixels[None]).probabilities[0]
         np.testing.assert_array_equal(row[list(CLASSES)].astype(np.float32), expected)
     assert table[list(CLASSES)].std().min() > 1e-3  # in another order they would differ
+
+
+def test_the_readmes_example_does_what_it_says(home, tmp_path):
+    (example,) = re.findall(r"```python\n(from cxr_study.*?)```", README.read_text(), re.DOTALL)
+    assert len([line for line in example.splitlines() if line]) <= 5
+    (tmp_path / "best.npz").symlink_to(home / "best.npz")
+    (tmp_path / "a.png").symlink_to(home / "images/a.png")
+    (tmp_path / "b.dcm").symlink_to(home / "images/c")
+    command = [sys.executable, "-c", example]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert all(word in done.stdout for word in ("a.png", "b.dcm"))
+    assert done.stderr == ""
 
 
 def test_an_unreadable_image_has_a_row_that_says_why(home):

@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from cxr_study.common.files import replace
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation.summary_json import ClassAuroc, MeanAuroc, Summary
+from cxr_study.jobs.methods import METHODS
 from cxr_study.models.prediction.calibration_file import CalibrationFile
 from cxr_study.reports.page import numbers
 from cxr_study.reports.page.html import template
@@ -87,6 +88,7 @@ def markdown(source: CardSource) -> str:
         source=source,
         facts=source.facts,
         summary=source.summary,
+        method=METHODS.get(source.summary.job) if source.summary else None,
         recipe=_recipe(source),
         calibration=source.calibration,
         lacks=[CONTRACT[key] for key in source.facts.lacks],

@@ -71,11 +71,20 @@ def test_it_says_what_the_run_knows_and_marks_what_a_person_must_add(source):
         "| Fracture | not known |",
         "| Edema | nih | yes | 0.875 (0.750 to 0.938) | 40 | 60 |",
         "| Edema | 1,200 | 30 | 0.100 | 0.050 | 0.250 | 0.900 | 0.500 |",
+        "together by surgical aggregation with NVIDIA FLARE",
+        "A class's column is averaged over the sites that label it",
         "| strategy | fedbn+ |",
         "**TO FILL IN: name and contact",
         "does not say: how pixels are resized and normalised; what became of batch",
     ):
         assert words in text, words
+
+
+def test_another_method_is_not_called_surgical_aggregation(source, summary):
+    other = dataclasses.replace(source, summary=dataclasses.replace(summary, job="vanilla"))
+    text = markdown(other).partition("# Two hospitals")[2]
+    assert "by vanilla federated learning" in text and "urgical aggregation" not in text
+    assert "urgical aggregation" not in markdown(CardSource("m", facts())).partition("# m")[2]
 
 
 def variants(summary):
