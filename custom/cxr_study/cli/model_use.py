@@ -62,11 +62,14 @@ def show(
         return
     say(str(file))
     console.print(_facts_table(facts))
+    if not facts.classes:
+        return
     console.print(_class_table(facts))
     if facts.validation:
         say(f"AUROC of round {facts.validation.round} on the sites' validation splits.")
-    for key in facts.lacks:
-        say(f"It does not say {CONTRACT[key]}, as an older version wrote it, or another program.")
+    if facts.lacks:
+        lacking = "; ".join(CONTRACT[key] for key in facts.lacks)
+        say(f"Written by an older version or another program, it does not say: {lacking}.")
 
 
 def _facts_table(facts: ModelFacts) -> Table:
@@ -77,8 +80,8 @@ def _facts_table(facts: ModelFacts) -> Table:
         f"{network.get('backbone')}, {f'hidden layer of {hidden}' if hidden else 'no hidden layer'}"
     )
     rows = {
-        "model": f"personal model of {facts.site}" if facts.site else "global model",
-        "classes": len(facts.classes),
+        "model": _kind(facts),
+        "classes": len(facts.classes) or None,
         "network": body if "backbone" in network else None,
         "input": f"{network['image_size']} x {network['image_size']} pixels"
         if "image_size" in network
@@ -94,6 +97,12 @@ def _facts_table(facts: ModelFacts) -> Table:
         if value is not None:
             made.add_row(Text(name, "dim"), Text(str(value)))
     return made
+
+
+def _kind(facts: ModelFacts) -> str:
+    if facts.site:
+        return f"personal model of {facts.site}"
+    return "global model" if facts.classes else "body without a head: to start from"
 
 
 def _resizing(facts: dict[str, Any] | None) -> str | None:

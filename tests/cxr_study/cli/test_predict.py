@@ -1,6 +1,7 @@
 """`surgagg predict`, `model show` and `model calibrate`, as typed."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,11 @@ import pytest
 import yaml
 from PIL import Image
 
+from cxr_study import phantom
 from tiny_model import CLASSES, picture, saved
 from typed import answer, typed
+
+PRETRAINED = Path(phantom.__file__).with_name("pretrained_body.npz")
 
 
 @pytest.fixture
@@ -119,7 +123,9 @@ def test_show_says_what_the_model_is_and_what_an_older_one_lacks(home, monkeypat
     for text in ("tiny_densenet, no hidden layer", "32 x 32", "fedbn+", "0 to 1", "0.500"):
         assert text in said
     said = answer("model", "show", home / "best.npz")
-    assert "It does not say the AUROC per site and class" in said
+    assert "does not say: the day it was made; " in said and "the AUROC per site" in said
+    said = answer("model", "show", PRETRAINED)
+    assert "body without a head" in said and "does not say" not in said and "class" not in said
     facts = json.loads(answer("model", "show", home / "full.npz", "--json"))
     assert facts["classes"] == list(CLASSES) and facts["lacks"] == []
     assert facts["trained"]["Mass"]["rounds"] == [{"first": 0, "last": 1, "sites": ["a"]}]
