@@ -83,8 +83,21 @@ def baseline(
         with progress.bar(f"{method}, {', '.join(run.sites)}: rounds") as report:
             baseline_run.train(replace(run, site_files=folder, initial_body=initial_body), report)
     _print(runs, folder)
-    for run in runs:
-        say(f"models   {run.out}")
+
+
+def _write_card(run: BaselineRun) -> Path:
+    """Write the card of a run's best model beside it."""
+    from cxr_study.reports.card.model_card import CardSource, write
+    from surgical_aggregation.checkpoints.checkpoint import load
+    from surgical_aggregation.checkpoints.model_facts import facts_of
+
+    where = " and ".join(run.sites)
+    alone = f"One hospital, {where}, trained it alone."
+    pooled = f"It was trained without a federation, on the images of {where} in one place."
+    trained = alone if run.method == "individual" else pooled
+    facts = facts_of(load(run.out / BEST_FILE))
+    name = f"{run.method}, {', '.join(run.sites)}"
+    return write(CardSource(name, facts, settings=run.settings, trained=trained), run.out)
 
 
 def _runs(
@@ -113,7 +126,7 @@ def _runs(
 
 
 def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
-    """Say how well the best models do on the test splits."""
+    """Say how well the best models do on the test splits, and where they are, with their cards."""
     from rich.table import Table
     from rich.text import Text
 
@@ -132,6 +145,9 @@ def _print(runs: Sequence[BaselineRun], site_files: Path) -> None:
         table.add_row(*map(Text, (site, str(best_round), *cells)), end_section=True)
     console.print(table)
     console.print(Text("Research only, not for diagnosis.", style="dim"))
+    for run in runs:
+        say(f"models   {run.out}")
+        say(f"card     {_write_card(run)}")
 
 
 def _measured(

@@ -63,6 +63,9 @@ def test_each_site_alone_has_a_model_of_its_own_classes_and_settings_and_both_on
     assert "of 14 " in alone.out and "of 13 " in alone.out and "does not" not in alone.out
     assert "of 20 " in both.out and "does not" in both.out
     assert "models   alone/nih" in alone.out and "models   both" in both.out
+    card = (surgagg.home / "alone/nih/model_card.md").read_text()
+    assert "One hospital, nih, trained it alone." in card and "Hospitals that label" not in card
+    assert "in one place." in (surgagg.home / "both/model_card.md").read_text()
 
 
 @pytest.fixture

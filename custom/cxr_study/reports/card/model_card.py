@@ -49,6 +49,7 @@ class CardSource:
         summary: Of its run; None: only the model is at hand.
         settings: Of the run's job, as far as it sets them.
         calibration: What lies beside the model; None: nothing.
+        trained: How it was trained, a sentence. Default: in a federation.
     """
 
     name: str
@@ -56,6 +57,7 @@ class CardSource:
     summary: Summary | None = None
     settings: Mapping[str, Any] | None = None
     calibration: CalibrationFile | None = None
+    trained: str = ""
 
 
 def write(source: CardSource, folder: Path) -> Path:
