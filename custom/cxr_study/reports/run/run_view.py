@@ -194,7 +194,9 @@ def percent(value: float, start: float = 0.0, end: float = 1.0) -> str:
 
 def unlabelled_is_measured(summary: Summary) -> bool:
     """Whether complete labels, kept for evaluation only, cover classes a site does not label."""
-    return any(row.labels == "truth" and not row.labelled for row in summary.test)
+    return summary.data != "elsewhere" and any(
+        row.labels == "truth" and not row.labelled for row in summary.test
+    )
 
 
 def _across_sites(summary: Summary, classes: Group) -> str:
