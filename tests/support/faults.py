@@ -87,8 +87,16 @@ class FaultyExecutor(Planned, KerasExecutor):
 
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
-    test says that the site is back) or "hold" (until the task is aborted).
+    test says that the site is back) or "hold" (until the task is aborted). Planned for the "start",
+    "last" is before the site's first message, until another has trained.
     """
+
+    def handle_event(self, event_type, fl_ctx):
+        super().handle_event(event_type, fl_ctx)
+        if event_type == EventType.START_RUN and self.strikes("start", ("last",)):
+            end = time.monotonic() + LONGEST
+            while not any(Path(self.folder).glob("*-0.npz")) and time.monotonic() < end:
+                time.sleep(0.1)
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         reply = super().execute(task_name, shareable, fl_ctx, abort_signal)
