@@ -85,7 +85,7 @@ def import_(
     say(f"own       {listed(own.classes)}: unchanged")
     say(f"imported  {listed(names)}, from {source.file}")
     if not refit:
-        say("Nobody has tested them on your images: see surgagg predict, and model calibrate.")
+        say("Nobody has tested them on your images: see surgagg model evaluate.")
 
 
 def subset(

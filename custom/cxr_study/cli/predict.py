@@ -79,7 +79,8 @@ def predict(
     _list_problems(problems, out)
     predicted = len(found) - len(problems)
     say(f"model        {loaded.file}: {counted(len(loaded.classes), 'class', 'classes')}")
-    say(f"predictions  {out}: {counted(predicted, 'image')}, {len(found) / seconds:.0f} a second")
+    rate = f", {len(found) / seconds:.0f} a second" if len(found) >= 100 else ""  # else it is start
+    say(f"predictions  {out}: {counted(predicted, 'image')}{rate}")
     if flagged:
         kinds = ", ".join(f"{number} {flag}" for flag, number in flags.most_common())
         say(f"flagged      {flagged} ({kinds}); see the column '{predict_images.FLAGS}'")

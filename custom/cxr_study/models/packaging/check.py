@@ -7,12 +7,15 @@ Needs Python, Keras with TensorFlow, NumPy and Pillow; nothing else:
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
-import keras
 import numpy as np
 from PIL import Image
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow starts
+import keras  # noqa: E402
 
 FOLDER = Path(__file__).parent
 
