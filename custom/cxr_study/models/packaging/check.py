@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # before TensorFlow starts
-import keras  # noqa: E402
+import keras
 
 FOLDER = Path(__file__).parent
 
