@@ -20,6 +20,7 @@ from cxr_study.data.labels.vocabulary import (
     Entry,
     class_name,
     is_class,
+    known_alike,
     relation,
     resemblance,
 )
@@ -61,6 +62,15 @@ class NearDuplicate:
 
 
 @dataclass(frozen=True)
+class NewClass:
+    """A name that the catalogue does not know: a class of its own, unless a site merges it."""
+
+    name: str
+    sites: tuple[str, ...]
+    nearest: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class PossibleMerge:
     """A merge into `target` that the catalogue knows and a site does not make of its columns."""
 
@@ -76,6 +86,7 @@ class ClassReport:
 
     Attributes:
         holders: Class -> sites that label it, sorted by class.
+        new: Classes that the catalogue does not know, by name.
         near_duplicates: To be decided before training.
         kept_apart: Pairs of the union that the catalogue says must never be merged.
         possible_merges: For information.
@@ -83,6 +94,7 @@ class ClassReport:
 
     sites: tuple[str, ...]
     holders: Mapping[str, tuple[str, ...]]
+    new: tuple[NewClass, ...]
     near_duplicates: tuple[NearDuplicate, ...]
     kept_apart: tuple[Entry, ...]
     possible_merges: tuple[PossibleMerge, ...]
@@ -105,11 +117,15 @@ def class_report(sites: Sequence[SiteClasses]) -> ClassReport:
     """
     union = sorted({name for site in sites for name in site.classes})
     related = (relation(one, other) for one, other in combinations(union, 2))
+    holders = {name: tuple(site.site for site in sites if name in site.classes) for name in union}
     return ClassReport(
         sites=tuple(site.site for site in sites),
-        holders={
-            name: tuple(site.site for site in sites if name in site.classes) for name in union
-        },
+        holders=holders,
+        new=tuple(
+            NewClass(name, holders[name], tuple(known_alike(name)))
+            for name in union
+            if not is_class(name)
+        ),
         near_duplicates=tuple(_near_duplicates(sites, union)),
         kept_apart=tuple(
             entry for entry in related if entry is not None and entry.relation == "never"
@@ -175,6 +191,10 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
         f"Classes: {len(report.holders)}, of which {len(report.shared)} at more than one site and "
         f"{len(report.unique)} at one alone.\n"
     )
+    alike = {pair.name for pair in report.near_duplicates}
+    for new in report.new:
+        if new.name not in alike:
+            console.print(Text(described(new)), soft_wrap=True)
     for pair in report.near_duplicates:
         at = ", ".join(report.holders.get(pair.other, ())) or "no site"
         console.print(
@@ -193,6 +213,15 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
         line = f"Possible at {merge.site}, so that {effect} count as {merge.target}: "
         setting = _yaml({"merges": {merge.target: list(merge.sources)}})
         console.print(Text(line + setting, "dim"), soft_wrap=True)
+
+
+def described(new: NewClass) -> str:
+    """Say that a name is a class of its own, and how to rename it."""
+    text = f"New class: '{new.name}' ({', '.join(new.sites)}) is not in the vocabulary"
+    if not new.nearest:
+        return f"{text}, and resembles no class there."
+    renamed = _yaml({"merges": {new.nearest[0]: [new.name]}})
+    return f"{text}; nearest known: {', '.join(new.nearest)}. To rename it: {renamed}"
 
 
 def _yaml(setting: Mapping[str, object]) -> str:

@@ -14,6 +14,9 @@ Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest 
     provenance  where that was seen; for `never`, the reason
 
 A narrower or broader name is a class of its own, spelt as it stands there.
+
+`aliases.csv` has what radiologists call the 20 classes in German (de), French (fr), Spanish (es)
+and Chinese (zh). It only suggests: no name is translated unless a site file merges it.
 """
 
 import csv
@@ -25,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from cxr_study.common.spelling import key
+from cxr_study.common.spelling import key, near
 
 SHARED = (
     *("Atelectasis", "Cardiomegaly", "Consolidation", "Edema"),
@@ -55,6 +58,8 @@ VINDR_NAMES = (
 
 Relation = Literal["exact", "narrower", "broader", "never"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
+_ALIASES = Path(__file__).with_name("aliases.csv")
+_LANGUAGES = {"de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
 _LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 
@@ -74,6 +79,23 @@ def catalogue() -> tuple[Entry, ...]:
     """Rows of `vocabulary.csv`, in its order."""
     with _CATALOGUE.open(encoding="utf-8", newline="") as file:
         return tuple(Entry(**row) for row in csv.DictReader(file))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A row of the list of aliases; see the module."""
+
+    language: str
+    name: str
+    canonical: str
+    provenance: str
+
+
+@cache
+def aliases() -> tuple[Alias, ...]:
+    """Rows of `aliases.csv`, in its order."""
+    with _ALIASES.open(encoding="utf-8", newline="") as file:
+        return tuple(Alias(**row) for row in csv.DictReader(file))
 
 
 def class_name(name: str, dataset: str | None = None) -> str:
@@ -102,6 +124,9 @@ def resemblance(name: str, other: str) -> str | None:
     for entry in catalogue():
         if entry.relation == "exact" and entry.canonical == other and key(entry.name) == key(name):
             return f"dataset '{entry.dataset}' calls {other} so"
+    for alias in aliases():
+        if alias.canonical == other and key(alias.name) == key(name):
+            return f"{_LANGUAGES[alias.language]} for {other} ({alias.provenance})"
     words, others = _words(name), _words(other)
     if words == others:
         return "the same words"
@@ -110,6 +135,12 @@ def resemblance(name: str, other: str) -> str | None:
     if difflib.SequenceMatcher(None, key(name), key(other)).ratio() >= _LOOK_ALIKE:
         return "nearly the same spelling"
     return None
+
+
+def known_alike(name: str) -> list[str]:
+    """Classes that a name unknown to the catalogue may mean, of the 20; at most three."""
+    resembling = [other for other in UNION_CLASSES if resemblance(name, other)]
+    return (resembling or near(name, UNION_CLASSES))[:3]
 
 
 def _words(name: str) -> frozenset[str]:

@@ -25,6 +25,8 @@ from cxr_study.data.labels.vocabulary import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cxr_study.data.readers.table_layout import TableLayout
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -130,13 +132,19 @@ def _only(folder: Path, names: tuple[str, ...], dataset: str) -> Path:
     )
 
 
-def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> pd.DataFrame:
+def read(
+    dataset: str,
+    labels: Sequence[Path],
+    metadata: Path | None = None,
+    layout: TableLayout | None = None,
+) -> pd.DataFrame:
     """Read the csv files of a data set, one after another, as one label table.
 
     Args:
         dataset: A key of `DATASETS`.
         labels: One label csv, or several with the same classes.
         metadata: The second csv, where the data set has one.
+        layout: Of a hospital's own csv. Default: as the reader knows it.
 
     Raises:
         TableError: See the module; or the files differ in classes, or share an image.
@@ -144,13 +152,15 @@ def read(dataset: str, labels: Sequence[Path], metadata: Path | None = None) -> 
     import numpy as np  # those who only look into `DATASETS` need no pandas
     import pandas as pd
 
-    from cxr_study.data.labels.csv_columns import TableError
+    from cxr_study.data.labels.csv_file import TableError
     from cxr_study.data.labels.label_table import classes
 
     known = DATASETS[dataset]
     module = import_module(f"{__name__}.{dataset.replace('-', '_')}")
-    second = [metadata] if known.metadata_names else []
-    tables = [module.read(csv, *second) for csv in labels]
+    more: list[object] = [metadata] if known.metadata_names else []
+    if layout is not None and dataset == "table":
+        more = [layout]
+    tables = [module.read(csv, *more) for csv in labels]
     for csv, part in zip(labels, tables, strict=True):
         differ = sorted(set(classes(part)) ^ set(classes(tables[0])))
         if differ:

@@ -4,7 +4,6 @@ A meaning takes a cell's stripped text and raises a ValueError that says what it
 `CsvColumns.decode` adds file, line and column.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -12,9 +11,10 @@ from typing import TypeVar
 import numpy as np
 
 from cxr_study.common.spelling import key
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.csv_columns import matching
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
-from cxr_study.data.labels.vocabulary import class_name
+from cxr_study.data.labels.vocabulary import UNION_CLASSES, class_name, resemblance
 
 Value = TypeVar("Value")
 
@@ -46,14 +46,6 @@ def filled(text: str) -> str:
     if not text:
         raise ValueError("the cell is blank; every row needs a value here.")
     return text
-
-
-def matching(pattern: str, text: str, need: str) -> re.Match[str]:
-    """Match the whole text, or say that it needs `need`."""
-    found = re.fullmatch(pattern, text)
-    if found is None:
-        raise ValueError(f"needs {need}; got '{text}'.")
-    return found
 
 
 def number(text: str) -> str:
@@ -116,3 +108,29 @@ def class_columns(
         column_of[key(name)] = column
         names[column] = name
     return names
+
+
+def refuse_unread_classes(
+    csv: Path, header: Sequence[str], read: Collection[str], dataset: str
+) -> None:
+    """Refuse a csv with columns of classes besides those that its data set's reader reads.
+
+    Its labels are others than the official ones, such as those that radiologists gave later.
+
+    Raises:
+        TableError: A column that is not read is named like a class.
+    """
+    unread = [
+        name
+        for name in header
+        if name
+        and name not in read
+        and key(name) not in _NO_CLASS
+        and any(name == other or resemblance(name, other) for other in UNION_CLASSES)
+    ]
+    if unread:
+        raise TableError(
+            f"{csv}, line 1: the columns {', '.join(map(repr, unread))} look like labels, and "
+            f"dataset '{dataset}' would not read them. Write a site file for the table as it is "
+            "(surgagg data site table), or remove these columns."
+        )

@@ -4,12 +4,12 @@ The files differ in their labels, their order and the name of the path column, s
 does not describe the image is a label. "No Finding", since 2024 "Normal", is left out.
 """
 
-import re
 from pathlib import Path
 
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import TableError, read_columns, read_header
+from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.readers import cell_values, mimic
 
@@ -26,26 +26,24 @@ def read(csv: Path) -> pd.DataFrame:
 
     `image` is the path, files/p10/p10000032/s50414267/<dicom_id>.jpg.
     """
-    names = cell_values.class_columns(csv, read_header(csv), _DESCRIPTORS, "cxr-lt")
+    file = open_csv(csv)
+    names = cell_values.class_columns(csv, file.header, _DESCRIPTORS, "cxr-lt")
     if not names:
         raise TableError(
             f"{csv}, line 1: needs columns with labels; has only {', '.join(_DESCRIPTORS)}. Is "
             "this a challenge's list of images without labels?"
         )
-    columns = read_columns(csv, [_PATH, "subject_id", "ViewPosition", *names])
-    columns.require_unique("path", lambda path: _image(path)[2])
+    columns = read_columns(file, [_PATH, "subject_id", "ViewPosition", *names])
+    need = "a path that ends like p10/p10000032/s50414267/<dicom_id>.jpg"
+    patient, image = columns.match("path", _IMAGE, need)
+    columns.require_unique("path", image)
     got = columns.decode("subject_id", cell_values.number)
-    patient = columns.decode("path", lambda path: _image(path)[1])
     message = "the path is of patient {}; got '{}'. Was a column sorted or moved by itself?"
     columns.refuse(got != patient, "subject_id", message, patient, got)
+    labels = columns.decode_all(dict.fromkeys(names, cell_values.certain_label))
     return assemble(
-        {names[name]: columns.decode(name, cell_values.certain_label) for name in names},
-        image=columns.cells["path"].to_numpy(),
+        {names[name]: labels[name] for name in names},
+        image=columns["path"].to_numpy(),
         patient=patient,
         view=columns.decode("ViewPosition", mimic.view),
     )
-
-
-def _image(path: str) -> re.Match[str]:
-    need = "a path that ends like p10/p10000032/s50414267/<dicom_id>.jpg"
-    return cell_values.matching(_IMAGE, path, need)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, read_columns, read_header
+from cxr_study.data.labels.csv_columns import CsvColumns, matching, read_columns
+from cxr_study.data.labels.csv_file import CsvFile, open_csv
 from cxr_study.data.labels.label_table import assemble
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import cell_values
@@ -35,16 +36,15 @@ def read(labels: Path, metadata: Path) -> pd.DataFrame:
     """
     images = read_columns(metadata, ["dicom_id", "subject_id", "study_id", "ViewPosition"])
     patient_of = _patients(images)
-    by_hand = _MANUAL in read_header(labels)
-    studies = _studies(labels, by_hand, patient_of)
-    study = pd.Index(studies.cells["study_id"]).get_indexer(pd.Index(images.cells["study_id"]))
+    file = open_csv(labels)
+    by_hand = _MANUAL in file.header
+    studies = _studies(file, by_hand, patient_of)
+    study = pd.Index(studies["study_id"]).get_indexer(pd.Index(images["study_id"]))
+    decoded = studies.decode_all(dict.fromkeys(CHEXPERT_CLASSES, cell_values.label))
     table = assemble(
-        {
-            name: np.where(study < 0, np.nan, studies.decode(name, cell_values.label)[study])
-            for name in CHEXPERT_CLASSES
-        },
-        image=_paths(images.cells),
-        patient=images.cells["subject_id"].to_numpy(),
+        {name: np.where(study < 0, np.nan, decoded[name][study]) for name in CHEXPERT_CLASSES},
+        image=_paths(images),
+        patient=images["subject_id"].to_numpy(),
         view=images.decode("ViewPosition", view),
     )
     return table[study >= 0].reset_index(drop=True) if by_hand else table
@@ -60,7 +60,7 @@ def official_split(csv: Path) -> pd.DataFrame:
     columns = read_columns(csv, ["subject_id", "split"])
     columns.decode("subject_id", cell_values.number)
     splits = columns.decode("split", cell_values.one_of("train, validate or test", _SPLITS))
-    rows = pd.DataFrame({"patient": columns.cells["subject_id"].to_numpy(), "split": splits})
+    rows = pd.DataFrame({"patient": columns["subject_id"].to_numpy(), "split": splits})
     patients = rows.drop_duplicates("patient", ignore_index=True)
     first = rows["patient"].map(patients.set_index("patient")["split"])
     message = "patient {} is in '{}' already; a patient is in one split. Is this the official file?"
@@ -72,21 +72,26 @@ def official_split(csv: Path) -> pd.DataFrame:
 
 def _patients(images: CsvColumns) -> pd.Series:
     """Study -> patient, of the metadata."""
-    images.require_unique("dicom_id", _dicom)
-    images.decode("subject_id", cell_values.number)
-    images.decode("study_id", cell_values.number)
-    patient_of = images.cells.drop_duplicates("study_id").set_index("study_id")["subject_id"]
+    images.decode_all(
+        {"dicom_id": _dicom, "subject_id": cell_values.number, "study_id": cell_values.number}
+    )
+    images.require_unique("dicom_id")
+    patient_of = pd.Series(images["subject_id"].to_numpy(), images["study_id"])
+    patient_of = patient_of[~patient_of.index.duplicated()]
     _require_patient(images, patient_of)
     return patient_of
 
 
-def _studies(labels: Path, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
+def _studies(labels: CsvFile, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
     """The labels, of studies that the metadata has."""
     opacity = ("Lung Opacity", _MANUAL) if by_hand else "Lung Opacity"
-    wanted = [opacity if name == "Lung Opacity" else name for name in CHEXPERT_CLASSES]
-    studies = read_columns(labels, ["study_id", *([] if by_hand else ["subject_id"]), *wanted])
-    studies.require_unique("study_id", cell_values.number)
-    study = studies.cells["study_id"]
+    classes = [opacity if name == "Lung Opacity" else name for name in CHEXPERT_CLASSES]
+    read = [*CHEXPERT_CLASSES, _MANUAL]
+    cell_values.refuse_unread_classes(labels.path, labels.header, read, "mimic")
+    studies = read_columns(labels, ["study_id", *([] if by_hand else ["subject_id"]), *classes])
+    studies.decode("study_id", cell_values.number)
+    studies.require_unique("study_id")
+    study = studies["study_id"]
     message = (
         "study {} has no image in the metadata csv. Are the two files whole, and of one release?"
     )
@@ -98,8 +103,8 @@ def _studies(labels: Path, by_hand: bool, patient_of: pd.Series) -> CsvColumns:
 
 def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
     """Refuse an examination that is another patient's than `patient_of` says."""
-    study, got = columns.cells["study_id"].to_numpy(), columns.cells["subject_id"].to_numpy()
-    patient = columns.cells["study_id"].map(patient_of).to_numpy()
+    study, got = columns["study_id"].to_numpy(), columns["subject_id"].to_numpy()
+    patient = columns["study_id"].map(patient_of).to_numpy()
     message = (
         "study {} is of patient {}; got '{}'. A study is of one patient, in labels and metadata "
         "alike."
@@ -107,11 +112,11 @@ def _require_patient(columns: CsvColumns, patient_of: pd.Series) -> None:
     columns.refuse(got != patient, "subject_id", message, study, patient, got)
 
 
-def _paths(images: pd.DataFrame) -> np.ndarray:
+def _paths(images: CsvColumns) -> np.ndarray:
     patient, study = images["subject_id"], images["study_id"]
     folder = "files/p" + patient.str[:2] + "/p" + patient + "/s" + study + "/"
     return (folder + images["dicom_id"] + ".jpg").to_numpy()
 
 
 def _dicom(text: str) -> str:
-    return cell_values.matching("[^/]+", text, "the name of an image")[0]
+    return matching("[^/]+", text, "the name of an image")[0]

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from cxr_study.common.spelling import nearest
-from cxr_study.data.labels.csv_columns import TableError, read_columns
+from cxr_study.data.labels.csv_columns import matching, read_columns
+from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import NIH_CLASSES, class_name
 from cxr_study.data.readers import cell_values
@@ -27,20 +28,27 @@ def read(csv: Path) -> pd.DataFrame:
         or "frontal". An age may carry a unit (058Y, 011M); one above 120 years is unknown.
     """
     names = ["Image Index", "Finding Labels", "Patient ID", "Patient Age", "View Position"]
-    columns = read_columns(csv, [*names, ("Patient Gender", "Patient Sex")])
-    columns.require_unique("Image Index", cell_values.filled)
-    labels = columns.decode("Finding Labels", _labels)
+    file = open_csv(csv)
+    cell_values.refuse_unread_classes(csv, file.header, names, "nih")
+    columns = read_columns(file, [*names, ("Patient Gender", "Patient Sex")])
+    values = columns.decode_all(
+        {
+            "Image Index": cell_values.filled,
+            "Finding Labels": _labels,
+            "Patient ID": lambda text: cell_values.number(text).lstrip("0") or "0",
+            "View Position": lambda text: text if text in ("PA", "AP") else "frontal",
+            "Patient Gender": cell_values.sex,
+            "Patient Age": _age,
+        }
+    )
+    columns.require_unique("Image Index")
     return assemble(
-        dict(zip(NIH_CLASSES, labels.T, strict=True)),
-        image=columns.cells["Image Index"].to_numpy(),
-        patient=columns.decode(
-            "Patient ID", lambda text: cell_values.number(text).lstrip("0") or "0"
-        ),
-        view=columns.decode(
-            "View Position", lambda text: text if text in ("PA", "AP") else "frontal"
-        ),
-        sex=columns.decode("Patient Gender", cell_values.sex),
-        age=columns.decode("Patient Age", _age),
+        dict(zip(NIH_CLASSES, values["Finding Labels"].T, strict=True)),
+        image=values["Image Index"],
+        patient=values["Patient ID"],
+        view=values["View Position"],
+        sex=values["Patient Gender"],
+        age=values["Patient Age"],
     )
 
 
@@ -95,5 +103,5 @@ def _age(text: str) -> float:
     if not text:
         return np.nan
     need = "a number of years, e.g. 58 or 058Y"
-    amount = cell_values.matching(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text, need)
+    amount = matching(r"([0-9]+(?:\.[0-9]+)?)\s*([YMWD]?)", text, need)
     return cell_values.plausible(float(amount[1]) / _UNITS_PER_YEAR[amount[2]])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.csv_columns import matching, read_columns
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import cell_values
@@ -30,15 +30,16 @@ def read(csv: Path) -> pd.DataFrame:
     """
     names = ["ImageID", "ImageDir", "StudyDate_DICOM", "PatientID", "PatientBirth"]
     columns = read_columns(csv, [*names, "PatientSex_DICOM", "Projection", "Labels"])
-    columns.require_unique("ImageID", cell_values.filled)
-    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.cells.index)
+    columns.decode("ImageID", cell_values.filled)
+    columns.require_unique("ImageID")
+    folder = pd.Series(columns.decode("ImageDir", cell_values.number), columns.lines)
     age = columns.decode("StudyDate_DICOM", _study_year) - columns.decode("PatientBirth", _year)
     findings = [found for found in set(columns.decode("Labels", _findings)) if found is not None]
     occurring = sorted(frozenset().union(*findings))
     labels = columns.decode("Labels", lambda text: _labels(_findings(text), occurring))
     return assemble(
         dict(zip(occurring, labels.T, strict=True)),
-        image=(folder + "/" + columns.cells["ImageID"]).to_numpy(),
+        image=(folder + "/" + columns["ImageID"]).to_numpy(),
         patient=columns.decode("PatientID", cell_values.filled),
         view=columns.decode("Projection", lambda text: _VIEWS.get(text, "other")),
         sex=columns.decode("PatientSex_DICOM", cell_values.sex),
@@ -75,9 +76,9 @@ def _labels(findings: frozenset[str] | None, names: list[str]) -> np.ndarray:
 
 def _year(text: str) -> float:
     need = "a year, e.g. 1950"
-    return float(cell_values.matching(r"([12][0-9]{3}(\.0)?)?", text, need)[0] or "nan")
+    return float(matching(r"([12][0-9]{3}(\.0)?)?", text, need)[0] or "nan")
 
 
 def _study_year(text: str) -> float:
     need = "a date, e.g. 20140731"
-    return float(cell_values.matching("([12][0-9]{7})?", text, need)[0][:4] or "nan")
+    return float(matching("([12][0-9]{7})?", text, need)[0][:4] or "nan")

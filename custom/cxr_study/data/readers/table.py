@@ -5,30 +5,41 @@
     p1/2.png,17,lateral,F,63,,-1
 
 `image` (or `path`) and `patient` are needed; `view`, `sex` and `age` may be left out; every other
-column is a class.
+column is a class. A site file may say what a table calls these columns and what its words mean.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
 
-from cxr_study.common.spelling import key
-from cxr_study.data.labels.csv_columns import TableError, read_columns, read_header
-from cxr_study.data.labels.label_table import DESCRIPTORS, LOADED, VIEWS, assemble
+from cxr_study.common.spelling import key, nearest
+from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.csv_file import TableError, open_csv
+from cxr_study.data.labels.label_table import LOADED, VIEWS, assemble
 from cxr_study.data.readers import cell_values
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout
 
-_IMAGE = ("image", "path")
-_OPTIONAL: dict[str, Callable[[str], Any]] = {
-    "view": cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", {v: v for v in VIEWS}),
-    "sex": cell_values.one_of("F, M or a blank", {"F": "F", "M": "M", "": ""}),
+_VIEWS = {view.casefold(): view for view in VIEWS}
+_SEXES = {"f": "F", "m": "M", "": ""}
+_view = cell_values.one_of(f"{', '.join(VIEWS[:-1])} or a blank", _VIEWS)
+_sex = cell_values.one_of("F, M or a blank", _SEXES)
+_MEANINGS: dict[str, Callable[[str], Any]] = {
+    "image": lambda text: _image(text),
+    "patient": cell_values.filled,
+    "view": lambda text: _view(text.casefold()),
+    "sex": lambda text: _sex(text.casefold()),
     "age": cell_values.age,
 }
 
 
-def read(csv: Path) -> pd.DataFrame:
+PLAIN = TableLayout()
+"""Of a csv with the names and the words that the reader knows."""
+
+
+def read(csv: Path, layout: TableLayout = PLAIN) -> pd.DataFrame:
     """Read a hospital's own csv: one line per image, one column per class.
 
     `image` is the path below the images folder, with the slashes of any system; `view` is PA, AP,
@@ -39,27 +50,68 @@ def read(csv: Path) -> pd.DataFrame:
         The label table of the file's classes, in its order; "No Finding" is no class. Without a
         column `view` all images count as frontal.
     """
-    header = read_header(csv)
-    for name in header:
+    file = open_csv(csv, encoding=layout.encoding)
+    column_of, names = _columns(csv, file.header, layout)
+    for name in names:
         if key(name) in LOADED:
             raise TableError(
                 f"{csv}, line 1, column '{name}': no class can have this name; rename or remove it."
             )
-    names = cell_values.class_columns(csv, header, (*_IMAGE, *DESCRIPTORS), "table")
     if not names:
         raise TableError(
-            f"{csv}, line 1: needs a column for every class; has only {', '.join(header)}."
+            f"{csv}, line 1: needs a column for every class; has only {', '.join(file.header)}."
         )
-    optional = [name for name in _OPTIONAL if name in header]
-    columns = read_columns(csv, [_IMAGE, "patient", *optional, *names])
-    columns.require_unique("image", _image)
-    described: dict[str, Any] = {name: columns.decode(name, _OPTIONAL[name]) for name in optional}
+    columns = read_columns(file, [*column_of.values(), *names])
+    words = {word.strip().casefold(): meant for word, meant in layout.words.items()}
+
+    def translated(meaning: Callable[[str], Any]) -> Callable[[str], Any]:
+        return lambda text: meaning(words.get(text.casefold(), text))
+
+    meanings = {
+        column: _MEANINGS[what] if what in ("image", "patient") else translated(_MEANINGS[what])
+        for what, column in column_of.items()
+    }
+    values = columns.decode_all(meanings | dict.fromkeys(names, translated(cell_values.label)))
+    columns.require_unique(column_of["image"], values[column_of["image"]])
+    described: dict[str, Any] = {what: values[column] for what, column in column_of.items()}
     return assemble(
-        {names[name]: columns.decode(name, cell_values.label) for name in names},
-        image=columns.decode("image", _image),
-        patient=columns.decode("patient", cell_values.filled),
+        {class_name: values[column] for column, class_name in names.items()},
         **{"view": "frontal"} | described,
     )
+
+
+def _columns(
+    csv: Path, header: Sequence[str], layout: TableLayout
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns of what describes an image, by what they are, and class names by their columns."""
+    for name in layout.columns:
+        if name not in header:
+            raise TableError(
+                f"{csv}, line 1: key 'columns' of the site file needs names of columns; got "
+                f"'{name}', {nearest(name, header)}."
+            )
+    described = {name: what for name, what in layout.columns.items() if what != IGNORED}
+    for what in KINDS:
+        spellings = ("image", "path") if what == "image" else (what,)
+        if what not in described.values():
+            described |= {n: what for n in spellings if n in header and n not in layout.columns}
+    column_of: dict[str, str] = {}
+    for name, what in described.items():
+        if what in column_of:
+            raise TableError(
+                f"{csv}, line 1: needs one column {what}; '{column_of[what]}' and '{name}' are. "
+                "Say of one that it is ignored, in the site file (key 'columns')."
+            )
+        column_of[what] = name
+    for what in ("image", "patient"):
+        if what not in column_of:
+            spelt = "'image' or 'path'" if what == "image" else f"'{what}'"
+            raise TableError(
+                f"{csv}, line 1: needs a column {spelt}; {nearest(what, header)}. If it has "
+                f"another name, say which in the site file: columns: {{<name>: {what}}}"
+            )
+    known = dict.fromkeys((*KINDS, "path", *described, *layout.columns))
+    return column_of, cell_values.class_columns(csv, header, known, "table")
 
 
 def _image(text: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cxr_study.data.labels.csv_columns import CsvColumns, TableError, read_columns, read_header
+from cxr_study.data.labels.csv_columns import CsvColumns, read_columns
+from cxr_study.data.labels.csv_file import TableError, open_csv
 from cxr_study.data.labels.label_table import NEGATIVE, POSITIVE, assemble
 from cxr_study.data.labels.vocabulary import VINDR_NAMES, class_name
 from cxr_study.data.readers import cell_values
@@ -23,7 +24,8 @@ def read(csv: Path) -> pd.DataFrame:
 
     `image` and `patient` are the image's id; all views are PA.
     """
-    header = read_header(csv)
+    file = open_csv(csv)
+    header = file.header
     if "class_name" in header:
         raise TableError(
             f"{csv}, line 1: needs a column for every finding; has 'class_name'. These are the "
@@ -31,12 +33,12 @@ def read(csv: Path) -> pd.DataFrame:
         )
     votes = "rad_id" in header
     wanted = [(name, "Other disease") if name == "Other diseases" else name for name in VINDR_NAMES]
-    columns = read_columns(csv, ["image_id", *(["rad_id"] if votes else []), *wanted])
+    cell_values.refuse_unread_classes(csv, header, VINDR_NAMES, "vindr")
+    columns = read_columns(file, ["image_id", *(["rad_id"] if votes else []), *wanted])
     columns.decode("image_id", cell_values.filled)
-    labels = np.stack(
-        [columns.decode(name, cell_values.certain_label) for name in VINDR_NAMES], axis=1
-    )
-    images = columns.cells["image_id"].to_numpy()
+    decoded = columns.decode_all(dict.fromkeys(VINDR_NAMES, cell_values.certain_label))
+    labels = np.stack([decoded[name] for name in VINDR_NAMES], axis=1)
+    images = columns["image_id"].to_numpy()
     if votes:
         images, labels = _majority(columns, labels)
     else:
@@ -50,10 +52,10 @@ def read(csv: Path) -> pd.DataFrame:
 def _majority(columns: CsvColumns, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Id of each image, and what most of its readers say."""
     columns.decode("rad_id", cell_values.filled)
-    names = columns.cells["image_id"].to_numpy()
-    readers = columns.cells["rad_id"].to_numpy()
+    names = columns["image_id"].to_numpy()
+    readers = columns["rad_id"].to_numpy()
     message = "'{}' has read image '{}' in an earlier line; remove one of them."
-    again = columns.cells.duplicated(["image_id", "rad_id"])
+    again = pd.DataFrame({"image": names, "reader": readers}).duplicated()
     columns.refuse(again, "rad_id", message, readers, names)
     image, images = pd.factorize(names)
     number = np.bincount(image)[image]

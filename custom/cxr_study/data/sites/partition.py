@@ -1,14 +1,14 @@
 """Cut one data set into sites that have different patients and label different classes."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from cxr_study.data.images.image_files import ImageError, locate
 from cxr_study.data.labels import uncertain_labels
 from cxr_study.data.labels.class_sets import ClassSets, check_known
-from cxr_study.data.labels.csv_columns import open_csv
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
@@ -115,10 +115,7 @@ def write_nih_pool(nih_dir: Path, out_dir: Path) -> Path:
 
 
 def _copy_rows(source: Path, target: Path, images: set[str]) -> Path:
-    with open_csv(source) as official, target.open("w", encoding="utf-8", newline="") as copy:
-        reader, writer = csv.reader(official), csv.writer(copy, lineterminator="\n")
-        header = next(reader)
-        writer.writerow(header)
-        image = [name.strip() for name in header].index("Image Index")
-        writer.writerows(row for row in reader if row and row[image].strip() in images)
+    rows = pd.read_csv(source, dtype=str, na_filter=False, index_col=False)
+    there = rows["Image Index"].str.strip().isin(images)
+    rows[there].to_csv(target, index=False, lineterminator="\n")
     return target

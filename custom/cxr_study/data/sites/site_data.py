@@ -59,7 +59,7 @@ def read_labels(site: SiteFile) -> pd.DataFrame:
         TableError: A csv does not hold what the dataset promises.
         SiteFileError: A merge is not possible, or not allowed.
     """
-    table = readers.read(site.dataset, site.labels, site.metadata)
+    table = readers.read(site.dataset, site.labels, site.metadata, site.layout)
     try:
         return merges.apply(table, site.merges, site.dataset)
     except ValueError as error:

@@ -4,6 +4,7 @@ A YAML file that stays at the site and is named as it, with paths relative to it
 has one with all keys.
 """
 
+import codecs
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from cxr_study.data.images.image_files import allowed
 from cxr_study.data.labels.uncertain_labels import Blank, LabelPolicy, Uncertain
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import DATASETS
+from cxr_study.data.readers.table_layout import IGNORED, KINDS, TableLayout, word_fault
 
 
 class SiteFileError(ValueError):
@@ -87,6 +89,33 @@ def _limit(value: Any) -> int | str:
     return value
 
 
+def _columns(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise NeedError("lines '<name in the csv>: <what it is>'")
+    for name, kind in value.items():
+        if kind not in (*KINDS, IGNORED):
+            raise NeedError(f"{', '.join(KINDS)} or {IGNORED} for '{name}'", kind)
+    return {str(name): kind for name, kind in value.items()}
+
+
+def _words(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not value:
+        raise NeedError("lines '<word>: <what it stands for>'")
+    for word, meant in value.items():
+        if isinstance(word, bool):
+            raise NeedError("quotes around a word that YAML takes for true or false", word)
+        if fault := word_fault("" if meant is None else str(meant)):
+            raise NeedError(f"for '{word}' {fault}", meant)
+    return {str(word): "" if meant is None else str(meant) for word, meant in value.items()}
+
+
+def _encoding(value: object) -> str:
+    try:
+        return codecs.lookup(str(value)).name
+    except LookupError:
+        raise NeedError("the name of an encoding, such as cp1252") from None
+
+
 _Merges = Annotated[dict[str, tuple[str, ...]], PlainValidator(_merges)]
 _Uncertain = Annotated[dict[str, Uncertain], BeforeValidator(_policies)]
 
@@ -107,6 +136,9 @@ class SiteFile(FileModel):
     blank: Blank | None = None
     bad_images: Annotated[int | str, PlainValidator(_limit)] = 0
     truth: ExistingFile | None = None
+    columns: Annotated[dict[str, str], PlainValidator(_columns)] = Field(default_factory=dict)
+    words: Annotated[dict[str, str], PlainValidator(_words)] = Field(default_factory=dict)
+    encoding: Annotated[str, PlainValidator(_encoding)] | None = None
     _path: Path
 
     def model_post_init(self, context: Any, /) -> None:
@@ -116,6 +148,11 @@ class SiteFile(FileModel):
         if has_metadata != (self.metadata is not None):
             need = "needs" if has_metadata else "has no use for"
             raise ValueError(f"dataset '{self.dataset}' {need} the key 'metadata'.")
+        if self.dataset != "table" and self.layout != TableLayout():
+            raise ValueError(
+                "the keys 'columns', 'words' and 'encoding' are of dataset 'table'; dataset "
+                f"'{self.dataset}' has its own columns and words."
+            )
 
     @property
     def path(self) -> Path:
@@ -126,6 +163,11 @@ class SiteFile(FileModel):
     def site(self) -> str:
         """Name of the site."""
         return self.path.stem
+
+    @property
+    def layout(self) -> TableLayout:
+        """How a hospital's own csv is written."""
+        return TableLayout(self.columns, self.words, self.encoding)
 
     @property
     def policy(self) -> LabelPolicy:

@@ -24,7 +24,8 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from cxr_study.data.labels.csv_columns import open_csv, read_columns
+from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.csv_file import open_csv
 from cxr_study.data.readers.cell_values import filled, one_of
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, SplitError, check, positive_patients
 
@@ -78,14 +79,11 @@ def read_split(csv: Path) -> SplitFile:
             line.
         SplitError: The header is not YAML.
     """
-    columns = read_columns(csv, ["patient", "split"], comments=True)
-    header, names = _head(csv)
-    if "site" in names:
-        columns = read_columns(csv, ["patient", "site", "split"], comments=True)
-        columns.decode("site", filled)
-    columns.decode("patient", filled)
-    columns.decode("split", _SPLIT)
-    return SplitFile(csv, columns.cells.reset_index(drop=True), header)
+    meanings = {"patient": filled, "split": _SPLIT}
+    if "site" in open_csv(csv, comments=True).header:
+        meanings = {"patient": filled, "site": filled, "split": _SPLIT}
+    columns = read_columns(csv, list(meanings), comments=True)
+    return SplitFile(csv, pd.DataFrame(columns.decode_all(meanings)), _header(csv))
 
 
 def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
@@ -165,10 +163,10 @@ def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
         )
 
 
-def _head(csv: Path) -> tuple[dict[str, Any], list[str]]:
-    """The header in comments, and the names of the columns."""
+def _header(csv: Path) -> dict[str, Any]:
+    """The header in comments."""
     comment = []
-    with open_csv(csv) as file:
+    with csv.open(encoding="utf-8-sig") as file:
         for line in file:
             if not line.startswith("#"):
                 break
@@ -177,4 +175,4 @@ def _head(csv: Path) -> tuple[dict[str, Any], list[str]]:
         header = yaml.safe_load("".join(comment))
     except yaml.YAMLError as error:
         raise SplitError(f"{csv}: the header cannot be read as YAML: {error}") from error
-    return header if isinstance(header, dict) else {}, [name.strip() for name in line.split(",")]
+    return header if isinstance(header, dict) else {}

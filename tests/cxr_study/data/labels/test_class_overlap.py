@@ -109,3 +109,12 @@ def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below()
     assert max(map(len, text.splitlines())) <= 100
     assert ["class", *map(str, range(1, 11)), "sites"] in [s.split() for s in text.splitlines()]
     assert "10 = hospital_10" in text
+
+
+def test_a_name_outside_the_vocabulary_is_said_to_be_a_class_of_its_own_with_the_way_to_rename_it():
+    report = class_report([site("m", "Xyz", "Herzgeräusch groß", "Pleuraerguss", "Mass")])
+    text = printed(report, 300)
+    assert "New class: 'Xyz' (m) is not in the vocabulary, and resembles no class" in text
+    assert "'Pleuraerguss' (m) resembles 'Pleural Effusion' (no site): German for" in text
+    assert "merges: {Pleural Effusion: [Pleuraerguss]}" in text
+    assert [new.name for new in report.new] == ["Herzgeräusch groß", "Pleuraerguss", "Xyz"]

@@ -1,8 +1,13 @@
+import csv
 import gzip
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cxr_study.data.labels.csv_columns import TableError, read_columns, read_header
+from cxr_study.data.labels.csv_columns import read_columns
+from cxr_study.data.labels.csv_file import TableError, open_csv
+from profiles import examples
 
 
 @pytest.fixture
@@ -29,17 +34,17 @@ def write(tmp_path):
 def test_columns_are_found_by_name_and_rows_by_the_line_where_they_begin(write, text, cells):
     for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):
         columns = read_columns(path, ["c", ("b", "B")])
-        assert list(columns.cells) == ["c", "b"]
-        assert columns.cells.T.to_dict("list") == cells
+        assert list(columns.texts) == ["c", "b"]
+        assert {line: [columns["c"][line], columns["b"][line]] for line in columns.lines} == cells
 
 
 def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(write):
     text = ' a ,b,,"two\r\nlines"\n1,2,3,4\n'
     for path in (write(text), write(gzip.compress(text.encode()), "table.csv.gz")):
-        assert read_header(path) == ["a", "b", "", "two\r\nlines"]
-    assert read_header(write("# seed: 0,b\n1,2\n")) == ["# seed: 0", "b"]
+        assert open_csv(path).header == ["a", "b", "", "two\r\nlines"]
+    assert open_csv(write("# seed: 0,b\n1,2\n")).header == ["# seed: 0", "b"]
     path = write("# seed: 0\n# made by hand\na\n#1\n")
-    assert read_columns(path, ["a"], comments=True).cells["a"].to_dict() == {4: "#1"}
+    assert read_columns(path, ["a"], comments=True)["a"].to_dict() == {4: "#1"}
     with pytest.raises(TableError, match="line 3: needs a column 'b'"):
         read_columns(path, ["b"], comments=True)
 
@@ -90,8 +95,72 @@ def test_the_first_wrong_row_is_refused_and_so_is_a_text_that_stands_twice(write
     columns = read_columns(write("a\nx/1\n\ny/2\nz/1\n"), ["a"])
     columns.require_unique("a")
     with pytest.raises(TableError, match="line 5, column 'a': '1' stands in line 2 already"):
-        columns.require_unique("a", lambda text: text[-1])
-    cells = columns.cells["a"].to_numpy()
+        columns.require_unique("a", columns.decode("a", lambda text: text[-1]))
+    cells = columns["a"].to_numpy()
     columns.refuse(cells == "w", "a", "")
-    with pytest.raises(TableError, match=r"line 4, column 'a': y/2, row 1, is wrong"):
+    with pytest.raises(
+        TableError, match=r"line 4, column 'a': y/2, row 1, is wrong\nIn all 2 faults:"
+    ):
         columns.refuse(cells != "x/1", "a", "{}, row {}, is wrong", cells, range(3))
+
+
+def test_all_wrong_cells_of_all_columns_are_listed_by_line_the_first_twenty_and_a_count(write):
+    def meaning(text):
+        if not text.isdigit():
+            raise ValueError(f"needs digits; got '{text}'.")
+        return int(text)
+
+    columns = read_columns(write("a,b\n1,x\ny,1\n2,x\n"), ["a", "b"])
+    with pytest.raises(TableError) as error:
+        columns.decode_all({"a": meaning, "b": meaning})
+    assert str(error.value).split("\n") == [
+        f"{columns.path}, line 2, column 'b': needs digits; got 'x'.",
+        "In all 3 faults:",
+        "  line 2, column 'b': needs digits; got 'x'. (2 times)",
+        "  line 3, column 'a': needs digits; got 'y'.",
+    ]
+    columns = read_columns(write("a\n" + "".join(f"x{i}\n" for i in range(30))), ["a"])
+    with pytest.raises(TableError) as error:
+        columns.decode("a", meaning)
+    lines = str(error.value).split("\n")
+    assert lines[1] == "In all 30 faults:"
+    assert len(lines) == 2 + 20 + 1
+    assert lines[-1] == "  and 10 more"
+
+
+def test_a_pattern_gives_the_groups_of_all_cells_or_names_those_it_does_not_match(write):
+    columns = read_columns(write("a\np1/s2\n\np3/s4\n"), ["a"])
+    found = columns.match("a", r"p(\d)/s(\d)", "a path")
+    assert [texts.tolist() for texts in found] == [["1", "3"], ["2", "4"]]
+    with pytest.raises(TableError, match="line 4, column 'a': needs p1; got 'p3/s4'"):
+        columns.match("a", r"(p1)/(s\d)", "p1")
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*[st.text("ab ,;\t\"'\x85é\x0b", max_size=3) for _ in range(3)]), min_size=1
+    ),
+    separator=st.sampled_from([",", ";", "\t"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+@settings(max_examples=examples(150), derandomize=True)
+def test_every_reader_of_csv_would_find_the_same_cells(
+    tmp_path_factory, rows, separator, quoting, end
+):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=quoting, lineterminator=end).writerows(
+            [("one", "two", "three"), *rows]
+        )
+    cells = [tuple(cell.strip() for cell in row) for row in rows]
+    lines = {row: row + 2 for row in range(len(rows)) if any(cells[row])}
+    several = [len(cell.splitlines()) > 1 for row in lines for cell in cells[row]]
+    if not lines or any(several):
+        with pytest.raises(TableError):
+            read_columns(path, ["one", "two", "three"])
+        return
+    columns = read_columns(path, ["one", "two", "three"])
+    got = zip(*(columns[name] for name in columns.texts), strict=True)
+    assert list(got) == [cells[row] for row in lines]
+    assert columns.lines.tolist() == list(lines.values())

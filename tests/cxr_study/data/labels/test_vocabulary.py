@@ -9,9 +9,11 @@ from cxr_study.data.labels.vocabulary import (
     NIH_CLASSES,
     SHARED,
     UNION_CLASSES,
+    aliases,
     catalogue,
     class_name,
     is_class,
+    known_alike,
     relation,
     resemblance,
 )
@@ -133,3 +135,16 @@ def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, name
 )
 def test_what_may_be_the_same_class_resembles_it(name, other, reason):
     assert resemblance(name, other) == reason
+
+
+def test_an_alias_suggests_the_class_and_translates_nothing():
+    assert resemblance("Pleuraerguss", "Pleural Effusion") == (
+        "German for Pleural Effusion (ICD-10-GM J90)"
+    )
+    assert known_alike("pneumothorax ") == ["Pneumothorax"]
+    for alias in aliases():
+        assert alias.provenance
+        assert known_alike(alias.name)[0] == alias.canonical, alias
+        if key(alias.name) != key(alias.canonical):
+            assert class_name(alias.name, "table") == alias.name
+    assert {alias.language for alias in aliases()} == {"de", "fr", "es", "zh"}

@@ -5,7 +5,8 @@ from math import nan
 import numpy as np
 import pytest
 
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data import readers as data_sets
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from cxr_study.data.readers import cell_values, chexpert, cxr_lt, mimic, nih, padchest, table, vindr
 from downloads import OFFICIAL, PATIENTS, cells_of
@@ -107,8 +108,8 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
         *((table, {"image": text}, "column 'image': needs the path of a file below the images")
           for text in ("", "/b.png", r"C:\b.png", "../b.png")),
         (table, {"patient": ""}, "column 'patient': the cell is blank"),
-        (table, {"view": "pa"}, "column 'view': needs PA, AP, frontal, lateral, other or a blank"),
-        (table, {"sex": "f"}, "column 'sex': needs F, M or a blank; got 'f'"),
+        (table, {"view": "p.a."}, "column 'view': needs PA, AP, frontal, lateral, other or"),
+        (table, {"sex": "w"}, "column 'sex': needs F, M or a blank; got 'w'"),
         *((table, {"age": text}, "column 'age': needs a number of years; got")
           for text in ("nan", "inf", "-1", "1e1", "٦٣", "63Y")),
         (table, {"My finding": "true"}, "column 'My finding': needs 1, 0, -1 or a blank"),
@@ -143,12 +144,12 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
             ("Edema,Age", "column 'Age': no class can have the name .* write 'age'"),
             ("Edema,split", "column 'split': no class can have this name"),
             ("Edema,File", "column 'File': no class can have this name"),
-            ("Edema,path", "needs one column 'image' or 'path'; 2 have that name"),
+            ("Edema,path", "needs one column image; 'image' and 'path' are. Say of one"),
             ("age,sex", "needs a column for every class; has only image, patient"),
             ("age,age,Edema", "needs one column 'age'; 2 have that name"))),
         (table, ["image", "person", "Edema"], "needs a column 'patient'"),
         (table, ["img", "patient", "Edema"], "needs a column 'image' or 'path'"),
-        (table, ["image;patient;Edema"], "with commas between the cells"),
+        (table, ["image|patient|Edema"], "needs a column 'image' or 'path'"),
     ],
 )  # fmt: skip
 def test_a_header_without_what_is_needed_or_that_can_be_misread_is_refused(
@@ -163,3 +164,24 @@ def test_only_the_data_sets_own_names_become_canonical(tmp_path):
     for dataset, name in (("nih", "Pleural Effusion"), ("table", "Effusion")):
         classes = cell_values.class_columns(tmp_path, header, ["id"], dataset)
         assert classes == {"Effusion": name, "Other finding": "Other finding"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "columns"),
+    [
+        ("nih", ("Fracture", "Nodule or mass", "Airspace opacity")),
+        ("chexpert", ("Hernia",)),
+        ("mimic", ("Infiltration",)),
+        ("vindr", ("Mass",)),
+    ],
+)
+def test_labels_that_would_not_be_read_are_refused(tmp_path, dataset, columns):
+    """Google's adjudicated NIH labels are columns behind the mined ones."""
+    paths = [tmp_path / f"{number}.csv" for number in range(len(OFFICIAL[dataset].files))]
+    for path, text in zip(paths, OFFICIAL[dataset].files, strict=True):
+        path.write_text(text)
+    header, *rows = cells_of(OFFICIAL[dataset].files[0])
+    grid = [[*header, *columns], *([*row, *["YES"] * len(columns)] for row in rows)]
+    paths[0].write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in grid))
+    with pytest.raises(TableError, match=f"line 1: the columns '{columns[0]}'.*look like labels"):
+        data_sets.read(dataset, paths[:1], *paths[1:])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES
 from cxr_study.data.readers import DATASETS, chexpert, cxr_lt, mimic, nih, padchest, table, vindr

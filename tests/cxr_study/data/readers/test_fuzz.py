@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES
 from cxr_study.data.readers import read
 from downloads import NAN, OFFICIAL, cells_of

@@ -1,6 +1,6 @@
 import pytest
 
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.readers import DATASETS, DiscoveryError, official_files, read
 
 ROW = ",,Frontal," + "," * 13

@@ -109,3 +109,32 @@ def test_what_is_written_is_read(tmp_path):
     assert {key: getattr(read, key) for key in written} == written
     assert (read.classes, read.views) == (("Mass", "Edema"), "all")
     assert "blank" not in path.read_text()
+
+
+def test_a_table_says_how_it_is_written_and_other_data_sets_do_not(read):
+    site = read(
+        dataset="table",
+        columns={"Bild": "image", "Datum": "ignored"},
+        words={"ja": 1, "k.A.": ""},
+        encoding="latin1",
+    )
+    layout = site.layout
+    assert layout.columns == {"Bild": "image", "Datum": "ignored"}
+    assert layout.words == {"ja": "1", "k.A.": ""}
+    assert layout.encoding == "iso8859-1"
+    with pytest.raises(SiteFileError, match="'words' and 'encoding' are of dataset 'table'"):
+        read(words={"ja": 1})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"columns": {"Bild": "picture"}}, "age or ignored for 'Bild'; got 'picture'"),
+        ({"words": {True: 1}}, "quotes around a word that YAML takes for true or false; got True"),
+        ({"words": {"ja": "yes"}}, "for 'ja' one of 1, 0, -1, PA.*; got 'yes'"),
+        ({"encoding": "cp0"}, "the name of an encoding, such as cp1252; got 'cp0'"),
+    ],
+)
+def test_what_a_table_cannot_be_is_refused(read, keys, message):
+    with pytest.raises(SiteFileError, match=message):
+        read(dataset="table", **keys)

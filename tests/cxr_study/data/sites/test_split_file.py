@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from cxr_study.data.labels.csv_columns import TableError
+from cxr_study.data.labels.csv_file import TableError
 from cxr_study.data.sites.patient_split import SplitError, split_patients, split_sites
 from cxr_study.data.sites.split_file import apply_split, fingerprint, read_split, write_split
 
