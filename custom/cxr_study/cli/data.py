@@ -23,6 +23,11 @@ app = typer.Typer(
     epilog="Example:  surgagg data site nih data/nih sites/nih.yaml      Exit codes: 0 done, "
     "1 more bad images or unresolved names than allowed, 2 wrong use.",
 )
+RATIOS = "70/10/20"
+CURE = (
+    "Without a positive patient a class can be neither trained nor measured there: give other "
+    "ratios (surgagg data split <site file> --ratios 60/20/20), another seed, or more data."
+)
 SiteFiles = Annotated[list[Path], Argument(help="Site files, e.g. sites/*.yaml.")]
 Size = Annotated[int, Option(help="Side of the images, pixels.", min=8)]
 Seed = Annotated[int, Option(help="Another seed, another result.", min=0)]
@@ -82,17 +87,22 @@ def split_patients(
     mimic_split: Annotated[
         Path | None, Option(help="MIMIC's mimic-cxr-2.0.0-split.csv.gz.")
     ] = None,
+    ratios: Annotated[
+        str, Option(metavar="A/B/C", help="Of patients in train, validation and test.")
+    ] = RATIOS,
 ) -> None:
     """Put every patient of a site in train, validation or test: 70/10/20, or as officially split.
 
-    The split is stratified by "the patient has any positive label". An earlier split is replaced.
+    The split is stratified by class; a class that is in no patient of a split is named. An earlier
+    split is replaced.
     """
-    if nih_lists is not None and mimic_split is not None:
-        raise typer.BadParameter("--nih-lists and --mimic-split exclude each other.")
+    official = [given for given in (nih_lists, mimic_split) if given is not None]
+    if len(official) + (ratios != RATIOS) > 1:
+        raise typer.BadParameter("--nih-lists, --mimic-split and --ratios exclude each other.")
     part = _fraction(share)
     from cxr_study.data.sites.site_file import read_site_file
 
-    _split(read_site_file(site_file), part, seed, nih_lists, mimic_split)
+    _split(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split)
 
 
 @app.command(
@@ -125,7 +135,7 @@ def partition(
     from rich.table import Table
 
     from cxr_study.data.sites.partition import write_sites
-    from cxr_study.data.sites.patient_split import SPLITS
+    from cxr_study.data.sites.patient_split import SPLITS, describe_missing
     from cxr_study.data.sites.split_file import read_split
 
     try:
@@ -149,6 +159,11 @@ def partition(
             ", ".join(names),
         )
     console.print(table)
+    for path, missing in cut.items():
+        for line in describe_missing(missing):
+            say(f"  {path.stem}: {line}")
+    if any(cut.values()):
+        say(f"  {CURE}")
     say(f"site files  {out}")
 
 
@@ -218,12 +233,14 @@ def _split(
     written: SiteFile,
     share: Fraction,
     seed: int,
+    ratios: str = RATIOS,
     nih_lists: tuple[Path, Path] | None = None,
     mimic_split: Path | None = None,
 ) -> None:
+    from cxr_study.data.labels.label_table import classes as classes_of
     from cxr_study.data.readers import mimic, nih
     from cxr_study.data.sites import patient_split
-    from cxr_study.data.sites.site_data import read_labels, select_views
+    from cxr_study.data.sites.site_data import labelled_classes, read_labels, select_views
     from cxr_study.data.sites.split_file import counts, write_split
 
     table = select_views(written, read_labels(written))
@@ -235,8 +252,8 @@ def _split(
         assignment = mimic.official_split(mimic_split)
         scheme = "MIMIC's official split"
     else:
-        assignment = patient_split.split_patients(table, seed=seed)
-        scheme = "70/10/20 of the patients, stratified by any positive label"
+        assignment = patient_split.split_patients(table, seed=seed, fractions=_ratios(ratios))
+        scheme = f"{ratios} {patient_split.SCHEME}"
     if share < 1:
         assignment = patient_split.thin(assignment, table, float(share), seed=seed)
         scheme += f"; {share} of the training patients used"
@@ -244,6 +261,24 @@ def _split(
     for name, part in counts(assignment, table).items():
         say(f"{name:10}  {part['patients']:,} patients, {part['images']:,} images")
     say(f"split      {written.split}")
+    labelled = labelled_classes(written, classes_of(table))
+    missing = patient_split.without_positives(assignment, table, labelled)
+    for line in patient_split.describe_missing(missing):
+        say(f"  {line}")
+    if missing:
+        say(f"  {CURE}")
+
+
+def _ratios(text: str) -> tuple[float, ...]:
+    try:
+        numbers = [float(number) for number in text.split("/")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 3 or min(numbers) <= 0:
+        raise typer.BadParameter(
+            f"--ratios needs three numbers above 0, such as {RATIOS}; got {text!r}."
+        )
+    return tuple(number / sum(numbers) for number in numbers)
 
 
 def _fraction(text: str) -> Fraction:

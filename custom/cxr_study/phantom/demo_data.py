@@ -11,7 +11,7 @@ from cxr_study.common import files, progress
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
 SEED = 0
-_PHANTOM_VERSION = 2  # raise it when the phantom changes
+_PHANTOM_VERSION = 3  # raise it when the phantom changes
 
 PRETRAINED_BODY = Path(__file__).with_name("pretrained_body.npz")
 """The small DenseNet's pre-trained body.

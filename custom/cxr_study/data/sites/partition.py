@@ -12,7 +12,12 @@ from cxr_study.data.labels.class_sets import ClassSets, check_known
 from cxr_study.data.labels.label_table import classes as class_columns
 from cxr_study.data.labels.vocabulary import class_name
 from cxr_study.data.readers import nih, official_files
-from cxr_study.data.sites.patient_split import split_sites, thin
+from cxr_study.data.sites.patient_split import (
+    WithoutPositives,
+    split_sites,
+    thin,
+    without_positives,
+)
 from cxr_study.data.sites.site_data import read_labels, select_views
 from cxr_study.data.sites.site_file import SiteFile, write_site_file
 from cxr_study.data.sites.split_file import write_split
@@ -20,11 +25,11 @@ from cxr_study.data.sites.split_file import write_split
 
 def write_sites(
     pool: SiteFile, folder: Path, class_sets: ClassSets, *, seed: int, share: float = 1.0
-) -> list[Path]:
+) -> dict[Path, list[WithoutPositives]]:
     """Write K site files over the data of one, and their common split file.
 
     Patients are put into train, validation and test, and each of these is cut into K sites,
-    stratified by "patient has any positive label": the test patients of all sites together are
+    stratified by class: the test patients of all sites together are
     those of `split_patients` with the same seed, whatever K is. Each site labels its own classes;
     `truth.csv` has the labels of all classes, so that the others can be scored too.
 
@@ -34,6 +39,9 @@ def write_sites(
         class_sets: Classes of each site.
         seed: Of the splits and the cut.
         share: Of each site's training patients, to be used.
+
+    Returns:
+        Each site file, and which of the site's splits have no patient with which of its classes.
 
     Raises:
         ClassSetError: The labels do not have a class.
@@ -53,11 +61,13 @@ def write_sites(
     write_split(assignment, table, split, scheme=scheme, seed=seed)
     labels = uncertain_labels.apply(table, pool.policy).set_index("image")[class_columns(table)]
     uncertain_labels.certain(labels).to_csv(truth, lineterminator="\n", float_format="%g")
-    written = []
+    written = {}
     for name, labelled in zip(names, class_sets, strict=True):
-        written.append(folder / f"{name}.yaml")
+        path = folder / f"{name}.yaml"
+        own = assignment[assignment["site"] == name]
+        written[path] = without_positives(own, table, labelled)
         write_site_file(
-            written[-1],
+            path,
             dataset=pool.dataset,
             labels=pool.labels,
             metadata=pool.metadata,

@@ -2,20 +2,26 @@
 
 Functions from a label table to an assignment: a data frame with one row per patient, sorted by
 patient, and the columns `patient`, `split` (one of `SPLITS`, or `UNUSED`) and perhaps `site`.
-Stratified by "the patient has any positive label"; the order of the table's rows does not matter.
-`split_file` keeps assignments.
+Stratified by "the patient has any positive label" and, within the positive ones, by class (see
+`stratification`); the order of the table's rows does not matter. `split_file` keeps assignments.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from cxr_study.common.wording import listed
 from cxr_study.data.labels.label_table import POSITIVE, classes
+from cxr_study.data.sites.stratification import stratify
 
 SPLITS = ("train", "validation", "test")
 UNUSED = "unused"  # left out on purpose, to train with less data
-_FRACTIONS = (0.7, 0.1, 0.2)
+FRACTIONS = (0.7, 0.1, 0.2)
+"""Of the patients, in train, validation and test; those of Kulkarni et al., ML4H 2024."""
+SCHEME = "of the patients, stratified by any positive label and by class"
+RECIPE = 2  # raise it when the same seed makes another split
 _VALIDATION = 1 / 8  # of the patients of NIH's train_val, which has no validation split
 
 
@@ -23,13 +29,64 @@ class SplitError(ValueError):
     """A split does not fit the images it is for, or cannot be made."""
 
 
-def split_patients(table: pd.DataFrame, *, seed: int) -> pd.DataFrame:
-    """Put every patient in one split: 70/10/20, stratified, as Kulkarni et al., ML4H 2024.
+@dataclass(frozen=True)
+class WithoutPositives:
+    """A split that has no patient with a class.
+
+    Attributes:
+        name: The class.
+        split: One of `SPLITS`.
+        patients: How many patients have the class altogether.
+    """
+
+    name: str
+    split: str
+    patients: int
+
+
+def split_patients(
+    table: pd.DataFrame, *, seed: int, fractions: Sequence[float] = FRACTIONS
+) -> pd.DataFrame:
+    """Put every patient in one split.
+
+    Every class with at least three positive patients has one in each split, unless classes stand
+    in each other's way; `without_positives` tells.
+
+    Args:
+        table: Label table as read.
+        seed: With another, other patients are together.
+        fractions: Of the patients, in train, validation and test.
 
     Raises:
         SplitError: There are too few patients to give each split one.
     """
-    return _assignment(_cut(_queue(table, seed), _FRACTIONS))
+    return _assignment(_stratified(table, _cut(_queue(table, seed), fractions), seed))
+
+
+def without_positives(
+    assignment: pd.DataFrame, table: pd.DataFrame, names: Sequence[str]
+) -> list[WithoutPositives]:
+    """Splits in which no patient has one of these classes, of an assignment of one site."""
+    split = table["patient"].map(assignment.set_index("patient")["split"])
+    found = []
+    for name in names:
+        positive = (table[name] == POSITIVE) & split.isin(SPLITS)
+        patients = table["patient"][positive].nunique()
+        there = set(split[positive])
+        found += [WithoutPositives(name, part, patients) for part in SPLITS if part not in there]
+    return found
+
+
+def describe_missing(found: Sequence[WithoutPositives]) -> list[str]:
+    """Say which splits have no positive patient of which classes, a line per class."""
+    by_class: dict[str, list[WithoutPositives]] = {}
+    for each in found:
+        by_class.setdefault(each.name, []).append(each)
+    return [
+        f"{name}: no positive patient in {listed([each.split for each in missing])} "
+        f"({missing[0].patients} in all)"
+        for name, missing in by_class.items()
+    ]
 
 
 def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.DataFrame:
@@ -44,8 +101,8 @@ def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.D
     """
     split = split_patients(table, seed=seed).set_index("patient")["split"]
     positive = positive_patients(table)
-    # Each stratum of each split in random order, one after the other, is dealt out to the sites
-    # like cards: of whatever stands together they get equally many.
+    # Each stratum of each split, one after the other, is dealt out to the sites like cards: of
+    # whatever stands together they get equally many. Who goes where, the classes decide.
     cut = pd.DataFrame({"patient": _queue(table, seed)})
     cut["split"] = cut["patient"].map(split)
     cut["positive"] = cut["patient"].map(positive)
@@ -57,6 +114,11 @@ def split_sites(table: pd.DataFrame, sites: Sequence[str], *, seed: int) -> pd.D
                 "needs more patients or fewer sites."
             )
     cut["site"] = np.resize(sites, len(cut))
+    for _, dealt in cut.groupby("split"):
+        parts = [dealt["patient"][dealt["site"] == site].to_numpy() for site in sites]
+        moved = _stratified(table, parts, seed)
+        whose = {p: site for site, part in zip(sites, moved, strict=True) for p in part}
+        cut.loc[dealt.index, "site"] = dealt["patient"].map(whose)
     return cut.sort_values("patient", ignore_index=True)[["patient", "site", "split"]]
 
 
@@ -84,7 +146,8 @@ def split_by_lists(table: pd.DataFrame, parts: Mapping[str, str], *, seed: int) 
             f"both: {_first(patients)}. Training on one list would leak into the other."
         )
     train_val = table[part == "train_val"]
-    train, validation = _cut(_queue(train_val, seed), (1 - _VALIDATION, _VALIDATION))
+    cut = _cut(_queue(train_val, seed), (1 - _VALIDATION, _VALIDATION))
+    train, validation = _stratified(train_val, cut, seed)
     return _assignment([train, validation, table["patient"][part == "test"].unique()])
 
 
@@ -140,6 +203,20 @@ def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
         patients.append(rng.permutation(np.array(stratum, dtype=object)))
         places.append((np.arange(len(stratum)) + 0.5) / max(len(stratum), 1))
     return np.concatenate(patients)[np.argsort(np.concatenate(places), kind="stable")]
+
+
+def _stratified(table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
+    """Exchange patients of parts, positive ones for positive ones, so that classes are spread."""
+    patients = pd.Index(np.sort(np.concatenate(parts)))
+    rows = table[table["patient"].isin(patients)]
+    present = (rows[classes(rows)] == POSITIVE).groupby(rows["patient"]).any().loc[patients]
+    has = present.to_numpy()
+    part = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
+    part = pd.Series(part, np.concatenate(parts))[patients].to_numpy().copy()
+    positive = has.any(axis=1)
+    sizes = np.bincount(part[positive], minlength=len(parts))
+    part[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
+    return [patients[part == number].to_numpy() for number in range(len(parts))]
 
 
 def _cut(queue: np.ndarray, fractions: Sequence[float]) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ import pandas as pd
 from cxr_study.data import readers
 from cxr_study.data.labels.label_table import FRONTAL
 from cxr_study.data.labels.vocabulary import UNION_CLASSES
-from cxr_study.data.sites.patient_split import split_patients
+from cxr_study.data.sites.patient_split import SCHEME, split_patients
 from cxr_study.data.sites.site_file import write_site_file
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.phantom.drawing.acquisition import SITES
@@ -139,8 +139,13 @@ def _write_site(root: Path, site: str, cohort: Cohort, layout: SiteLayout, seed:
     split_csv.parent.mkdir(exist_ok=True)
     table = readers.read(layout.dataset, [layout.labels])
     table = table[table["view"].isin(FRONTAL)].reset_index(drop=True)  # what a site uses by default
-    scheme = "70/10/20 of the patients, stratified by any positive label"
-    write_split(split_patients(table, seed=seed), table, split_csv, scheme=scheme, seed=seed)
+    write_split(
+        split_patients(table, seed=seed),
+        table,
+        split_csv,
+        scheme=f"70/10/20 {SCHEME}",
+        seed=seed,
+    )
     write_site_file(
         root / "sites" / f"{site}.yaml",
         dataset=layout.dataset,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cxr_study.data.labels.class_sets import ClassSets
 from cxr_study.data.sites.partition import write_sites
-from cxr_study.data.sites.patient_split import split_patients
+from cxr_study.data.sites.patient_split import RECIPE, SCHEME, split_patients
 from cxr_study.data.sites.split_file import write_split
 from cxr_study.runs.simulated_run import prepare
 from cxr_study.studies.plan.data_sets import DataSet, write_copy
@@ -38,6 +38,7 @@ class ScenarioFiles:
         """
         data = self.found[name]
         what = {"digest": data.digest, "parts": class_sets, "seed": seed, "share": str(share)}
+        what["recipe"] = RECIPE
 
         def write(half: Path) -> None:
             write_sites(data.site, half, class_sets, seed=seed, share=float(share))
@@ -52,10 +53,9 @@ class ScenarioFiles:
             for name, classes in labelled.items():
                 data = self.found[name]
                 assignment = split_patients(data.table, seed=seed)
-                scheme = "70/10/20 of the patients, stratified by any positive label"
-                _write_split_site(half, data, classes, assignment, scheme, seed)
+                _write_split_site(half, data, classes, assignment, f"70/10/20 {SCHEME}", seed)
 
-        return written(self.folder, {"wholes": digests, "seed": seed}, write)
+        return written(self.folder, {"wholes": digests, "seed": seed, "recipe": RECIPE}, write)
 
     def test_only(self, name: str) -> Path:
         """Folder with a data set that no site trains on: all its images are in the test split."""

@@ -33,7 +33,7 @@ def load(paths):
 
 
 def test_sites_have_different_patients_their_own_classes_and_the_pools_decisions(pool, tmp_path):
-    paths = write_sites(pool, tmp_path / "cut", SETS, seed=0)
+    paths = list(write_sites(pool, tmp_path / "cut", SETS, seed=0))
     assert [path.name for path in paths] == ["all-1.yaml", "all-2.yaml"]
     sites = load(paths)
     check_disjoint(sites)
@@ -86,7 +86,7 @@ def nih(tmp_path):
 def two_sites(nih, folder, seed=0):
     """Label tables of NIH cut into two sites, after a look at their files."""
     pool = read_site_file(write_nih_pool(nih, folder))
-    paths = write_sites(pool, folder / "sites", published(2), seed=seed)
+    paths = list(write_sites(pool, folder / "sites", published(2), seed=seed))
     assert [path.name for path in paths] == ["nih-1.yaml", "nih-2.yaml"]
     sites = load(paths)
     assert tuple(site.site.classes for site in sites) == published(2)

@@ -6,18 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cxr_study.data.labels.label_table import classes
 from cxr_study.data.readers import nih
 from cxr_study.data.sites.patient_split import (
     SPLITS,
     SplitError,
     check,
+    describe_missing,
     split_by_lists,
     split_patients,
     split_sites,
     thin,
+    without_positives,
 )
 
 NIH = Path(__file__).parents[4].parent / "shared/data/nih-metadata"
+MINI = NIH.parent / "nih-mini"
 
 
 def table(positive, images=1):
@@ -55,6 +59,42 @@ class TestSplitPatients:
         assert not WHOLE.equals(split_patients(ROWS, seed=1))
         with pytest.raises(SplitError, match="'test' got none of the 2 patients"):
             split_patients(table([1, 0]), seed=0)
+
+
+class TestRareClasses:
+    @pytest.fixture
+    def rows(self):
+        rows = table([1] * 100 + [0] * 100, images=2)
+        rows["Hernia"] = np.where(rows["patient"].isin(["p003", "p150", "p199"]), 1.0, 0.0)
+        return rows.assign(Edema=np.where(rows["patient"] == "p150", 1.0, -1.0))
+
+    def test_three_patients_are_enough_for_one_in_each_split(self, rows):
+        for seed in range(10):
+            split = split_patients(rows, seed=seed).set_index("patient")["split"]
+            assert set(split[["p003", "p150", "p199"]]) == set(SPLITS)
+
+    def test_splits_without_a_patient_are_named_with_the_number_there_are(self, rows):
+        found = without_positives(split_patients(rows, seed=0), rows, ["Mass", "Hernia", "Edema"])
+        (line,) = describe_missing(found)
+        assert line.startswith("Edema: no positive patient in ")
+        assert line.endswith(" (1 in all)")
+        assert len(found) == 2
+
+    def test_so_are_they_at_each_of_several_sites(self, rows):
+        frame = split_sites(rows, ["a", "b"], seed=0)
+        for site in ("a", "b"):
+            own = frame[frame["site"] == site]
+            assert without_positives(own, rows, ["Edema"])
+            assert not without_positives(own, rows, ["Mass"])
+
+    @pytest.mark.skipif(not MINI.is_dir(), reason=f"needs {MINI}")
+    def test_the_real_thousand_images_keep_every_class_that_three_patients_have(self):
+        rows = nih.read(MINI / "Data_Entry_2017_v2020.csv")
+        rows = rows[rows["image"].isin(path.name for path in MINI.glob("images/*"))]
+        assert len(rows) == 1000
+        found = without_positives(split_patients(rows, seed=0), rows, classes(rows))
+        assert {each.name for each in found} == {"Hernia"}
+        assert {each.patients for each in found} == {2}
 
 
 class TestSplitSites:
