@@ -47,7 +47,9 @@ def site_labels():
     table = table[rows["split"].notna()].reset_index(drop=True)
     in_split = table[table["split"] != "unused"].reset_index(drop=True)
     index = (
-        rows[rows["status"].notna()].reset_index(drop=True)[["image", "status"]].assign(detail="")
+        rows[rows["status"].notna()]
+        .reset_index(drop=True)[["image", "status"]]
+        .assign(detail="", notes="")
     )
     index.loc[index["image"] == "h", "detail"] = "e"
     return SiteLabels(site, read, table), in_split, index

@@ -12,6 +12,8 @@ from typer import Argument, Option
 from cxr_study.cli.data import Seed, SiteFiles, Size, app
 from cxr_study.cli.run import say, split
 
+MOST_NOTED = 20
+
 
 @app.command("prepare", epilog="Example:  surgagg data prepare sites/*.yaml --size 224")
 def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
@@ -47,6 +49,15 @@ def prepare_images(site_files: SiteFiles, size: Size = 64) -> None:
         else:
             for _, row in prepared.index[prepared.index["status"] != "ok"].iterrows():
                 say(f"  left out: {row['image']} {row['status']} {row['detail']}".rstrip())
+        noted = prepared.index[(prepared.index["status"] == "ok") & (prepared.index["notes"] != "")]
+        if len(noted):
+            say(f"{name}: {len(noted):,} images are used that may not be what they should be:")
+        for _, row in noted.head(MOST_NOTED).iterrows():
+            say(f"  {row['image']}: {row['notes']}")
+        if len(noted) > MOST_NOTED:
+            say(f"  and {len(noted) - MOST_NOTED:,} more")
+        if len(noted):
+            say("  'contradictions: refuse' in the site file leaves them out")
     if failed:
         raise typer.Exit(1)
 

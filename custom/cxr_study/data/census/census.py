@@ -18,7 +18,7 @@ from cxr_study.data.labels.label_table import (
 )
 from cxr_study.data.readers import DATASETS
 from cxr_study.data.sites.patient_split import SPLITS
-from cxr_study.data.sites.site_data import SiteLabels
+from cxr_study.data.sites.site_data import CONTRADICTION, SiteLabels
 
 STATES = {
     "positive": POSITIVE,
@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 AGES = (*(f"{start}-{start + 9}" for start in range(0, 90, 10)), "90+", UNKNOWN)
 SEXES = ("F", "M", UNKNOWN)
 VIEW_NAMES = tuple(view or UNKNOWN for view in VIEWS)
-UNUSABLE = ("missing", "unreadable", "constant", "duplicate")
+UNUSABLE = ("missing", "unreadable", "constant", "duplicate", CONTRADICTION)
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _PER_PATIENT = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6-10": (6, 10), "11+": (11, np.inf)}
 
@@ -81,6 +81,8 @@ class Census:
         cooccurrence: Images positive for both classes, in the order of `classes`.
         bad_images: Unusable images of the splits.
         duplicates_across: Duplicates of an image in another split.
+        noted: What contradicts that an image is a radiograph of a chest in the view that its row
+            says -> images that are used all the same.
     """
 
     site: str
@@ -101,6 +103,7 @@ class Census:
     cooccurrence: Sequence[Sequence[int]]
     bad_images: Sequence[BadImage]
     duplicates_across: int
+    noted: Mapping[str, int]
 
 
 def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Census:
@@ -160,6 +163,7 @@ def take(labels: SiteLabels, in_split: pd.DataFrame, index: pd.DataFrame) -> Cen
             for row in index[index["status"] != "ok"].itertuples()
         ],
         duplicates_across=_across(in_split, index),
+        noted=_noted(index),
     )
 
 
@@ -186,6 +190,11 @@ def _outcome(labels: pd.Series) -> np.ndarray:
 
 def _decade(age: float) -> str:
     return UNKNOWN if np.isnan(age) else AGES[min(int(age) // 10, 9)]
+
+
+def _noted(index: pd.DataFrame) -> dict[str, int]:
+    notes = index["notes"][index["status"] == "ok"].str.split("; ").explode()
+    return {str(note): int(n) for note, n in notes[notes != ""].value_counts().items()}
 
 
 def _across(in_split: pd.DataFrame, index: pd.DataFrame) -> int:

@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cxr_study.data.images.image_files import ImageError, Source, file_stamp
 from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
 
 _CHUNK = 256  # files whose decoding a killed process loses
+_DARK = 12  # bits of 16 that leave an image nearly black: a sixteenth of the light
 
 
 def decode_files(
@@ -54,22 +56,44 @@ def decode_files(
     return failures
 
 
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """An image, decoded.
+
+    Attributes:
+        pixels: uint8, shape (size, size).
+        notes: What contradicts its being a radiograph of a chest, or what went wrong with its
+            grey levels.
+        view: What a DICOM file says, such as PA or LL; "" where nothing is said.
+    """
+
+    pixels: np.ndarray
+    notes: tuple[str, ...] = ()
+    view: str = ""
+
+
 def decode_bytes(data: bytes, size: int) -> np.ndarray:
+    """Decode an image file, see `decode`, to its pixels, uint8 (size, size)."""
+    return decode(data, size).pixels
+
+
+def decode(data: bytes, size: int) -> Decoded:
     """Decode a PNG, JPEG or DICOM file, told by its first bytes, to a grey square.
 
     Colour is turned to grey by luma (ITU-R 601), transparency is ignored, 16-bit grey PNGs are
     scaled by their full range, DICOM is shown as `dicom.grey` says. Images are resized to the
     square with antialiasing, width first, whatever their aspect ratio, as in the papers.
 
-    Returns:
-        uint8 array of shape (size, size).
-
     Raises:
         ImageError: The bytes cannot be decoded; says why, and not which file.
     """
     try:
-        grey = Image.fromarray(dicom.grey(data)) if dicom.is_dicom(data) else _open(data, size)
-        return np.asarray(square(grey, size))
+        if dicom.is_dicom(data):
+            pixels, header = dicom.decode(data)
+            grey = square(Image.fromarray(pixels), size)
+            return Decoded(np.asarray(grey), header.contradictions, header.view)
+        image, box, notes = _open(data, size)
+        return Decoded(np.asarray(square(image, size, box)), notes)
     except MemoryError:
         raise  # says nothing about the file
     except Exception as error:  # decoders raise nearly anything at corrupt bytes
@@ -77,12 +101,23 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
         raise ImageError(text.rstrip(".")) from error
 
 
-def square(grey: Image.Image, size: int) -> Image.Image:
-    """Resize a grey image to a square of `size` pixels with antialiasing, width first."""
+def square(
+    grey: Image.Image, size: int, box: tuple[float, float, float, float] | None = None
+) -> Image.Image:
+    """Resize a grey image to a square of `size` pixels with antialiasing, width first.
+
+    Args:
+        grey: The image.
+        size: Of the square.
+        box: Left, top, right and bottom of the part to show, pixels. Default: all.
+    """
+    left, top, right, bottom = box or (0, 0, *grey.size)
     # By itself, Pillow resizes the height first since version 13, where that shrinks more.
-    for shape in ((size, grey.height), (size, size)):
-        if grey.size != shape:
-            grey = grey.resize(shape, Image.Resampling.BILINEAR)
+    if (grey.width, left, right) != (size, 0, size):
+        wide = (left, 0, right, grey.height)
+        grey = grey.resize((size, grey.height), Image.Resampling.BILINEAR, wide)
+    if (grey.height, top, bottom) != (size, 0, size):
+        grey = grey.resize((size, size), Image.Resampling.BILINEAR, (0, top, size, bottom))
     return grey
 
 
@@ -106,18 +141,25 @@ def quiet() -> Iterator[None]:
             log.setLevel(level)
 
 
-def _open(data: bytes, size: int) -> Image.Image:
+def _open(
+    data: bytes, size: int
+) -> tuple[Image.Image, tuple[float, float, float, float] | None, tuple[str, ...]]:
+    """A PNG or JPEG in grey, the part of it that is the image, and what is odd about it."""
     if not data:
         raise ImageError("the file is empty")
     try:
         image = Image.open(BytesIO(data), formats=("PNG", "JPEG"))
     except Image.UnidentifiedImageError:
         raise ImageError("it is neither PNG, JPEG nor DICOM") from None
-    image.draft("L", (2 * size, 2 * size))  # lets a large JPEG decode at reduced scale
-    if image.mode.startswith("I"):
-        scaled = np.rint(np.asarray(image, dtype=np.float64) / 257)
-        return Image.fromarray(scaled.clip(0, 255).astype(np.uint8))
-    return image.convert("L")
+    # A large JPEG decodes at reduced scale; the last pixels of a row may then lie beyond the image.
+    reduced = image.draft("L", (2 * size, 2 * size))
+    if not image.mode.startswith("I"):
+        return image.convert("L"), None if reduced is None else reduced[1], ()
+    values = np.asarray(image, dtype=np.float64)
+    bits = int(values.max()).bit_length()
+    notes = (f"{bits}-bit values in a 16-bit PNG, so it is nearly black: scale them to 65535",)
+    scaled = np.rint(values / 257).clip(0, 255).astype(np.uint8)
+    return Image.fromarray(scaled), None, notes if 0 < bits <= _DARK else ()
 
 
 def _entry(source: Source, size: int) -> DecodedFile | str:
@@ -130,11 +172,12 @@ def _entry(source: Source, size: int) -> DecodedFile | str:
     known = (source.image, source.file, stamp)
     try:
         with quiet():  # for processes; threads are quiet already
-            pixels = decode_bytes(data, size)
+            decoded = decode(data, size)
     except MemoryError:
         return "not enough memory"
     except ImageError as error:
         return DecodedFile(*known, UNREADABLE, detail=str(error))
+    pixels = decoded.pixels
     if pixels.min() == pixels.max():
         return DecodedFile(*known, CONSTANT)
     return DecodedFile(
@@ -142,4 +185,6 @@ def _entry(source: Source, size: int) -> DecodedFile | str:
         OK,
         hash=hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest(),
         pixels=pixels,
+        notes="; ".join(decoded.notes),
+        view=decoded.view,
     )

@@ -1,12 +1,27 @@
 """DICOM radiographs to 8-bit grey, as a viewer would first show them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pydicom
 from pydicom.pixels import apply_modality_lut, apply_voi_lut, get_decoder
+from pydicom.uid import (
+    UID,
+    ExplicitVRBigEndian,
+    ExplicitVRLittleEndian,
+    ImplicitVRLittleEndian,
+)
 
+from cxr_study.data.labels.label_table import FRONTAL
+
+MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
+"""Of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
+
+_CHEST = ("CHEST", "THORAX", "LUNG")  # one of them is in the name of the body part
 _FAR = 1e12  # beyond every value that a window could end at
 
 
@@ -14,9 +29,31 @@ class DicomError(ValueError):
     """A DICOM file holds no single grey image, or one that cannot be decompressed here."""
 
 
+@dataclass(frozen=True)
+class DicomHeader:
+    """What a DICOM file says of itself.
+
+    Attributes:
+        view: View position, in capitals; "" where it is not said.
+        contradictions: What tells that it is no radiograph of a chest, such as "modality CT".
+        width: Pixels; 0 where it is not said.
+        height: The same.
+    """
+
+    view: str
+    contradictions: tuple[str, ...]
+    width: int
+    height: int
+
+    @property
+    def is_frontal(self) -> bool:
+        """Whether the view is frontal, or not said."""
+        return not self.view or self.view in FRONTAL
+
+
 def is_dicom(data: bytes) -> bool:
-    """Whether these are the bytes of a DICOM file (DICOM PS3.10, section 7.1)."""
-    return data[128:132] == b"DICM"
+    """Whether these are bytes of a DICOM file (PS3.10, section 7.1), perhaps of a bare data set."""
+    return data[128:132] == b"DICM" or _is_bare(data)
 
 
 def is_dicom_file(path: Path) -> bool:
@@ -28,7 +65,21 @@ def is_dicom_file(path: Path) -> bool:
         return False
 
 
+def read_header(path: Path) -> DicomHeader:
+    """Look at a DICOM file without its pixels.
+
+    Raises:
+        DicomError: The file is damaged.
+    """
+    return _header(_of_pydicom(pydicom.dcmread, path, stop_before_pixels=True, force=True))
+
+
 def grey(data: bytes) -> np.ndarray:
+    """Decode a DICOM radiograph, see `decode`, to its grey levels."""
+    return decode(data)[0]
+
+
+def decode(data: bytes) -> tuple[np.ndarray, DicomHeader]:
     """Decode a DICOM radiograph with one grey frame of at most 16 bits.
 
     Stored values go through the modality LUT or rescale, then through the first VOI LUT or, without
@@ -37,35 +88,81 @@ def grey(data: bytes) -> np.ndarray:
     and does not count for the range.
 
     Returns:
-        uint8 array of shape (rows, columns).
+        uint8 array of shape (rows, columns), and what the file says of itself.
 
     Raises:
-        DicomError: The image is in colour, has several frames or more than 16 bits, or nothing here
-            decodes its transfer syntax. What pydicom raises for a corrupt file passes through.
+        DicomError: The file holds no image, or one in colour, with several frames or more than 16
+            bits; nothing here decodes its transfer syntax; it is damaged or cut off.
     """
-    file = pydicom.dcmread(BytesIO(data))
+    file = _of_pydicom(pydicom.dcmread, BytesIO(data), force=True)
     _check(file)
-    stored = file.pixel_array
-    codes = stored.view(f"u{stored.itemsize}")
-    # Grey depends on the stored value alone, so it is computed once for each possible value.
-    values = np.arange(256**stored.itemsize, dtype=codes.dtype).view(stored.dtype).astype(np.int64)
-    padding = _padding(file, values)
-    present = (np.bincount(codes.ravel(), minlength=len(values)) > 0) & ~padding
-    light = _light(file, values, present)
-    if file.PhotometricInterpretation == "MONOCHROME1":
-        light = 1 - light
-    light[padding] = 0
-    return np.rint(255 * light).astype(np.uint8)[codes]
+    return _of_pydicom(_grey, file), _header(file)
+
+
+def _is_bare(data: bytes) -> bool:
+    """Whether the bytes begin with an element of group 2 or 8 of a data set."""
+    if data[:1] == b"\x00":  # big endian
+        return data[1:2] in (b"\x02", b"\x08") and data[4:6].isalpha() and data[4:6].isupper()
+    if data[:2] not in (b"\x02\x00", b"\x08\x00") or len(data) < 8:
+        return False
+    is_explicit = data[4:6].isalpha() and data[4:6].isupper()
+    return is_explicit or int.from_bytes(data[4:8], "little") <= 64
+
+
+def _of_pydicom(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
+    """Do what pydicom does, whose errors are of any kind."""
+    try:
+        return work(*values, **options)
+    except (DicomError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        raise DicomError(f"the DICOM file is damaged: {_text(error)}") from error
+
+
+def _value(file: pydicom.Dataset, keyword: str) -> Any:
+    try:
+        return file.get(keyword)
+    except Exception as error:
+        text = f"{keyword} cannot be read: {_text(error)}"
+        raise DicomError(f"the DICOM file is damaged: {text}") from error
+
+
+def _text(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _header(file: pydicom.Dataset) -> DicomHeader:
+    modality, view, part = (
+        str(_value(file, keyword) or "").strip().upper()
+        for keyword in ("Modality", "ViewPosition", "BodyPartExamined")
+    )
+    found = []
+    if modality and modality not in MODALITIES:
+        found.append(f"modality {modality}")
+    if part and not any(word in part for word in _CHEST):
+        found.append(f"body part {part}")
+    return DicomHeader(
+        view, tuple(found), int(_value(file, "Columns") or 0), int(_value(file, "Rows") or 0)
+    )
 
 
 def _check(file: pydicom.FileDataset) -> None:
-    frames, colours = int(file.get("NumberOfFrames") or 1), file.PhotometricInterpretation
-    if frames != 1:
+    if "PixelData" not in file:
+        raise DicomError(_without_image(file))
+    frames = str(_value(file, "NumberOfFrames") or "1")
+    colours = _value(file, "PhotometricInterpretation")
+    bits = _value(file, "BitsAllocated")
+    if frames != "1":
         raise DicomError(f"needs one frame; has {frames}")
     if colours not in ("MONOCHROME1", "MONOCHROME2"):
-        raise DicomError(f"needs photometric interpretation MONOCHROME1 or 2; has {colours}")
-    if file.BitsAllocated > 16:
-        raise DicomError(f"needs at most 16 bits per pixel; has {file.BitsAllocated}")
+        has = colours or "none"
+        raise DicomError(f"needs photometric interpretation MONOCHROME1 or 2; has {has}")
+    if not bits or bits > 16:
+        raise DicomError(f"needs at most 16 bits per pixel; has {bits}")
+    if not file.file_meta.get("TransferSyntaxUID"):
+        implicit, little = file.original_encoding
+        plain = ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian
+        file.file_meta.TransferSyntaxUID = plain if little else ExplicitVRBigEndian
     syntax = file.file_meta.TransferSyntaxUID
     try:
         decoder = get_decoder(syntax)
@@ -76,6 +173,34 @@ def _check(file: pydicom.FileDataset) -> None:
             f"transfer syntax {syntax.name} ({syntax}) needs a decoder that is not installed: "
             + "; or ".join(decoder.missing_dependencies)
         )
+
+
+def _without_image(file: pydicom.FileDataset) -> str:
+    """Say what a DICOM file without pixels is."""
+    uid = _value(file, "SOPClassUID") or file.file_meta.get("MediaStorageSOPClassUID")
+    kind = UID(uid).name if uid else "of unknown kind"
+    if "Image Storage" in kind:
+        return f"the DICOM file ({kind}) has no pixels; is it cut off?"
+    modality = _value(file, "Modality")
+    return f"the DICOM file holds no image: {kind}" + (f", modality {modality}" if modality else "")
+
+
+def _grey(file: pydicom.FileDataset) -> np.ndarray:
+    try:
+        stored = file.pixel_array
+    except Exception as error:
+        name = file.file_meta.TransferSyntaxUID.name
+        raise DicomError(f"its pixels cannot be decoded ({name}): {_text(error)}") from error
+    codes = stored.view(f"u{stored.itemsize}")
+    # Grey depends on the stored value alone, so it is computed once for each possible value.
+    values = np.arange(256**stored.itemsize, dtype=codes.dtype).view(stored.dtype).astype(np.int64)
+    padding = _padding(file, values)
+    present = (np.bincount(codes.ravel(), minlength=len(values)) > 0) & ~padding
+    light = _light(file, values, present)
+    if file.PhotometricInterpretation == "MONOCHROME1":
+        light = 1 - light
+    light[padding] = 0
+    return np.rint(255 * light).astype(np.uint8)[codes]
 
 
 def _padding(file: pydicom.FileDataset, values: np.ndarray) -> np.ndarray:

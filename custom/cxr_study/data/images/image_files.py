@@ -4,6 +4,7 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Pa
     An image lies where its path says, or else wherever below the folder a file has the same last
     `identifying` path components, suffix aside: `CheXpert-v1.0/train/patient00001/study1/view1.jpg`
     is found in the small version, `00000001_000.png` in `images_001/images/` or resized to `.jpg`.
+    Names are compared in Unicode's form C: macOS writes an umlaut as two characters.
 
     The tree is walked at most once. Links are followed; hidden folders, folders that may not be
     listed and other suffixes are skipped. A file that is reached in two ways is one file.
@@ -45,7 +47,7 @@ def locate(folder: Path, images: Iterable[str], identifying: int = 1) -> list[Pa
         for image, file in zip(images, files, strict=True)
         if file is None
     }
-    if tails and identifying:
+    if tails and (identifying or not all(map(str.isascii, tails))):
         found = _search(os.path.abspath(folder), set(tails.values()), identifying)
         files = [file or found.get(tails[image]) for image, file in zip(images, files, strict=True)]
     return [None if file is None else Path(file) for file in files]
@@ -112,16 +114,19 @@ def allowed(limit: int | str, total: int) -> int:
 
 def _tail(components: list[str], identifying: int) -> str:
     """What identifies an image, such as `patient00001/study1/view1_frontal`."""
+    if not identifying:
+        return unicodedata.normalize("NFC", "/".join(components))
     stem, dot, suffix = components[-1].rpartition(".")
     name = stem if dot and suffix.lower() in SUFFIXES else components[-1]
-    return "/".join([*components[-identifying:-1], name])
+    return unicodedata.normalize("NFC", "/".join([*components[-identifying:-1], name]))
 
 
 def _search(folder: str, tails: Container[str], identifying: int) -> dict[str, str]:
     """Files with the given tails below a folder."""
     found: dict[str, str] = {}
     for parent, names in walk(folder):
-        components = parent.split(os.sep)[-identifying:]
+        below = [part for part in parent[len(folder) :].split(os.sep) if part]
+        components = parent.split(os.sep)[-identifying:] if identifying else below
         for name in names:
             tail = _tail([*components, name], identifying)
             path = os.path.join(parent, name)

@@ -17,7 +17,7 @@ OK = "ok"
 UNREADABLE = "unreadable"
 CONSTANT = "constant"
 
-_HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "row")
+_HEADER = ("image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "notes", "view", "row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,8 @@ class DecodedFile:
         status: OK, UNREADABLE or CONSTANT; the latter two have no hash and pixels.
         detail: Why it is unreadable.
         pixels: uint8, shape (size, size).
+        notes: See `decoding.Decoded`, by "; ".
+        view: See `decoding.Decoded`.
     """
 
     image: str
@@ -39,6 +41,8 @@ class DecodedFile:
     detail: str = ""
     hash: str = ""
     pixels: np.ndarray | None = None
+    notes: str = ""
+    view: str = ""
 
 
 class Known(NamedTuple):
@@ -48,6 +52,8 @@ class Known(NamedTuple):
     status: str
     detail: str
     hash: str
+    notes: str
+    view: str
     row: int
 
 
@@ -65,11 +71,12 @@ class ImageJournal:
         known = {}
         for line in lines:
             try:
-                _, file, length, changed, status, detail, digest, row = json.loads(line)
+                _, file, length, changed, *what, row = json.loads(line)
+                status, detail, digest, notes, view = what
             except (ValueError, TypeError):
                 continue  # what a crash of the machine left
             if isinstance(row, int) and row < rows and (row >= 0) == (status == OK):
-                known[file] = Known((length, changed), status, detail, digest, row)
+                known[file] = Known((length, changed), status, detail, digest, notes, view, row)
         return known
 
     def pixels(self) -> np.ndarray:
@@ -92,7 +99,8 @@ class ImageJournal:
         lines: list[tuple[str | int, ...]] = [] if self._index.exists() else [_HEADER]
         row, pixels = self._whole_rows(), bytearray()
         for entry in entries:
-            what = (entry.image, entry.file, *entry.stamp, entry.status, entry.detail, entry.hash)
+            said = (entry.status, entry.detail, entry.hash, entry.notes, entry.view)
+            what = (entry.image, entry.file, *entry.stamp, *said)
             if entry.pixels is None:
                 lines.append((*what, -1))
             else:

@@ -21,7 +21,7 @@ from cxr_study.common import files as common_files
 from cxr_study.data.images.image_files import ImageError, Source, allowed, file_stamp, look_at
 from cxr_study.data.images.image_journal import OK, UNREADABLE, ImageJournal, Known
 
-RECIPE = 2  # raise it when `decoding` gives other pixels than before: what is kept is made again
+RECIPE = 3  # raise it when `decoding` gives other pixels than before: what is kept is made again
 
 MISSING = "missing"
 DUPLICATE = "duplicate"
@@ -34,7 +34,8 @@ class Prepared:
     Attributes:
         index: One row per image asked for, in that order, with a RangeIndex: `image`, `file`,
             `status` (ok, missing, unreadable, constant: all pixels equal, or duplicate: the pixels
-            of an earlier image), `detail` (why, or of which image) and `row` (int64; -1 unless ok).
+            of an earlier image), `detail` (why, or of which image), `row` (int64; -1 unless ok),
+            and `notes` and `view` (see `decoding.Decoded`; "" where there is none).
         pixels: uint8 (m, size, size), memory-mapped and read-only; has other callers' images too.
         folder: The store.
         decoded: How many files were decoded this time.
@@ -96,7 +97,7 @@ def prepare(
                 known = journal.read()
         index = _index(sources, known, failures)
         prepared = Prepared(index, journal.pixels(), store, decoded)
-        _list_problems(prepared)
+        list_problems(prepared)
     except OSError as error:
         raise ImageError(
             f"decoded images cannot be kept in {store}: {error.strerror or error}. Make room "
@@ -123,8 +124,8 @@ class KeptImages:
         self.cache_dir = common_files.cache_dir() if cache_dir is None else cache_dir
         self._opened: dict[Path, tuple[Mapping[str, Known], np.ndarray] | None] = {}
 
-    def find(self, path: str) -> np.ndarray | None:
-        """The pixels of a file, uint8 (size, size); None where they are not kept as it is now."""
+    def find(self, path: str) -> tuple[np.ndarray, Known] | None:
+        """Pixels of a file, uint8 (size, size), and what is known of it; None: not as it is now."""
         file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay: the store goes by folders)
         for folder in file.parents:
             kept = self._open(folder)
@@ -132,7 +133,7 @@ class KeptImages:
                 continue
             known = kept[0].get(str(file.relative_to(folder)))
             if known is not None and known.status == OK and _unchanged(file, known):
-                return kept[1][known.row]
+                return kept[1][known.row], known
         return None
 
     def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
@@ -196,16 +197,18 @@ def _index(
     sources: Sequence[Source], known: Mapping[str, Known], failures: Mapping[str, str]
 ) -> pd.DataFrame:
     rows = []
+    state: tuple[object, ...]
     for source in sources:
         if source.file in failures:
-            state = (UNREADABLE, failures[source.file], -1, "")
+            state = (UNREADABLE, failures[source.file], "", "", "", -1)
         elif source.stamp is None:
-            state = (MISSING, "", -1, "")
+            state = (MISSING, "", "", "", "", -1)
         else:
-            _, status, detail, digest, row = known[source.file]
-            state = (status, detail, row, digest)
+            state = known[source.file][1:]
         rows.append((source.image, source.path, *state))
-    index = pd.DataFrame(rows, columns=["image", "file", "status", "detail", "row", "hash"])
+    index = pd.DataFrame(
+        rows, columns=["image", "file", "status", "detail", "hash", "notes", "view", "row"]
+    )
     usable = index[index["status"] == OK]
     again = usable[usable.duplicated("hash")]
     first = usable.drop_duplicates("hash").set_index("hash")["image"]
@@ -214,8 +217,10 @@ def _index(
     return index.drop(columns="hash")
 
 
-def _list_problems(prepared: Prepared) -> None:
-    bad = prepared.index[prepared.index["status"] != OK].drop(columns="row")
+def list_problems(prepared: Prepared) -> None:
+    """List the images that cannot be used in `Prepared.problems`; none: no such file."""
+    bad = prepared.index[prepared.index["status"] != OK]
+    bad = bad[["image", "file", "status", "detail"]]
     if bad.empty:
         prepared.problems.unlink(missing_ok=True)
         return

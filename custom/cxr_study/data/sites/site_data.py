@@ -1,7 +1,7 @@
 """A site's labels and pixels, as its site file says."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +19,9 @@ from cxr_study.data.sites.patient_split import UNUSED, SplitError
 from cxr_study.data.sites.site_file import SiteFile, SiteFileError
 from cxr_study.data.sites.split_file import apply_split, read_split
 from surgical_aggregation.aggregation.class_names import twins, unfit
+
+CONTRADICTION = "contradiction"
+"""Status of an image that is not what it should be, at a site that refuses such images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +123,42 @@ def prepare(
     """Decode a site's images; what is wrong with them is reported, not raised.
 
     Returns:
-        The rows of the table that are in a split, and their images.
+        The rows of the table that are in a split, and their images; `notes` of the index has what
+        contradicts that an image is the radiograph that its row says. Where the site refuses such
+        images, their status is `CONTRADICTION`.
     """
     table = labels.table[labels.table["split"] != UNUSED].reset_index(drop=True)
-    return table, image_store.prepare(
+    prepared = image_store.prepare(
         labels.site.images, table["image"], table["file"], size, progress=progress
     )
+    index = prepared.index.assign(notes=_notes(table, prepared.index))
+    if labels.site.contradictions == "refuse":
+        refused = (index["status"] == "ok") & (index["notes"] != "")
+        index.loc[refused, "detail"] = index["notes"][refused]
+        index.loc[refused, ["status", "row"]] = (CONTRADICTION, -1)
+    prepared = replace(prepared, index=index)
+    image_store.list_problems(prepared)
+    return table, prepared
+
+
+def _notes(table: pd.DataFrame, index: pd.DataFrame) -> list[str]:
+    """What speaks against each usable image, its file's view included."""
+    notes = []
+    for usable, note, view, labelled in zip(
+        index["status"] == "ok", index["notes"], index["view"], table["view"], strict=True
+    ):
+        said = [note] if note else []
+        if view and labelled and _differ(view, labelled):
+            said.append(f"view {view}, labelled {labelled}")
+        notes.append("; ".join(said) if usable else "")
+    return notes
+
+
+def _differ(view: str, labelled: str) -> bool:
+    """Whether a DICOM file's view is another than that of the labels."""
+    if labelled in ("PA", "AP") and view in ("PA", "AP"):
+        return view != labelled
+    return (view in FRONTAL) != (labelled in FRONTAL)
 
 
 def load_images(

@@ -135,6 +135,7 @@ class SiteFile(FileModel):
     uncertain: _Uncertain = Field(default_factory=dict)
     blank: Blank | None = None
     bad_images: Annotated[int | str, PlainValidator(_limit)] = 0
+    contradictions: Literal["note", "refuse"] = "note"
     truth: ExistingFile | None = None
     columns: Annotated[dict[str, str], PlainValidator(_columns)] = Field(default_factory=dict)
     words: Annotated[dict[str, str], PlainValidator(_words)] = Field(default_factory=dict)

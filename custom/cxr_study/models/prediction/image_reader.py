@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 
 from cxr_study.data.images import decoding
 from cxr_study.data.images.image_files import ImageError
+from cxr_study.data.images.image_journal import Known
 from cxr_study.data.images.image_store import KeptImages
 from cxr_study.models.prediction import input_gate
 from cxr_study.models.prediction.found_images import FoundImage
@@ -63,15 +64,19 @@ def _chunk(images: Sequence[FoundImage], size: int, kept: KeptImages) -> list[Re
     return list(Parallel(n_jobs=-1, prefer=backend)(work))
 
 
-def _read(found: FoundImage, size: int, pixels: np.ndarray | None) -> ReadImage:
+def _read(found: FoundImage, size: int, kept: tuple[np.ndarray, Known] | None) -> ReadImage:
     if not found.path:
         return ReadImage(*found, problem="there is no such file")
     path = Path(found.path)
     try:
-        if pixels is None:
+        if kept is None:
             with decoding.quiet():  # for processes; threads are quiet already
-                pixels = decoding.decode_bytes(path.read_bytes(), size)
-        flags = (*input_gate.of_file(path, size), *input_gate.of_pixels(pixels))
+                decoded = decoding.decode(path.read_bytes(), size)
+            pixels, notes = decoded.pixels, list(decoded.notes)
+        else:
+            pixels, notes = kept[0], kept[1].notes.split("; ") if kept[1].notes else []
+        found_in_file = input_gate.of_file(path, size) + input_gate.of_pixels(pixels)
+        flags = tuple(dict.fromkeys([*notes, *found_in_file]))
     except ImageError as error:
         return ReadImage(*found, problem=str(error))
     except OSError as error:

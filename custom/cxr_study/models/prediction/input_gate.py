@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pydicom
 from PIL import Image
 
 from cxr_study.data.images import dicom
-from cxr_study.data.labels.label_table import FRONTAL
 from surgical_aggregation.aggregation.feature_statistics import distances
-
-MODALITIES = ("CR", "DX", "DR", "RG", "CXR")
-"""Of DICOM files of radiographs (PS3.3, C.7.3.1.1.1, and what is found besides)."""
 
 WIDEST = 1.6
 """Longer side over the shorter one, of a radiograph's detector and with a margin."""
@@ -26,7 +21,6 @@ LEAST_CONTRAST = 20
 FAR = "unlike the training sites' images"
 
 _COLOURFUL = 16  # grey levels between the channels of a pixel, beyond what JPEG makes of grey
-_TAGS = ("Modality", "ViewPosition", "BodyPartExamined", "Rows", "Columns")
 
 
 def of_file(path: Path, image_size: int) -> list[str]:
@@ -41,7 +35,9 @@ def of_file(path: Path, image_size: int) -> list[str]:
         Flags, such as "view LL", "colour" or "small: 60 x 48 pixels".
     """
     if dicom.is_dicom_file(path):
-        flags, width, height = _of_dicom(path)
+        header = dicom.read_header(path)
+        width, height = header.width, header.height
+        flags = [*header.contradictions, *([] if header.is_frontal else [f"view {header.view}"])]
     else:
         with Image.open(path) as image:
             width, height = image.size
@@ -76,24 +72,6 @@ def far_away(features: np.ndarray, sites: Mapping[str, Mapping[str, Any]]) -> np
         return np.zeros(len(features), bool)
     beyond = [distances(features, of) > of["limit"] for of in sites.values()]
     return np.logical_and.reduce(beyond)
-
-
-def _of_dicom(path: Path) -> tuple[list[str], int, int]:
-    file = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=list(_TAGS))
-    modality, view, part = (str(file.get(tag) or "").strip().upper() for tag in _TAGS[:3])
-    flags = []
-    if modality and modality not in MODALITIES:
-        flags.append(f"modality {modality}")
-    if view and view not in FRONTAL:
-        flags.append(f"view {view}")
-    if part and not _is_chest(part):
-        flags.append(f"body part {part}")
-    return flags, int(file.Columns), int(file.Rows)
-
-
-def _is_chest(part: str) -> bool:
-    words: Sequence[str] = ("CHEST", "THORAX", "LUNG")
-    return any(word in part for word in words)
 
 
 def _colourful(image: Image.Image) -> bool:

@@ -112,6 +112,13 @@ def site_notices(census: Census) -> Iterator[Notice]:
             f"{counted(len(census.bad_images), 'image')} cannot be used.",
             f"{listed(statuses)}. They are left out, and listed below.",
         )
+    if census.noted:
+        noted = [f"{note} ({counted(number, 'image')})" for note, number in census.noted.items()]
+        yield Notice(
+            "Images that may not be chest radiographs of the labelled view.",
+            f"{shortened(noted)}. They are used; 'contradictions: refuse' in the site file leaves "
+            "them out.",
+        )
     yield from _label_notices(census)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cxr_study.data.images.decoding import decode_bytes
+from cxr_study.data.images.decoding import decode, decode_bytes
 from cxr_study.data.images.image_files import ImageError
 from dicom_files import dataset, written
 
@@ -83,3 +83,25 @@ def png_with_short_header():
 def test_what_is_no_whole_image_is_refused_with_the_reason(data, message):
     with pytest.raises(ImageError, match=message):
         decode_bytes(data, 2)
+
+
+@pytest.mark.parametrize("shape", [(2021, 2022), (1501, 2999), (900, 1201)])
+def test_a_large_jpeg_is_where_the_same_png_is(shape):
+    """A JPEG decodes at reduced scale, whose last pixels may lie beyond the image."""
+    smooth = Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 12), np.uint8))
+    image = smooth.resize(shape, Image.Resampling.BICUBIC)
+    data = BytesIO()
+    image.save(data, "JPEG", quality=95)
+    for size in (64, 224):
+        pixels, expected = (decode_bytes(each, size) for each in (data.getvalue(), png(image)))
+        assert abs(pixels.astype(int) - expected).mean() < 0.5
+
+
+def test_what_a_file_says_against_itself_is_noted():
+    assert decode(dicom_bytes(GREY, Modality="CT", ViewPosition="LL"), 2).notes == ("modality CT",)
+    assert decode(dicom_bytes(GREY, Modality="CT", ViewPosition="LL"), 2).view == "LL"
+    twelve = np.array([[0, 4095], [7, 8]], np.uint16)
+    (note,) = decode(png(twelve), 2).notes
+    assert note.startswith("12-bit values in a 16-bit PNG")
+    assert not decode(png(twelve * 2), 2).notes
+    assert not decode(png(GREY), 2).notes

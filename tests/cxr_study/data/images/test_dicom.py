@@ -1,14 +1,16 @@
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pydicom
 import pytest
 from PIL import Image, features
 from pydicom.encaps import encapsulate
 from pydicom.uid import MPEG2MPML, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cxr_study.data.images import dicom
-from cxr_study.data.images.dicom import DicomError, grey, is_dicom
+from cxr_study.data.images.dicom import DicomError, decode, grey, is_dicom, read_header
 from dicom_files import dataset, lut, written
 
 
@@ -114,3 +116,66 @@ def test_what_is_no_single_grey_image_is_refused(elements, message):
     with pytest.raises(DicomError, match=message):
         shown([1, 2], **elements)
     assert not is_dicom(b"DICM") and is_dicom(written(dataset(np.array([1, 2], np.uint16))))
+
+
+def test_a_truncated_compressed_file_says_that_it_is_cut_off():
+    if not features.check("jpg_2000"):
+        pytest.skip("needs Pillow with JPEG 2000")
+    data = BytesIO()
+    Image.fromarray(np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)).save(data, "JPEG2000")
+    file = dataset(np.zeros((64, 64), np.uint8), JPEG2000Lossless)
+    file.PixelData = encapsulate([data.getvalue()])
+    file["PixelData"].is_undefined_length = True
+    whole = written(file)
+    for length in (len(whole) // 2, len(whole) - 30):
+        with pytest.raises(DicomError, match=r"Image Storage.*has no pixels; is it cut off"):
+            grey(whole[:length])
+
+
+def test_a_file_without_preamble_is_decoded_as_with_it():
+    whole = written(dataset(np.array([[1, 2], [3, 4]], np.uint16)))
+    bare = whole[whole.index(b"\x08\x00\x16\x00") :]  # from the element SOPClassUID on
+    assert is_dicom(bare)
+    assert grey(bare).tolist() == grey(whole).tolist() == [[0, 85], [170, 255]]
+
+
+@pytest.mark.parametrize(
+    ("elements", "found", "frontal"),
+    [
+        ({}, (), True),
+        ({"Modality": "DX", "ViewPosition": "PA", "BodyPartExamined": "CHEST"}, (), True),
+        ({"Modality": "CT", "BodyPartExamined": "KNEE"}, ("modality CT", "body part KNEE"), True),
+        ({"ViewPosition": "LL"}, (), False),
+    ],
+)
+def test_the_header_says_what_contradicts_a_radiograph_of_a_chest(
+    tmp_path, elements, found, frontal
+):
+    data = written(dataset(np.array([1, 2], np.uint16), **elements))
+    header = decode(data)[1]
+    assert (header.contradictions, header.is_frontal) == (found, frontal)
+    assert (header.width, header.height) == (2, 1)
+    path = tmp_path / "a.dcm"
+    path.write_bytes(data)
+    assert read_header(path) == header
+
+
+EXAMPLES = Path(pydicom.__file__).parent / "data/test_files"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_file_of_pydicoms_tests_is_decoded_or_named_for_what_it_is():
+    said = {}
+    for path in sorted(EXAMPLES.rglob("*")):
+        if path.is_file() and is_dicom(path.read_bytes()):
+            try:
+                grey(path.read_bytes())
+            except DicomError as error:
+                said[path.name] = str(error)
+    assert len(said) > 80
+    for name, what in said.items():
+        assert "has no attribute" not in what and "invalid literal" not in what, (name, what)
+    assert said["DICOMDIR"] == "the DICOM file holds no image: Media Storage Directory Storage"
+    assert said["rtplan.dcm"].endswith("RT Plan Storage, modality RTPLAN")
+    assert said["rtstruct.dcm"].endswith("modality RTSTRUCT")  # without preamble
+    assert said["waveform_ecg.dcm"].endswith("modality ECG")

@@ -1,4 +1,5 @@
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,15 @@ def test_a_limit_is_a_number_or_a_share():
     for limit in (-1, 0.5, True, "101%", "-1%", "many", "", None, [1]):
         with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
             allowed(limit, 299)
+
+
+@pytest.mark.parametrize("identifying", [0, 1])
+def test_an_umlaut_is_found_however_its_name_is_composed(tmp_path, identifying):
+    for form in ("NFC", "NFD"):
+        folder = tmp_path / form / unicodedata.normalize(form, "Müller")
+        folder.mkdir(parents=True)
+        file = folder / unicodedata.normalize(form, "Röntgen.png")
+        file.touch()
+        for asked in ("NFC", "NFD"):
+            image = unicodedata.normalize(asked, "Müller/Röntgen.png")
+            assert locate(tmp_path / form, [image, "Müller/gone.png"], identifying) == [file, None]

@@ -24,17 +24,18 @@ def test_what_was_added_is_known_and_can_be_read_by_people(journal, tmp_path):
     journal.append([ok("a", 1), DecodedFile("b", "0/b", (9, 8), UNREADABLE, "it is cut off")])
     journal.append([DecodedFile("c", "c", (9, 8), CONSTANT), ok("d", 4)])
     assert journal.read() == {
-        "a": ((3, 5), OK, "", "h", 0),
-        "0/b": ((9, 8), UNREADABLE, "it is cut off", "", -1),
-        "c": ((9, 8), CONSTANT, "", "", -1),
-        "d": ((3, 5), OK, "", "h", 1),
+        "a": ((3, 5), OK, "", "h", "", "", 0),
+        "0/b": ((9, 8), UNREADABLE, "it is cut off", "", "", "", -1),
+        "c": ((9, 8), CONSTANT, "", "", "", "", -1),
+        "d": ((3, 5), OK, "", "h", "", "", 1),
     }
     assert journal.pixels()[:, 1, 1].tolist() == [1, 4]
     with pytest.raises(ValueError, match="read-only"):
         journal.pixels()[0] = 2
     assert (tmp_path / "index.jsonl").read_text().splitlines()[:2] == [
-        '["image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "row"]',
-        '["a", "a", 3, 5, "ok", "", "h", 0]',
+        '["image", "file", "bytes", "mtime_ns", "status", "detail", "hash", "notes", "view", '
+        '"row"]',
+        '["a", "a", 3, 5, "ok", "", "h", "", "", 0]',
     ]
 
 

@@ -72,7 +72,7 @@ def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, op
     names = ["b.png", "a.png", "gone.png", "bad.png", "flat.png", "twin.png", "again.png", "a.png"]
     prepared = open_store(names)
     index = prepared.index
-    assert list(index) == ["image", "file", "status", "detail", "row"]
+    assert list(index) == ["image", "file", "status", "detail", "notes", "view", "row"]
     assert index[["image", "status", "detail", "row"]].to_numpy().tolist() == [
         ["b.png", "ok", "", 0],
         ["a.png", "ok", "", 1],
@@ -158,7 +158,7 @@ def test_dicom_is_decoded_in_silence(
 ):
     names, level = [png("4.png", 4), "5", "6"], logging.getLogger("pydicom").level
     if first == "a DICOM file":
-        monkeypatch.setattr(decoding, "decode_bytes", None)  # other processes do it
+        monkeypatch.setattr(decoding, "decode", None)  # other processes do it
         names = names[1:]
     for value in (5, 6):
         odd = lit(value).tobytes() + bytes(100)  # pydicom remarks on bytes behind the pixels
@@ -178,11 +178,11 @@ def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_sto
         if data == slow:
             time.sleep(0.2)
             warnings.warn("an odd file", stacklevel=2)
-        return np.eye(size, dtype=np.uint8)
+        return decoding.Decoded(np.eye(size, dtype=np.uint8))
 
     names = [png("a.png", 1), png("b.png", 2)]
     slow = (folder / "b.png").read_bytes()
-    monkeypatch.setattr(decoding, "decode_bytes", decode)
+    monkeypatch.setattr(decoding, "decode", decode)
     assert open_store(names).index["status"].tolist() == ["ok", "duplicate"]
     with pytest.warns(match="heard again"):
         warnings.warn("heard again", stacklevel=1)

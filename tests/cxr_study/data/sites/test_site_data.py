@@ -4,8 +4,9 @@ import pytest
 from cxr_study.data.images.image_store import ImageError
 from cxr_study.data.labels.uncertain_labels import LabelPolicyError
 from cxr_study.data.sites.patient_split import SplitError
-from cxr_study.data.sites.site_data import check_disjoint, load_images, load_labels
+from cxr_study.data.sites.site_data import check_disjoint, load_images, load_labels, prepare
 from cxr_study.data.sites.site_file import SiteFileError, read_site_file
+from dicom_files import dataset, written
 from site_files import COLUMNS, ROWS, write_data, write_site
 
 
@@ -99,3 +100,47 @@ def test_sites_that_share_a_patient_and_a_patient_without_split_are_refused(labe
     (tmp_path / "split.csv").write_text("patient,split\n1,train\n2,test\n")
     with pytest.raises(SplitError, match=r"split\.csv: every patient needs a split; 1 of 3"):
         labels()
+
+
+class TestContradictions:
+    """Images that are not the radiographs that the labels say."""
+
+    @pytest.fixture
+    def odd(self, labels, tmp_path):
+        table = tmp_path / "odd.csv"
+        table.write_text(
+            COLUMNS + "ct.dcm,1,PA,1,0,0,1\nll.dcm,2,PA,1,0,0,0\nap.dcm,3,PA,0,1,0,0\n"
+            "fine.dcm,4,PA,0,1,0,0\nside.dcm,5,lateral,0,1,0,0\n"
+        )
+        found = {
+            "ct": {"Modality": "CT", "BodyPartExamined": "ABDOMEN"},
+            "ll": {"ViewPosition": "LL"},
+            "ap": {"ViewPosition": "AP"},
+            "fine": {"Modality": "DX", "ViewPosition": "PA"},
+            "side": {"Modality": "DX", "ViewPosition": "LL"},
+        }
+        for value, (name, elements) in enumerate(found.items()):
+            pixels = np.arange(16, dtype=np.uint16).reshape(4, 4) * (value + 1)
+            pixels[0, 0] = 1000
+            (tmp_path / f"images/{name}.dcm").write_bytes(written(dataset(pixels, **elements)))
+        split = tmp_path / "odd_split.csv"
+        split.write_text("patient,split\n1,train\n2,train\n3,train\n4,train\n5,train\n")
+        return lambda **keys: labels(labels="odd.csv", split="odd_split.csv", views="all", **keys)
+
+    NOTES = ("modality CT; body part ABDOMEN", "view LL, labelled PA", "view AP, labelled PA")
+
+    def test_they_are_used_and_noted(self, odd):
+        _, prepared = prepare(odd(), 4)
+        assert prepared.index["notes"].tolist() == [*self.NOTES, "", ""]
+        assert set(prepared.index["status"]) == {"ok"}
+        assert len(load_images(odd(), 4).table) == 5
+
+    def test_or_left_out_and_listed_where_the_site_refuses_them(self, odd):
+        refused = odd(contradictions="refuse", bad_images=3)
+        _, prepared = prepare(refused, 4)
+        assert prepared.index["status"].tolist() == [*["contradiction"] * 3, "ok", "ok"]
+        assert prepared.index["detail"].tolist() == [*self.NOTES, "", ""]
+        assert "ct.dcm" in prepared.problems.read_text()
+        assert load_images(refused, 4).table["image"].tolist() == ["fine.dcm", "side.dcm"]
+        with pytest.raises(ImageError, match=r"3 of 5 are \(3 contradiction\), first ct\.dcm"):
+            load_images(odd(contradictions="refuse"), 4)

@@ -13,13 +13,13 @@ def test_pixels_that_were_decoded_before_are_not_decoded_again(tmp_path, monkeyp
     prepared = image_store.prepare(folder, ["a", "b"], files, 32)
     picture(folder / "new.png", seed=9)
     decoded = []
-    whole = image_reader.decoding.decode_bytes
+    whole = image_reader.decoding.decode
 
     def counted(data, size):
         decoded.append(len(data))
         return whole(data, size)
 
-    monkeypatch.setattr(image_reader.decoding, "decode_bytes", counted)
+    monkeypatch.setattr(image_reader.decoding, "decode", counted)
     (read,) = image_reader.read(find([folder / "sub", folder]), 32)
     assert [one.image for one in read] == ["b.png", "a.png", "new.png", "sub/b.png"]
     assert decoded == [(folder / "new.png").stat().st_size]
