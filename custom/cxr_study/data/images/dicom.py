@@ -115,6 +115,8 @@ def _of_pydicom(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
         return work(*values, **options)
     except (DicomError, MemoryError, OSError):
         raise
+    except EOFError as error:
+        raise DicomError(f"the DICOM file is cut off: {_text(error)}") from error
     except Exception as error:
         raise DicomError(f"the DICOM file is damaged: {_text(error)}") from error
 

@@ -128,7 +128,7 @@ def test_a_truncated_compressed_file_says_that_it_is_cut_off():
     file["PixelData"].is_undefined_length = True
     whole = written(file)
     for length in (len(whole) // 2, len(whole) - 30):
-        with pytest.raises(DicomError, match=r"Image Storage.*has no pixels; is it cut off"):
+        with pytest.raises(DicomError, match=r"has no pixels; is it cut off|file is cut off"):
             grey(whole[:length])
 
 
