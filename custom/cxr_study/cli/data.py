@@ -11,8 +11,6 @@ import typer
 from typer import Argument, Option
 
 from cxr_study.cli.run import console, say
-from cxr_study.common.spelling import nearest
-from cxr_study.data.readers import DATASETS, official_files
 
 if TYPE_CHECKING:
     from cxr_study.data.sites.site_file import SiteFile
@@ -36,45 +34,6 @@ Share = Annotated[
 ]
 
 
-@app.command(
-    epilog="Example:  surgagg data site chexpert data/CheXpert-v1.0-small sites/stanford.yaml"
-)
-def site(
-    dataset: Annotated[str, Argument(help=f"{', '.join(DATASETS)}.")],
-    folder: Annotated[Path, Argument(help="Folder of the official download.")],
-    site_file: Annotated[Path, Argument(help="Site file to write; its name is the site's.")],
-    seed: Seed = 0,
-) -> None:
-    """Write a site file for a data set, and split its patients 70/10/20.
-
-    custom/SITES.md says what else can be in a site file.
-    """
-    if dataset not in DATASETS:
-        raise typer.BadParameter(
-            f"{dataset!r} is no data set; {nearest(dataset, tuple(DATASETS))}."
-        )
-    if site_file.suffix != ".yaml":
-        raise typer.BadParameter(f"a site file is named <site>.yaml; got {site_file}.")
-    if site_file.exists():
-        raise typer.BadParameter(f"{site_file} exists; remove it, or give another name.")
-    labels, metadata, images = official_files(dataset, folder)
-    from cxr_study.data.sites.site_file import read_site_file, write_site_file
-
-    site_file.parent.mkdir(parents=True, exist_ok=True)
-    split = site_file.with_name(f"{site_file.stem}_split.csv")
-    write_site_file(
-        site_file, dataset=dataset, labels=labels, metadata=metadata, images=images, split=split
-    )
-    try:
-        written = read_site_file(site_file)
-        _refuse_without_images(written)
-        _split(written, Fraction(1), seed)
-    except ValueError:
-        site_file.unlink()
-        raise
-    say(f"site file  {site_file}")
-
-
 @app.command("split", epilog="Example:  surgagg data split sites/nih.yaml --seed 1 --share 1/8")
 def split_patients(
     site_file: Annotated[Path, Argument(help="Its key 'split' says where to write.")],
@@ -96,13 +55,13 @@ def split_patients(
     The split is stratified by class; a class that is in no patient of a split is named. An earlier
     split is replaced.
     """
-    official = [given for given in (nih_lists, mimic_split) if given is not None]
-    if len(official) + (ratios != RATIOS) > 1:
+    lists = [given for given in (nih_lists, mimic_split) if given is not None]
+    if len(lists) + (ratios != RATIOS) > 1:
         raise typer.BadParameter("--nih-lists, --mimic-split and --ratios exclude each other.")
     part = _fraction(share)
     from cxr_study.data.sites.site_file import read_site_file
 
-    _split(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split)
+    split_site(read_site_file(site_file), part, seed, ratios, nih_lists, mimic_split)
 
 
 @app.command(
@@ -215,21 +174,7 @@ def _class_sets(
     return class_sets.read_class_sets(Path(sets), number, shared)
 
 
-def _refuse_without_images(written: SiteFile) -> None:
-    from cxr_study.data.images.image_files import locate
-    from cxr_study.data.sites.site_data import read_labels
-    from cxr_study.data.sites.site_file import SiteFileError
-
-    table = read_labels(written)
-    files = locate(written.images, table["image"], DATASETS[written.dataset].identifying)
-    if not any(files):
-        raise SiteFileError(
-            f"none of the {len(table)} images of these labels lie below {written.images}, first "
-            f"{table['image'][0]}. Put the images there, or link them."
-        )
-
-
-def _split(
+def split_site(
     written: SiteFile,
     share: Fraction,
     seed: int,
@@ -237,6 +182,7 @@ def _split(
     nih_lists: tuple[Path, Path] | None = None,
     mimic_split: Path | None = None,
 ) -> None:
+    """Split the patients of a site, and say how many are where; options as in `split_patients`."""
     from cxr_study.data.labels.label_table import classes as classes_of
     from cxr_study.data.readers import mimic, nih
     from cxr_study.data.sites import patient_split

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from cxr_study.cli import baseline, data_images, deploy, export, model, predict, report, run, study
+from cxr_study.cli import baseline, data_site, deploy, export, model, predict, report, run, study
 from cxr_study.cli.run import console, say
 from cxr_study.runs.finished_run import JobFailedError
 from surgical_aggregation import __version__
@@ -33,7 +33,7 @@ app.command(epilog=baseline.EPILOG)(baseline.baseline)
 app.command(epilog=report.EPILOG)(report.report)
 app.command(epilog=predict.EPILOG)(predict.predict)
 app.command(epilog=export.EPILOG)(export.export)
-app.add_typer(data_images.app, name="data")
+app.add_typer(data_site.app, name="data")
 app.add_typer(study.app, name="study")
 app.add_typer(model.app, name="model")
 app.add_typer(deploy.app, name="deploy")
@@ -71,7 +71,7 @@ def _moved(old: str) -> Callable[[], None]:
 
 
 for _old in MOVED:
-    _group = data_images.app if _old.startswith("data ") else app
+    _group = data_site.app if _old.startswith("data ") else app
     _group.command(
         _old.removeprefix("data "),
         hidden=True,

@@ -115,10 +115,9 @@ def _of_pydicom(work: Callable[..., Any], *values: Any, **options: Any) -> Any:
         return work(*values, **options)
     except (DicomError, MemoryError, OSError):
         raise
-    except EOFError as error:
-        raise DicomError(f"the DICOM file is cut off: {_text(error)}") from error
     except Exception as error:
-        raise DicomError(f"the DICOM file is damaged: {_text(error)}") from error
+        how = "cut off" if _text(error).startswith("End of file") else "damaged"
+        raise DicomError(f"the DICOM file is {how}: {_text(error)}") from error
 
 
 def _value(file: pydicom.Dataset, keyword: str) -> Any:

@@ -191,6 +191,19 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
         f"Classes: {len(report.holders)}, of which {len(report.shared)} at more than one site and "
         f"{len(report.unique)} at one alone.\n"
     )
+    print_undecided(report, console)
+    for entry in report.kept_apart:
+        line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
+        console.print(Text(line, "dim"))
+    for merge in report.possible_merges:
+        effect = "their positives" if merge.relation == "narrower" else "its negatives alone"
+        line = f"Possible at {merge.site}, so that {effect} count as {merge.target}: "
+        setting = _yaml({"merges": {merge.target: list(merge.sources)}})
+        console.print(Text(line + setting, "dim"), soft_wrap=True)
+
+
+def print_undecided(report: ClassReport, console: Console) -> None:
+    """Print names that the vocabulary does not know, and those that look like others."""
     alike = {pair.name for pair in report.near_duplicates}
     for new in report.new:
         if new.name not in alike:
@@ -205,14 +218,6 @@ def print_report(report: ClassReport, console: Console | None = None) -> None:
             ),
             soft_wrap=True,  # so that a suggestion can be copied in one piece
         )
-    for entry in report.kept_apart:
-        line = f"Kept apart: {entry.name} and {entry.canonical}, because: {entry.provenance}."
-        console.print(Text(line, "dim"))
-    for merge in report.possible_merges:
-        effect = "their positives" if merge.relation == "narrower" else "its negatives alone"
-        line = f"Possible at {merge.site}, so that {effect} count as {merge.target}: "
-        setting = _yaml({"merges": {merge.target: list(merge.sources)}})
-        console.print(Text(line + setting, "dim"), soft_wrap=True)
 
 
 def described(new: NewClass) -> str:
@@ -220,8 +225,10 @@ def described(new: NewClass) -> str:
     text = f"New class: '{new.name}' ({', '.join(new.sites)}) is not in the vocabulary"
     if not new.nearest:
         return f"{text}, and resembles no class there."
-    renamed = _yaml({"merges": {new.nearest[0]: [new.name]}})
-    return f"{text}; nearest known: {', '.join(new.nearest)}. To rename it: {renamed}"
+    return (
+        f"{text}; nearest known: {', '.join(new.nearest)}. If it is one of them, rename it in the "
+        f"site file: {_yaml({'merges': {new.nearest[0]: [new.name]}})}"
+    )
 
 
 def _yaml(setting: Mapping[str, object]) -> str:

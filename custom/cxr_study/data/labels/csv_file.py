@@ -26,6 +26,7 @@ MOST_SHOWN = 20
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # xlsx and ods; xls
 _NOT_PLAIN = b'\n"\0\x0b\x0c\x1c\x1d\x1e'
 _UNICODE_LINE_ENDS = tuple(mark.encode() for mark in "\x85\u2028\u2029")
+_WESTERN = frozenset("äöüÄÖÜßàâçéèêëîïôùûœæÀÂÇÉÈÊËÎÏÔÙÛŒÆáíóúñÁÍÓÚÑìòãõåøÅØ¿¡€°²³µ§«»–—‘’“”„…·")  # noqa: RUF001
 _LOOKED_AT = 100  # lines that tell two separators apart
 
 
@@ -155,6 +156,29 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
     return CsvFile(path, text, line, _separator(path, line, text))
 
 
+def guess_encoding(path: Path) -> tuple[str | None, list[str]]:
+    """Find the encoding of a csv that a person is then told of.
+
+    Returns:
+        None and no words for Unicode; "cp1252" and up to three words for a file that has the
+        letters of western Europe in that encoding and nothing odd.
+
+    Raises:
+        TableError: The file cannot be read, or its encoding cannot be told.
+    """
+    raw = _bytes(path)
+    try:
+        _utf8(path, raw, None)
+    except TableError:
+        text = raw.decode("cp1252", "replace")
+        odd = {letter for letter in text if not letter.isascii()} - _WESTERN
+        # Letters of other alphabets come in rows, which read as rows of accented ones.
+        if raw.startswith(_WORKBOOKS) or odd or re.search(r"[^\W\x00-\x7f]{3}", text):
+            raise
+        return "cp1252", list(dict.fromkeys(re.findall(r"\w*[^\W\x00-\x7f]\w*", text)))[:3]
+    return None, []
+
+
 def _bytes(path: Path) -> bytes:
     try:
         raw = path.read_bytes()
@@ -174,6 +198,8 @@ def _utf8(path: Path, raw: bytes, encoding: str | None) -> bytes:
         return raw
     try:
         text = raw.decode(encoding or "utf-8")
+    except LookupError:
+        raise TableError(f"'{encoding}' is no encoding; cp1252 is one.") from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         word = re.findall(rb"[^\s,;]*$", raw[: error.start])[0] + raw[error.start : error.end]

@@ -15,8 +15,8 @@ Spellings of the study's 20 classes follow Kulkarni et al., ML4H 2024. The rest 
 
 A narrower or broader name is a class of its own, spelt as it stands there.
 
-`aliases.csv` has what radiologists call the 20 classes in German (de), French (fr), Spanish (es)
-and Chinese (zh). It only suggests: no name is translated unless a site file merges it.
+`aliases.csv` has what radiologists call the 20 classes in English (en), German (de), French (fr),
+Spanish (es) and Chinese (zh). It only suggests: no name is translated unless a site file merges it.
 """
 
 import csv
@@ -59,7 +59,7 @@ VINDR_NAMES = (
 Relation = Literal["exact", "narrower", "broader", "never"]
 _CATALOGUE = Path(__file__).with_name("vocabulary.csv")
 _ALIASES = Path(__file__).with_name("aliases.csv")
-_LANGUAGES = {"de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
+_LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "zh": "Chinese"}
 _LOOK_ALIKE = 0.85  # edit ratio: Oedema and Edema 0.91, Pneumonitis and Pneumonia 0.80
 
 

@@ -1,0 +1,110 @@
+"""A hospital's folder with a csv of its own becomes a site."""
+
+import io
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from cxr_study.cli import data_site
+from cxr_study.data.sites.site_data import load_images, load_labels
+from cxr_study.data.sites.site_file import read_site_file
+from typed import answer
+
+HEADER = "Bildname;Patient-Nr;Geschlecht;Datum;Pleuraerguss;Größe\n"
+SITE = "sites/klinik.yaml"
+
+
+@pytest.fixture
+def hospital(tmp_path, monkeypatch):
+    """A folder with a csv of Windows and images below it, where the commands are typed."""
+    monkeypatch.setenv("SURGAGG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    images = tmp_path / "klinik/bilder/2021"
+    images.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(40):
+        name = f"Müller_{number}.png"
+        Image.fromarray(rng.integers(0, 255, (16, 16), np.uint8)).save(images / name)
+        effusion = "ja" if number % 4 == 0 else "nein"
+        large = "" if number == 3 else effusion
+        rows.append(f"{name};{number};w;{number % 28 + 1}.2.2021;{effusion};{large}\n")
+    (tmp_path / "klinik/befunde.csv").write_bytes((HEADER + "".join(rows)).encode("cp1252"))
+    return tmp_path / "klinik"
+
+
+def test_folder_and_csv_become_a_site_that_is_ready_to_train(hospital):
+    said = answer("data", "site", "table", "klinik", SITE, "--blank", "negative")
+    for part in (
+        "40 rows, semicolons between the cells, cp1252 (so that it reads Größe,",
+        "columns    image: Bildname, patient: Patient-Nr, sex: Geschlecht",
+        "classes    Pleuraerguss (10 positive), Größe (10 positive)",
+        "words      w = F, nein = 0, ja = 1",
+        "blank      1 labels, which count as negative",
+        "ignored    Datum",
+        "images     40 of 40 below klinik/bilder/2021",
+        "'Pleuraerguss' (klinik) resembles 'Pleural Effusion'",
+        "New class: 'Größe' (klinik) is not in the vocabulary",
+        "40 of 40 images usable, 40 decoded now",
+        "next       surgagg data audit sites/klinik.yaml",
+    ):
+        assert part in said
+    site = read_site_file(hospital.parent / SITE)
+    assert site.layout.words == {"w": "F", "ja": "1", "nein": "0"}
+    labels = load_labels(site)
+    assert labels.table["Pleuraerguss"].sum() == 10
+    assert len(load_images(labels, 64).rows) == 40
+    assert "exists; remove it" in answer("data", "site", "table", "klinik", SITE, code=2)
+
+
+def test_what_the_csv_does_not_tell_is_asked_for_all_at_once_without_a_terminal(hospital):
+    csv = hospital / "befunde.csv"
+    csv.write_bytes(csv.read_bytes().replace(b"Patient-Nr", b"Fall").replace(b"ja", b"wohl"))
+    said = answer("data", "site", "table", csv, SITE, "--images", "klinik", code=2)
+    for part in (
+        "--column '<name>=patient'; it may be 'Fall', ",
+        "what 'wohl' in column 'Pleuraerguss' mean: --word 'wohl=1'",
+        "the 1 blank labels count as: --blank negative",
+    ):
+        assert part in said
+    assert not (hospital.parent / "sites").exists()
+    options = ("--column", "Fall=patient", "--word", "wohl=-1", "--blank", "not labelled")
+    answer("data", "site", "table", csv, SITE, "--images", "klinik", *options, "--no-prepare")
+    keys = yaml.safe_load((hospital.parent / SITE).read_text())
+    assert keys["columns"]["Fall"] == "patient"
+    assert (keys["words"]["wohl"], keys["blank"]) == (-1, "not labelled")
+    assert not (hospital.parent / "cache").exists()
+
+
+def test_a_person_at_a_terminal_is_asked(hospital, monkeypatch):
+    csv = hospital / "befunde.csv"
+    csv.write_bytes(csv.read_bytes().replace(b"Patient-Nr", b"Fall").replace(b"ja", b"wohl"))
+    monkeypatch.setattr(data_site, "_asks", lambda: True)
+    # The patient's column, after a number that is none; twice what a word means; blank cells.
+    monkeypatch.setattr("sys.stdin", io.StringIO("9\n1\nmaybe\n1\n2\n"))
+    said = answer("data", "site", "table", "klinik", SITE)
+    assert "needs one of 1, 0, -1" in said
+    keys = yaml.safe_load((hospital.parent / SITE).read_text())
+    assert keys["columns"]["Fall"] == "patient"
+    assert (keys["words"]["wohl"], keys["blank"]) == (1, "not labelled")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nih", "--word", "ja=1"], "are of table"),
+        (["table", "--word", "ja"], "--word is given as ja=1"),
+        (["table", "--blank", "zero"], "--blank is 'negative' or 'not labelled'"),
+        (["table", "--word", "ja=yes"], "'ja' can stand for one of 1, 0, -1"),
+        (["table", "--column", "Bild=image"], "no column 'Bild'"),
+        (["table", "--encoding", "cp0"], "'cp0' is no encoding"),
+        (["table", "--column", "Datum=picture"], "'Datum' can be image, patient, view, sex"),
+    ],
+)
+def test_a_mistake_is_told_and_leaves_nothing(hospital, options, message):
+    dataset, *options = options
+    assert message in answer("data", "site", dataset, "klinik", SITE, *options, code=2)
+    assert not list(hospital.parent.rglob("*.yaml"))
