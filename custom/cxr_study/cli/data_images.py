@@ -77,6 +77,10 @@ def audit(
     ] = None,
     size: Size = 64,
     min_count: Annotated[int, Option(help="Counts of fewer patients are not shared.", min=2)] = 10,
+    share_hashes: Annotated[
+        bool,
+        Option(help="Share hashes of images too, by which sites find that they have equal ones."),
+    ] = False,
 ) -> None:
     """Report what the sites' data are: counts, policies, overlap, pictures. HTML and JSON."""
     if bool(site_files) == bool(shared or statistics):
@@ -88,7 +92,14 @@ def audit(
 
     if site_files:
         with progress.bar("looking at images") as report:
-            page = write_audit(site_files, out, size=size, min_count=min_count, progress=report)
+            page = write_audit(
+                site_files,
+                out,
+                size=size,
+                min_count=min_count,
+                progress=report,
+                share_hashes=share_hashes,
+            )
         say(f"shared  {out / 'shared'}  (what a site may send to others)")
     else:
         parts = [read_shared(path) for path in shared or ()]

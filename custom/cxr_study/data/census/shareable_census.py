@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, Validat
 
 from cxr_study.common.yaml_files import NeedError, said
 from cxr_study.data.census.census import AGES, OUTCOMES, SEXES, STATES, UNKNOWN, VIEW_NAMES, Census
+from cxr_study.data.census.image_hashes import BITS
 from cxr_study.data.census.pixels import BINS, SIDE, Moments
 from cxr_study.data.census.suppression import Cells, suppress
 
@@ -58,6 +59,16 @@ def _moments(values: Any) -> Moments:
     return Moments(TypeAdapter(_Count).validate_python(images), mean, covariance)
 
 
+def _hashes(values: Any) -> np.ndarray:
+    try:
+        found = np.array([list(bytes.fromhex(text)) for text in values], np.uint8)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"needs hashes, hexadecimal: {error}.") from None
+    if found.shape != (len(values), BITS // 8):
+        raise NeedError(f"hashes of {BITS} bits each")
+    return found
+
+
 _Count = Annotated[int, Field(ge=0, strict=True)]
 _Counts = dict[str, _Count | None]
 
@@ -81,6 +92,8 @@ class SharedCensus:
         blank: What blank labels count as; None where undecided, because there are none.
         intensity: Pixels of `pixels.PER` in each bin of grey values; None where not shared.
         features: Moments of the thumbnails; None where not shared.
+        image_hashes: See `image_hashes`, in no order that tells anything; None where not
+            shared. Who has a picture can tell from them whether the site has it.
     """
 
     site: str
@@ -94,6 +107,7 @@ class SharedCensus:
     classes: dict[str, SharedClass]
     intensity: Annotated[list[_Count], AfterValidator(_bins)] | None = None
     features: Annotated[Moments, PlainValidator(_moments)] | None = None
+    image_hashes: Annotated[np.ndarray, PlainValidator(_hashes)] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The census as plain JSON values; `read_shared` reads them."""
@@ -101,11 +115,17 @@ class SharedCensus:
         if self.features is not None:
             arrays = {name: getattr(self.features, name) for name in ("mean", "covariance")}
             values["features"] |= {name: array.tolist() for name, array in arrays.items()}
+        if self.image_hashes is not None:
+            values["image_hashes"] = [row.tobytes().hex() for row in self.image_hashes]
         return values
 
 
 def share(
-    census: Census, min_count: int, intensity: np.ndarray | None, features: Moments | None
+    census: Census,
+    min_count: int,
+    intensity: np.ndarray | None,
+    features: Moments | None,
+    image_hashes: np.ndarray | None = None,
 ) -> SharedCensus:
     """Make the part of a census that may leave the site.
 
@@ -117,6 +137,7 @@ def share(
         min_count: Smallest number of patients behind a count, at least 2.
         intensity: Shape (BINS,); see `pixels.measure`.
         features: Moments of the thumbnails.
+        image_hashes: Of the images; None: they stay at the site.
 
     Raises:
         CensusError: The site has fewer patients than that, or `min_count` is less than 2.
@@ -144,6 +165,7 @@ def share(
         },
         intensity=None if intensity is None else intensity.tolist(),
         features=features if enough else None,
+        image_hashes=None if image_hashes is None else np.unique(image_hashes, axis=0),
     )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from cxr_study.common.progress import Report
 from cxr_study.data.census import census, pixels
+from cxr_study.data.census.image_hashes import ImageHashes, hash_images
 from cxr_study.data.census.shareable_census import SharedCensus, share
 from cxr_study.data.labels.label_table import classes
 from cxr_study.data.sites.site_data import SiteLabels, prepare
@@ -28,6 +29,7 @@ class SiteCensus:
     Attributes:
         intensity: Mean histogram of grey values; see `pixels.measure`.
         thumbnails: Of all images.
+        hashes: The same.
     """
 
     census: census.Census
@@ -35,14 +37,24 @@ class SiteCensus:
     intensity: np.ndarray
     samples: list[Sample]
     thumbnails: pixels.Thumbnails
+    hashes: ImageHashes
 
 
 def take(
-    labels: SiteLabels, size: int, min_count: int, progress: Report | None = None
+    labels: SiteLabels,
+    size: int,
+    min_count: int,
+    progress: Report | None = None,
+    share_hashes: bool = False,
 ) -> SiteCensus:
     """Look at all images of a site, at `size` x `size` pixels, and count.
 
-    `progress` is called as progress(done, total), first while decoding, then while measuring.
+    Args:
+        labels: The site's.
+        size: Side of the images, pixels.
+        min_count: See `share`.
+        progress: Called as progress(done, total), first while decoding, then while measuring.
+        share_hashes: Whether hashes of the images are shared, by which others find equal ones.
 
     Raises:
         CensusError: The site has too few patients to share anything.
@@ -53,12 +65,14 @@ def take(
     table, rows = table[usable], prepared.index["row"].to_numpy()[usable]
     intensity, values = pixels.measure(prepared.pixels, rows, progress)
     features = pixels.moments(values) if len(rows) else None
+    found = hash_images(labels.site.site, table["image"].tolist(), prepared.pixels, rows)
     return SiteCensus(
         counted,
-        share(counted, min_count, intensity, features),
+        share(counted, min_count, intensity, features, found.values if share_hashes else None),
         intensity,
         choose_samples(table, prepared.pixels, rows),
         pixels.Thumbnails(values, table["patient"].tolist()),
+        found,
     )
 
 

@@ -26,6 +26,7 @@ def write_audit(
     size: int,
     min_count: int,
     progress: Report | None = None,
+    share_hashes: bool = False,
 ) -> Path:
     """Write the audit of sites whose data are here.
 
@@ -39,6 +40,7 @@ def write_audit(
         size: Side of the images, pixels.
         min_count: Smallest number of patients behind a count that is shared, at least 2.
         progress: See `take`.
+        share_hashes: See `take`.
 
     Returns:
         The page's path.
@@ -48,9 +50,11 @@ def write_audit(
         ValueError: A site's files are not as they should be; see `site_data.load_labels`.
     """
     loaded = [load_labels(read_site_file(path)) for path in site_files]
-    sites = [take(labels, size, min_count, progress) for labels in loaded]
+    sites = [take(labels, size, min_count, progress, share_hashes) for labels in loaded]
     across = compare(
-        [site.shared for site in sites], {site.census.site: site.thumbnails for site in sites}
+        [site.shared for site in sites],
+        {site.census.site: site.thumbnails for site in sites},
+        [site.hashes for site in sites],
     )
     (folder / "shared").mkdir(parents=True, exist_ok=True)
     for site in sites:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
 from cxr_study.data.census.census import OUTCOMES, STATES, Census
+from cxr_study.data.census.image_hashes import EqualImages
 from cxr_study.data.census.shareable_census import SharedCensus, prevalence
 from cxr_study.data.census.suppression import Cells
 from cxr_study.data.sites.patient_split import SPLITS
@@ -148,6 +149,21 @@ def _label_notices(census: Census) -> Iterator[Notice]:
     unlabelled = [n for n, e in census.classes.items() if e.labels["not labelled"] > half]
     if unlabelled:
         yield Notice("Most images are not labelled for", f"{shortened(unlabelled)}.")
+
+
+def equal_notices(pairs: Sequence[EqualImages]) -> Iterator[Notice]:
+    """Images that two sites have, a notice for each two sites."""
+    for one, other in dict.fromkeys((pair.site, pair.other_site) for pair in pairs):
+        found = [pair for pair in pairs if (pair.site, pair.other_site) == (one, other)]
+        exact = sum(pair.exact for pair in found)
+        named = shortened([f"{pair.image} = {pair.other_image}" for pair in found if pair.image], 3)
+        yield Notice(
+            f"{counted(len(found), 'image')} of {one} {'is' if len(found) == 1 else 'are'} at "
+            f"{other} too.",
+            f"{exact:,} pixel for pixel, {len(found) - exact:,} nearly, by perceptual hashes. Is a "
+            "patient at both, under other numbers? A test image of one may train the other: leave "
+            f"them out at one of the two{f' ({named})' if named else ''}.",
+        )
 
 
 def across_notices(sites: Sequence[SharedCensus]) -> Iterator[Notice]:

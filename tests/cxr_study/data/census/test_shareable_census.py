@@ -23,9 +23,10 @@ class TestShare:
         assert (shared.images, shared.patients) == (600, 500)
         assert shared.views["PA"] == 300 and shared.sex["unknown"] == 100
         assert shared.classes["Mass"].read["uncertain"] == 300
+        assert shared.image_hashes is None
         assert set(shared.to_json()) == {
             "format", "site", "min_count", "images", "patients", "blank", "views", "sex", "age",
-            "classes", "intensity", "features",
+            "classes", "intensity", "features", "image_hashes",
         }  # fmt: skip
 
     def test_every_table_is_suppressed(self, large_census):

@@ -6,6 +6,7 @@ import pytest
 
 from cxr_study.common.wording import Notice
 from cxr_study.data.census.across_sites import compare
+from cxr_study.data.census.image_hashes import hash_images
 from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
 from cxr_study.data.census.shareable_census import share
 from cxr_study.data.census.take_census import Sample, SiteCensus
@@ -25,6 +26,7 @@ def sites(census, shared):
             np.arange(BINS),
             [sample],
             Thumbnails(values, [str(i) for i in range(40)]),
+            hash_images(name, ["a.png"], np.eye(64, dtype=np.uint8)[None], np.array([0])),
         )
         for name in ("one", "<two>")
     ]
@@ -32,7 +34,8 @@ def sites(census, shared):
 
 @pytest.fixture
 def page(sites):
-    across = compare([site.shared for site in sites], {"one": sites[0].thumbnails})
+    shared, thumbnails = [site.shared for site in sites], {"one": sites[0].thumbnails}
+    across = compare(shared, thumbnails, [site.hashes for site in sites])
     return Page(audit_report.page(across, sites, [Notice("First.", "Told.")]))
 
 
@@ -42,7 +45,8 @@ def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
     places = [
         page.text.index(words)
         for words in (
-            "First. Told.", "Notices for one", "2 images cannot be used.", "Across sites",
+            "First. Told.", "1 image of one is at <two> too. 1 pixel for pixel",
+            "Notices for one", "2 images cannot be used.", "Across sites",
             "less other views", "median 40, quartiles 35 and 41, range 34 to 90; 1 unknown",
             "Images positive for both", "They are images of patients", "Edema and Mass",
         )
