@@ -21,8 +21,8 @@ demo: .venv/installed ## Train on the phantom study and write a report, in runs/
 real: nih .venv/installed ## The same on real NIH images, in runs/real: make real NIH=<folder>
 	rm -rf runs/real-sites
 	.venv/bin/surgagg data partition "$(NIH)" --out runs/real-sites
-	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 --local-models \
-		--out runs/real --force
+	.venv/bin/surgagg run surgical --site-files runs/real-sites --sites nih-1,nih-2 \
+		--initial-body drawings --local-models --out runs/real --force
 
 .PHONY: nih
 nih:

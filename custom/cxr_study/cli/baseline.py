@@ -17,6 +17,7 @@ from cxr_study.cli.run import (
     Settings,
     SiteFiles,
     check_data,
+    check_room,
     console,
     make_room,
     say,
@@ -71,14 +72,18 @@ def baseline(
     names = split(sites)
     check_sites(names)
     runs = list(_runs(method, names, out, preset, settings or [], known))
-    make_room(out, force, str((runs[0].out / ROUNDS_FILE).relative_to(out)))
+    mark = str((runs[0].out / ROUNDS_FILE).relative_to(out))
+    check_room(out, force, mark)
     from cxr_study.common import progress
     from cxr_study.phantom.demo_data import demo_study
+    from cxr_study.runs.run_request import check_body
     from cxr_study.runs.simulated_run import prepare
 
     folder = site_files or demo_study()
     for run in runs:  # what is wrong with a site shows before another one is trained
         prepare(folder, run.sites, run.settings["image_size"])
+    check_body(site_files, initial_body)
+    make_room(out, force, mark)
     for run in runs:
         with progress.bar(f"{method}, {', '.join(run.sites)}: rounds") as report:
             baseline_run.train(replace(run, site_files=folder, initial_body=initial_body), report)

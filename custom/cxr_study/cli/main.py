@@ -12,11 +12,14 @@ from rich.console import Console
 
 from cxr_study.cli import baseline, data_site, deploy, export, model, predict, report, run, study
 from cxr_study.cli.run import console, say
-from cxr_study.runs.finished_run import JobFailedError
+from cxr_study.runs.finished_run import InterruptedRunError, JobFailedError
 from surgical_aggregation import __version__
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 """click's, of which typer may have a copy of its own."""
+_Abort: Any = typer.Abort
+INTERRUPTED = 130
+"""Exit code of what an interrupt from the terminal ended."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -115,3 +118,8 @@ def main() -> None:
     except JobFailedError as error:
         say(f"surgagg: {error}", Console(stderr=True))
         sys.exit(1)
+    except InterruptedRunError as error:
+        say(f"surgagg: {error}", Console(stderr=True))
+        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, _Abort):
+        sys.exit(INTERRUPTED)

@@ -65,11 +65,13 @@ def run(
     names, for_all, per_site = cli_run.asked(job, sites, preset, settings, **body)
     check_room(out, force)
     from cxr_study.deployment import poc_run
+    from cxr_study.runs.run_request import check_body
 
     poc = poc_run.PocRun(
         job, out, names, project, site_files, for_all, per_site, port, retries, keep
     )
     poc_run.check(poc)
+    check_body(site_files, initial_body)
     poc.system.stop()  # one that an earlier run left
     make_room(out, force)
     answers: list[Callable[[], None]] = []

@@ -13,7 +13,10 @@ from typer import Argument, Option
 from cxr_study.jobs import job_folder, job_templates
 from cxr_study.jobs.command_line_settings import PRESETS, parse, with_preset
 from cxr_study.jobs.job_folder import check_network
+from cxr_study.phantom import DRAWINGS
 from cxr_study.runs.finished_run import (
+    InterruptedRunError,
+    JobFailedError,
     RunFolderError,
     checkpoint_folder,
     finished_run,
@@ -60,8 +63,23 @@ Preset = Annotated[
 Sites = Annotated[str, Option(help="Names, by comma. Default: the job's.")]
 SiteFiles = Annotated[Path | None, Option(help="Folder of <site>.yaml: real data.")]
 Phantom = Annotated[bool, Option("--phantom", help="Drawn images, in place of --site-files.")]
+
+
+def _body(named: Path | None) -> Path | None:
+    if named != Path(DRAWINGS):
+        return named
+    from cxr_study.phantom.demo_data import PRETRAINED_BODY  # which imports more
+
+    return PRETRAINED_BODY
+
+
 InitialBody = Annotated[
-    Path | None, Option(help="Checkpoint to start from. Default: pre-trained on drawn pictures.")
+    Path | None,
+    Option(
+        help=f"Checkpoint to start from, or '{DRAWINGS}': pre-trained on drawings, the default of "
+        "--phantom alone.",
+        callback=_body,
+    ),
 ]
 
 
@@ -203,11 +221,18 @@ def split(sites: str) -> tuple[str, ...]:
 def run_and_report(request: RunRequest, local_models: bool, title: str, force: bool) -> None:
     """Run a job, print its result, and say where everything is."""
     check(request, local_models=local_models)  # before an earlier run is removed for this one
-    make_room(request.folder, force)
+    check_room(request.folder, force)
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
 
-    simulated_run.run(request, local_models=local_models, console=console)
+    simulated_run.prepare_data(request)
+    make_room(request.folder, force)
+    try:
+        simulated_run.run(request, local_models=local_models, console=console)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(simulated_run.how_to_go_on(request)) from None
+    except JobFailedError as error:
+        raise simulated_run.moved_aside(request, error) from None
     finished = finished_run(request.folder)
     print_report(report(finished, request.folder / "report", title=title, console=console), console)
     say(f"models   {checkpoint_folder(request.workspace)}")

@@ -209,6 +209,13 @@ def _watch(
         except (KeyboardInterrupt, SystemExit):
             with steps.step("abort", alone=False):
                 session.abort(job_id)
+            steps.console.print(
+                f"job {job_id} was aborted. Go on: the same command with another --out, --set "
+                f"continues={job_id} and --set num_rounds=0 (the rounds that are missing)",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
             raise
         said += end.told(rounds.made)
     return end

@@ -18,10 +18,11 @@ from cxr_study.deployment.poc_system import PocSystem
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
 from cxr_study.jobs.job_folder import check_network
-from cxr_study.phantom.demo_data import demo_study
+from cxr_study.phantom import DRAWINGS
+from cxr_study.phantom.demo_data import PRETRAINED_BODY, demo_study
 from cxr_study.runs import simulated_run
 from cxr_study.runs.finished_run import RESULTS, SITES, write_facts
-from cxr_study.runs.run_request import check_site_files
+from cxr_study.runs.run_request import check_phantom, check_site_files
 from surgical_aggregation.site.training import tensorflow_setup
 
 POC = "poc"
@@ -72,6 +73,8 @@ def check(poc: PocRun) -> None:
     job_folder.check(poc.job, sites=poc.sites, settings=poc.settings, per_site=poc.per_site)
     poc.system.check(poc.project, poc.port)
     check_site_files(poc.site_files, poc.sites)
+    if poc.site_files is None:
+        check_phantom(poc.sites)
     settings = job_folder.typed(poc.job, poc.settings)
     for name in ("continues", "model_of"):
         if value := getattr(settings, name):
@@ -137,6 +140,8 @@ def _initial_body(named: str) -> Path | None:
     """Checkpoint that the server starts from, on this machine; None: the package's."""
     if named == f"{{${_VARIABLE}}}":
         named = os.environ.get(_VARIABLE, "")
+    if named == DRAWINGS:
+        return PRETRAINED_BODY
     if named and not Path(named).is_absolute():
         raise JobError(
             f"the server runs in a folder of its own and needs the initial body's absolute path; "

@@ -18,7 +18,7 @@ from cxr_study.deployment.flare_session import FlareSession, SessionError
 from cxr_study.deployment.poc_project import PocError, PocProject
 from cxr_study.deployment.processes import check_free, free_port
 from cxr_study.deployment.site_kit import localise_server, localise_site
-from cxr_study.phantom import PHANTOM
+from cxr_study.phantom import DRAWINGS, PHANTOM
 from cxr_study.runs.run_failure import last_errors
 from surgical_aggregation.site.contract.site_policy import NO_POLICY
 
@@ -192,9 +192,12 @@ class PocSystem:
                 f"{self.folder} first."
             )
         check_free(project.port)
+        variables = {**self.environment, **(environment or {})}
+        if self.site_files is None:
+            variables.setdefault("CXR_INITIAL_BODY", DRAWINGS)
         try:
             for kit in self.workspaces.values():
-                processes.start(kit, {**self.environment, **(environment or {})})
+                processes.start(kit, variables)
             self._wait(project, timeout)
         except BaseException:
             processes.end(self.root)

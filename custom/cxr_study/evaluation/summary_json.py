@@ -187,6 +187,14 @@ class SiteCalibration(_Strict):
 
 
 @dataclass(frozen=True)
+class RunWarning(_Strict):
+    """What whoever reads the results must know of how they came about."""
+
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Summary(_Strict):
     """Everything a run report says, except the example pictures.
 
@@ -202,6 +210,10 @@ class Summary(_Strict):
         refusals: Results that the server refused, or that never came.
         stopped_early: Whether the run ended because no better model came.
         personal: Whether every site has a model of its own, which then stands for the global one.
+        planned_rounds: Rounds that were asked for; None where that is not known.
+        warnings: See `run_warnings`.
+        made: How it was made: date, code, initial body, ...; what a page shows beside its figures.
+        settings: The job's, as texts.
     """
 
     title: str
@@ -226,6 +238,10 @@ class Summary(_Strict):
     calibration: tuple[SiteCalibration, ...] = ()
     stopped_early: bool = False
     personal: bool = False
+    planned_rounds: int | None = None
+    warnings: tuple[RunWarning, ...] = ()
+    made: dict[str, str] = dataclasses.field(default_factory=dict)
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)
     format: Literal[2] = FORMAT
 
     def to_json(self) -> str:

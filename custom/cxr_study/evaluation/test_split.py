@@ -31,6 +31,7 @@ class TestSplit:
         rows: Row of `pixels` for each row of the table, shape (n,), int64.
         labelled: Classes that the site labels itself; the labels of the others are the truth's.
         assignment: Patient and split of all the site's usable images.
+        unvalidated: Classes that the site labels and no image of its validation split has.
     """
 
     __test__ = False  # not a test case, whatever pytest makes of its name
@@ -41,6 +42,7 @@ class TestSplit:
     rows: np.ndarray
     labelled: frozenset[str]
     assignment: pd.DataFrame
+    unvalidated: tuple[str, ...] = ()
 
     def labels(self, classes: Sequence[str]) -> np.ndarray:
         """Labels of some classes, float (n, classes); NaN where nobody knows."""
@@ -62,6 +64,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
     chosen = np.flatnonzero(images.table["split"] == "test")
     test = images.table.iloc[chosen].reset_index(drop=True)
     labelled = frozenset(class_columns(test))
+    validation = images.table[images.table["split"] == "validation"]
     own = uncertain_labels.certain(test[[name for name in union if name in labelled]])
     known = [own]
     if truth is not None:
@@ -75,6 +78,7 @@ def load(site_file: Path, union: Sequence[str], size: int) -> TestSplit:
         images.rows[chosen],
         labelled,
         images.table[["patient", "split"]],
+        tuple(name for name in sorted(labelled) if not (validation[name] == 1).any()),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from cxr_study.common import files, progress
+from cxr_study.phantom import DEMO_SITES
 
 IMAGES_PER_SITE = 2000
 IMAGE_SIZE = 64
@@ -31,7 +32,7 @@ def demo_study(seed: int = SEED, images: int | None = None) -> Path:
         images: Frontal images of each site. Default: `IMAGES_PER_SITE`.
     """
     images = images or IMAGES_PER_SITE
-    return _phantom(f"{images}-{seed}", images, ("nih", "chexpert"), seed)
+    return _phantom(f"{images}-{seed}", images, DEMO_SITES, seed)
 
 
 def demo_data_sets(images: int) -> Path:

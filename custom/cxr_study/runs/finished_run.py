@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
+from cxr_study.common import code_version
 from cxr_study.jobs import job_folder
 
 RUN_FILE = "run.json"
@@ -24,6 +26,10 @@ SITES = "sites"
 
 class JobFailedError(RuntimeError):
     """A job did not end well; the message holds the reason and what to do or read."""
+
+
+class InterruptedRunError(RuntimeError):
+    """Somebody interrupted a run; the message says how to go on."""
 
 
 class RunFolderError(ValueError):
@@ -52,6 +58,7 @@ class FinishedRun:
             it, if the strategy leaves it any.
         alone: Site -> file of the best model that it trained alone, for comparison.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
+        made: "date" of its start and "code" that made it, as far as known.
     """
 
     job: Path
@@ -60,6 +67,7 @@ class FinishedRun:
     states: Mapping[str, Path]
     alone: Mapping[str, Path]
     elsewhere: bool = False
+    made: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_facts(
@@ -70,7 +78,11 @@ def write_facts(
     `jobs` are the ids of those that made it on a deployed system, oldest first; without any it ran
     in FLARE's simulator.
     """
-    facts: dict[str, object] = {"site_files": site_files and str(site_files.absolute())}
+    facts: dict[str, object] = {
+        "site_files": site_files and str(site_files.absolute()),
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "code": code_version.code(),
+    }
     if jobs:
         facts |= {"jobs": list(jobs), "elsewhere": elsewhere}
     (folder / RUN_FILE).write_text(json.dumps(facts) + "\n", encoding="utf-8")
@@ -92,14 +104,16 @@ def finished_run(folder: Path) -> FinishedRun:
     job, facts = folder / "job", _facts(folder)
     site_files = read_site_files(folder)
     sites = job_folder.sites(job)
+    made = {key: facts[key] for key in ("date", "code") if key in facts}
     if jobs := facts.get("jobs"):
         servers = tuple(folder / RESULTS / job_id / SERVER for job_id in jobs)
         states = {site: folder / SITES / site for site in sites}
-        return FinishedRun(job, servers, site_files, states, {}, facts["elsewhere"])
+        return FinishedRun(job, servers, site_files, states, {}, facts["elsewhere"], made)
     workspace, local = folder / "workspace", folder / "local"
     states = {site: checkpoint_folder(workspace, site) for site in sites}
     alone = {site: _alone(local / site, site) for site in sites if (local / site).is_dir()}
-    return FinishedRun(job, (server_folder(workspace),), site_files, states, alone)
+    server = server_folder(workspace)
+    return FinishedRun(job, (server,), site_files, states, alone, made=made)
 
 
 def downloaded_run(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.phantom import DEMO_SITES, DRAWINGS
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
+
+_LOGS = 64 * 2**20  # bytes of a run, besides models
+_COPIES = 5  # of the model: best and last, at server and sites, and optimizers
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,8 @@ def check(request: RunRequest, *, local_models: bool) -> None:
     """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
 
     Raises:
-        RunFolderError: The run's folder has a space in its path, or the run to continue has no
-            model to start from; with `local_models`, also one of a site alone.
+        RunFolderError: The run's folder has a space in its path, its disk is full, or the run to
+            continue has no model to start from; with `local_models`, also one of a site alone.
         ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
             few.
     """
@@ -104,6 +110,52 @@ def check(request: RunRequest, *, local_models: bool) -> None:
                 "round, or that site was not in it. Run it anew, or without --local-models."
             )
     check_site_files(request.site_files, sites)
+    if request.site_files is None:
+        check_phantom(sites)
+    if request.earlier is None:
+        check_body(request.site_files, request.initial_body)
+    _check_disk(request, parties=1 + len(sites) + len(alone))
+
+
+def check_body(site_files: Path | None, initial_body: Path | None) -> None:
+    """Refuse to start a training on real images from drawings, unless that is asked for.
+
+    Raises:
+        JobError: There are site files, and no initial body.
+    """
+    if site_files is not None and initial_body is None:
+        raise JobError(
+            "training with --site-files needs --initial-body: a checkpoint (surgagg model init "
+            f"initial.npz --weights imagenet), or '{DRAWINGS}', the small network pre-trained on "
+            "drawings."
+        )
+
+
+def check_phantom(sites: Sequence[str]) -> None:
+    """Refuse a site that the phantom does not have.
+
+    Raises:
+        JobError: There is one.
+    """
+    if strange := [site for site in sites if site not in DEMO_SITES]:
+        raise JobError(
+            f"the phantom has no site {strange[0]!r}; {nearest(strange[0], DEMO_SITES)}. Other "
+            "sites need --site-files."
+        )
+
+
+def _check_disk(request: RunRequest, parties: int) -> None:
+    """Refuse a disk on which the models of a run would not fit."""
+    start = request.start(request.workspace)
+    model = start.stat().st_size if start is not None and start.is_file() else 0
+    needed = _LOGS + _COPIES * parties * model
+    there = next(folder for folder in request.folder.absolute().parents if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise RunFolderError(
+            f"the run needs about {needed / 2**20:,.0f} MiB for models and logs; the disk of "
+            f"{there} has {free / 2**20:,.0f}. Make room, or give another --out."
+        )
 
 
 def check_site_files(folder: Path | None, sites: Sequence[str]) -> None:

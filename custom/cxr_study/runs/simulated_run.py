@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,8 @@ from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.phantom.demo_data import demo_study
-from cxr_study.runs.finished_run import write_facts
+from cxr_study.runs.finished_run import JobFailedError, server_folder, write_facts
+from cxr_study.runs.job_results import rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.site.training import tensorflow_setup
@@ -24,18 +26,67 @@ _Job = tuple[Path, Path, Sequence[str], str]
 """A job's folder, its workspace, its sites, and what it is called."""
 
 
+FAILED = "-failed"
+"""Behind the name of a run's folder: what is left of a run that made no round."""
+
+
+def prepare_data(request: RunRequest) -> None:
+    """Check the data of a run, and decode its images, before anything is made or removed.
+
+    Raises:
+        ValueError: What a site file names is unusable.
+    """
+    if request.site_files is not None:
+        size = job_folder.typed(request.job, request.settings).image_size
+        prepare(request.site_files, request.sites, size)
+
+
+def how_to_go_on(request: RunRequest) -> str:
+    """Say of a run that was interrupted how far it came, and how it goes on; see `moved_aside`."""
+    made = rounds_run(server_folder(request.workspace))
+    planned = job_folder.typed(request.job, request.settings).num_rounds
+    if not made:
+        aside = _move_aside(request)
+        return f"interrupted before the first round; its logs are in {aside}. Start it again."
+    if made >= planned:
+        return f"interrupted after the last round. Report it: surgagg report {request.folder}"
+    return (
+        f"interrupted after {made} of {planned} rounds. Go on: surgagg continue {request.folder} "
+        f"--out {request.folder}-continued; report what there is: surgagg report {request.folder}"
+    )
+
+
+def moved_aside(request: RunRequest, error: JobFailedError) -> JobFailedError:
+    """Move what is left of a run that failed before its first round out of the next one's way.
+
+    Returns:
+        The error to raise, whose paths are right.
+    """
+    if not request.folder.exists() or rounds_run(server_folder(request.workspace)):
+        return error
+    aside = _move_aside(request)
+    return type(error)(str(error).replace(str(request.folder), str(aside)))
+
+
+def _move_aside(request: RunRequest) -> Path:
+    aside = request.folder.with_name(f"{request.folder.name}{FAILED}")
+    shutil.rmtree(aside, ignore_errors=True)
+    if request.folder.exists():
+        request.folder.rename(aside)
+    return aside
+
+
 def run(request: RunRequest, *, local_models: bool, console: Console) -> None:
-    """Run a job that `run_request.check` has passed, and each site alone where asked.
+    """Run a job that `run_request.check` and `prepare_data` have passed.
+
+    Each site alone runs it, too, where that is asked for.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
     Raises:
         SimulationError: A job failed.
-        ValueError: What a site file names is unusable, or the run's folder exists.
+        ValueError: The run's folder exists.
     """
-    if request.site_files is not None:
-        size = job_folder.typed(request.job, request.settings).image_size
-        prepare(request.site_files, request.sites, size)
     job = request.folder / "job"
     job_folder.copy(
         request.job, job, sites=request.sites, settings=request.settings, per_site=request.per_site

@@ -1,20 +1,44 @@
 """The initial body of a job."""
 
-from pathlib import Path
+from __future__ import annotations
 
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cxr_study.phantom import DRAWINGS, PHANTOM
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError
 from surgical_aggregation.server.models.model_files import InitialBody
+from surgical_aggregation.wire.headers import SIMULATED_JOB
+
+if TYPE_CHECKING:
+    from nvflare.apis.fl_context import FLContext
 
 
 class ChestXrayInitialBody(InitialBody):
-    """The configured checkpoint, or the demo study's pre-trained body where none is.
+    """The configured checkpoint, or the body that was pre-trained on drawings.
 
-    Runs on the server.
+    Runs on the server. Only the phantom starts from drawings without being told to.
 
     Args:
-        file: Checkpoint of `surgagg model init` or of an earlier run; None: the demo study's.
+        file: Checkpoint of `surgagg model init` or of an earlier run, or "drawings"; None: drawings
+            where FLARE's simulator runs on the phantom.
     """
 
-    def path(self) -> Path:
-        """Path of the checkpoint."""
-        return Path(self.file) if self.file else PRETRAINED_BODY
+    def path(self, fl_ctx: FLContext) -> Path:
+        """Path of the checkpoint.
+
+        Raises:
+            CheckpointError: No file is configured, and the images may be real ones.
+        """
+        if self.file and self.file != DRAWINGS:
+            return Path(self.file)
+        is_phantom = os.environ.get("CXR_SITES", PHANTOM) in ("", PHANTOM)
+        if self.file or (is_phantom and fl_ctx.get_job_id() == SIMULATED_JOB):
+            return PRETRAINED_BODY
+        raise CheckpointError(
+            "the server needs an initial body by name. Make one (surgagg model init initial.npz "
+            "--weights imagenet), and set CXR_INITIAL_BODY to its path where the server starts, or "
+            "initial_body in the job; 'drawings' there is the body pre-trained on drawings."
+        )

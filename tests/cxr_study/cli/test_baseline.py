@@ -108,6 +108,7 @@ def test_force_removes_an_earlier_training(here, surgagg):
     answer(
         "baseline", "individual", "--out", "old", "--sites", "nih", "--preset", "paper",
         "--site-files", "phantom/sites", "--set", "image_size=16", "--rounds", 3, "--force",
+        "--initial-body", "drawings",
     )  # fmt: skip
     assert not (surgagg.home / "old").exists()
     (run,) = here

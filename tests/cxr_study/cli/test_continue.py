@@ -9,6 +9,7 @@ import pytest
 
 from cxr_study.data.sites import site_file
 from cxr_study.jobs import job_folder
+from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RUN_FILE, checkpoint_folder
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.state_files import STATE_FILE
@@ -86,8 +87,9 @@ def test_an_interrupted_run_gets_the_rounds_that_it_lacks(started, earlier, last
     assert text.startswith(f"{rounds or 12} rounds from ")
 
 
-def test_says_which_sites_start_without_their_state(started, earlier):
+def test_says_which_sites_start_without_their_state(started, earlier, monkeypatch):
     (earlier / RUN_FILE).write_text('{"site_files": null}')
+    monkeypatch.setattr(run_request, "DEMO_SITES", ("a", "b", "c"))
     lines = [
         surgagg(earlier, *options).splitlines()[1:]
         for options in ((), ("--sites", "a,c"), ("--from", "best"))

@@ -7,6 +7,7 @@ import typer
 
 from cxr_study.cli import main as cli
 from cxr_study.jobs.job_templates import METHODS
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
 from typed import typed
@@ -28,11 +29,13 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
     monkeypatch.chdir(tmp_path)
     assert typed("run", job, "--phantom", "--set", "num_rounds=2").code == 0
     real = ("--site-files", "mine", "--sites", "a, b", "--local-models")
+    real += ("--initial-body", "drawings")
     assert typed("run", job, *real).code == 0
     (study, local_models, title, _), (other, others, _, _) = started
     assert (study.job.name, study.site_files, local_models) == ("surgical", None, False)
     assert study.settings == {"num_rounds": 2} and title == "surgical on nih, chexpert"
     assert (other.site_files, other.sites, others) == (Path("mine"), ("a", "b"), True)
+    assert other.initial_body == PRETRAINED_BODY
     assert not list(tmp_path.iterdir())
 
 
@@ -59,6 +62,7 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
             "--out old --force --sites nih,nih": "sites need names of letters, digits and -._@",
         }.items()],
         ("run surgical --out old --force --site-files no", "no/nih.yaml does not exist"),
+        ("run surgical --phantom --sites nih,chexprt", "has no site 'chexprt'; nearest"),
         ("run --nope", "No such option: --nope"),
         ("run surgical --own", "surgagg: --own is now: --local-models. See"),
         ("deploy job surgical", "Missing option '--out'. See surgagg deploy job --help."),

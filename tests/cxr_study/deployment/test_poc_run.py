@@ -16,7 +16,7 @@ from cxr_study.jobs import job_folder
 from cxr_study.runs.finished_run import finished_run
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
-SITES = ("north", "south")
+SITES = ("nih", "chexpert")
 PROJECT = Path(__file__).parents[3] / "poc/project.yml"
 
 

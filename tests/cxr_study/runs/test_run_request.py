@@ -1,11 +1,15 @@
 """What is refused before anything is made or removed."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cxr_study.data.sites import site_file
 from cxr_study.data.sites.site_file import SiteFileError
 from cxr_study.jobs.command_line_settings import JobError
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest, check
 
@@ -15,7 +19,7 @@ JOBS = Path(__file__).parents[3] / "jobs"
 @pytest.fixture
 def request_of(tmp_path):
     values = {
-        "job": JOBS / "surgical", "folder": tmp_path / "run", "sites": ("a", "b"),
+        "job": JOBS / "surgical", "folder": tmp_path / "run", "sites": ("nih", "chexpert"),
         "site_files": None, "initial_body": None, "settings": {},
     }  # fmt: skip
     return lambda **changes: RunRequest(**{**values, **changes})
@@ -26,12 +30,13 @@ def request_of(tmp_path):
     [
         ({"settings": {"rounds": 2}}, JobError, "no setting 'rounds'"),
         ({"settings": {"epochs": 0}}, ValueError, "epochs must be at least 1"),
-        ({"per_site": {"a": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
+        ({"per_site": {"nih": {"epochs": 0}}}, ValueError, "epochs must be at least 1"),
         ({"sites": ("a", "a")}, JobError, "each another; got 'a', 'a'"),
-        ({"sites": ("a",)}, JobError, "needs the results of 2 sites; got a."),
+        ({"sites": ("nih",)}, JobError, "needs the results of 2 sites; got nih."),
         ({"job": JOBS / "census"}, JobError, "trains nothing, .* run its folder with nvflare sim"),
         ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
-        ({"site_files": Path("none")}, SiteFileError, "none/a.yaml does not exist"),
+        ({"site_files": Path("none")}, SiteFileError, "none/nih.yaml does not exist"),
+        ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
         ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
     ],
 )
@@ -49,5 +54,25 @@ def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(req
     last.parent.mkdir(parents=True)
     last.touch()
     check(study, local_models=False)
-    with pytest.raises(RunFolderError, match=r"earlier/local/a/.*last\.npz, which is not there"):
+    with pytest.raises(RunFolderError, match=r"earlier/local/nih/.*last\.npz, which is not there"):
         check(study, local_models=True)
+
+
+def test_real_images_start_from_drawings_only_where_that_is_asked_for(
+    request_of, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
+    with pytest.raises(JobError, match=r"needs --initial-body: a checkpoint .* or 'drawings'"):
+        check(request_of(site_files=tmp_path), local_models=False)
+    check(request_of(site_files=tmp_path, initial_body=PRETRAINED_BODY), local_models=False)
+
+
+def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_path, monkeypatch):
+    body = tmp_path / "body.npz"
+    body.write_bytes(bytes(2**20))
+    free = SimpleNamespace(free=79 * 2**20)  # logs, and five models at the server and two sites
+    monkeypatch.setattr(run_request.shutil, "disk_usage", lambda folder: free)
+    check(request_of(initial_body=body), local_models=False)
+    free.free -= 1
+    with pytest.raises(RunFolderError, match=r"needs about 79 MiB .* has 79\. Make room"):
+        check(request_of(initial_body=body), local_models=False)

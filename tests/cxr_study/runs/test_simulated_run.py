@@ -19,6 +19,7 @@ from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
 from site_files import write_data, write_site
+from surgical_aggregation import __version__
 from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
@@ -87,7 +88,8 @@ def test_the_job_is_a_copy_with_the_settings_and_the_marker(study, simulated, ph
     }
     assert call.states == {} and phantom == []
     facts = json.loads((tmp_path / "run" / RUN_FILE).read_text())
-    assert facts == {"site_files": str(tmp_path / "sites")}
+    assert facts["site_files"] == str(tmp_path / "sites")
+    assert facts["code"].startswith(__version__) and facts["date"].endswith(" UTC")
     # Without a terminal every round is a line.
     first = "federated run: round 1/2, best validation BCE 0.5000"
     assert lines == [first, f"{first.replace('1/2', '2/2')}, stopped early"]
@@ -98,7 +100,7 @@ def test_the_phantom_is_made_and_on_record(study, simulated, phantom, monkeypatc
     go(study(site_files=None, initial_body=Path("body.npz")))
     body = str(tmp_path / "body.npz")
     assert phantom == ["phantom"] and simulated[0].environment == {"CXR_INITIAL_BODY": body}
-    assert json.loads((tmp_path / "run" / RUN_FILE).read_text()) == {"site_files": None}
+    assert json.loads((tmp_path / "run" / RUN_FILE).read_text())["site_files"] is None
 
 
 def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simulated):
@@ -122,7 +124,7 @@ def test_sites_that_share_patients_are_told_before_anything_is_made(
     for site in ("nih", "chexpert"):
         write_site(tmp_path / "sites", site)
     with pytest.raises(SplitError, match="a patient belongs to one site; 3 are at both"):
-        go(study())
+        simulated_run.prepare_data(study())
     assert simulated == [] and not (tmp_path / "run").exists()
 
 
@@ -182,3 +184,36 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
     go(study(earlier=earlier, model="best", folder=tmp_path / "afresh"))
     assert simulated[-1].environment["CXR_INITIAL_BODY"].endswith("best.npz")
     assert simulated[-1].states == {}
+
+
+def rounds(folder, number):
+    record = folder / "workspace/server/simulate_job/run_record.jsonl"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"event": "round", "round": 0}\n' * number)
+
+
+def test_an_interrupted_run_says_how_far_it_came_and_how_it_goes_on(study, tmp_path):
+    rounds(tmp_path / "run", 1)
+    said = simulated_run.how_to_go_on(study())
+    assert said.startswith("interrupted after 1 of 2 rounds. Go on: surgagg continue ")
+    assert f"continue {tmp_path}/run --out {tmp_path}/run-continued" in said
+    rounds(tmp_path / "whole", 2)
+    said = simulated_run.how_to_go_on(study(folder=tmp_path / "whole"))
+    assert said.endswith(f"surgagg report {tmp_path}/whole") and "continue" not in said
+
+
+def test_a_run_without_a_round_is_moved_out_of_the_way_of_the_next(study, tmp_path):
+    for attempt in ("first", "second"):
+        rounds(tmp_path / "run", 0)
+        (tmp_path / f"run/{attempt}.log").touch()
+        error = SimulationError(f"no disk. The log is {tmp_path}/run/a.log")
+        moved = simulated_run.moved_aside(study(), error)
+        assert str(moved) == f"no disk. The log is {tmp_path}/run-failed/a.log"
+        assert isinstance(moved, SimulationError)
+        assert not (tmp_path / "run").exists()
+        assert [path.name for path in (tmp_path / "run-failed").glob("*.log")] == [f"{attempt}.log"]
+    rounds(tmp_path / "run", 0)
+    assert f"logs are in {tmp_path}/run-failed" in simulated_run.how_to_go_on(study())
+    rounds(tmp_path / "run", 1)
+    assert simulated_run.moved_aside(study(), error) is error
+    assert (tmp_path / "run").exists()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nvflare.apis.fl_constant import ReservedKey
+from nvflare.apis.fl_context import FLContext
 
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.patient_split import SplitError
@@ -14,8 +16,10 @@ from cxr_study.phantom.writers.write_phantom import write_phantom
 from cxr_study.training.chest_xray_site import ChestXraySite, PooledSite
 from cxr_study.training.default_body import ChestXrayInitialBody
 from flare import Engine, context
+from surgical_aggregation.checkpoints.checkpoint import CheckpointError
 from surgical_aggregation.site.contract.restricted_site import find_site
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +253,21 @@ class TestPooledSite:
             _ = PooledSite(members("nih", "nih")).classes
 
 
-def test_the_initial_body_is_the_configured_file_or_the_pretrained_one():
-    assert ChestXrayInitialBody("own.npz").path() == Path("own.npz")
+def of_job(job_id):
+    fl_ctx = FLContext()
+    fl_ctx.set_prop(ReservedKey.RUN_NUM, job_id, private=False, sticky=False)
+    return fl_ctx
+
+
+def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatch):
+    simulated, deployed = of_job(SIMULATED_JOB), of_job("1234")
+    monkeypatch.delenv("CXR_SITES", raising=False)
+    assert ChestXrayInitialBody("own.npz").path(deployed) == Path("own.npz")
+    assert ChestXrayInitialBody("drawings").path(deployed) == PRETRAINED_BODY
     for nothing in (None, ""):  # FLARE gives "" for a variable that is not set
-        assert ChestXrayInitialBody(nothing).path() == PRETRAINED_BODY
+        assert ChestXrayInitialBody(nothing).path(simulated) == PRETRAINED_BODY
+        with pytest.raises(CheckpointError, match="needs an initial body by name"):
+            ChestXrayInitialBody(nothing).path(deployed)
+    monkeypatch.setenv("CXR_SITES", "/data/sites")
+    with pytest.raises(CheckpointError, match="'drawings' there is the body"):
+        ChestXrayInitialBody(None).path(simulated)

@@ -88,8 +88,11 @@ class InitialBody(FLComponent):
         super().__init__()
         self.file = file
 
-    def path(self) -> Path:
+    def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint; an application may make the file here when it is not there.
+
+        Args:
+            fl_ctx: Of the job.
 
         Raises:
             CheckpointError: No file is configured.

@@ -122,7 +122,7 @@ class CheckpointPersistor(ModelPersistor):
                     f"the server's configuration needs an InitialBody component with id "
                     f"{self.initial_body_id!r}; got {type(component).__name__}."
                 )
-            return component.path()
+            return component.path(fl_ctx)
         self.log_info(
             fl_ctx,
             f"this job goes on from the last model of job {self.continues}; the configured initial "

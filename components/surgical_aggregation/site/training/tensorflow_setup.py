@@ -41,6 +41,13 @@ def shared_cores(sites: int) -> int:
     return max(1, cores() // max(1, sites))
 
 
+def has_gpu() -> bool:
+    """Whether TensorFlow sees a GPU; after `configure`."""
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 

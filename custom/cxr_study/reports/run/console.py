@@ -21,12 +21,13 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
     console = console or Console()
     console.print()
     console.print(Text(summary.title, style="bold"))
-    console.print(Text(f"{run_view.headline(summary)}\n{run_view.unlabelled_headline(summary)}"))
+    for line in run_view.headlines(summary):
+        console.print(Text(line))
     console.print(_means(summary))
-    best, stopped = summary.best, "stopped early, " if summary.stopped_early else ""
-    loss = f"mean validation BCE {best.mean_validation_bce:.3f}"
+    loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
     took = duration(summary.wall_seconds)
-    console.print(Text(f"{summary.job}, {stopped}best round {best.round}, {loss}, {took}."))
+    rounds = f"rounds {run_view.rounds_made(summary)}"
+    console.print(Text(f"{summary.job}, {rounds}, {loss}, {took}."))
     for notice in run_view.notices(summary):
         console.print(Text.assemble((notice.heading, "bold yellow"), " ", notice.text))
     console.print(Text("Research only, not for diagnosis.", style="dim"))

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, SiteData
 from cxr_study.jobs import job_folder
+from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
@@ -111,6 +112,9 @@ def measured(run: FinishedRun) -> Measured:
         test=tuple(row for site in names for row in tests[site]),
         means=tuple(mean for site in names for mean in _means(site, tests[site])),
         personal=not head or best.manifest.get("strategy") == "fedbn",
+        warnings=tuple(
+            warnings(best, on_phantom=False, mixed_precision_on_cpu=False, unvalidated={})
+        ),
     )
 
 

@@ -33,6 +33,7 @@ from cxr_study.reports.card.model_card import CardSource
 from cxr_study.reports.page.html import picture, template
 from cxr_study.reports.run import cross_site_results, run_view
 from cxr_study.reports.run.example_pictures import Example, choose
+from cxr_study.reports.run.run_warnings import warnings
 from cxr_study.reports.run.summarise import Measured, summarise
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
@@ -121,6 +122,7 @@ def _evaluated(
     calibration: list[SiteCalibration] = []
     pictures: list[Example] = []
     sites: dict[str, SiteData] = {}
+    unvalidated: dict[str, Sequence[str]] = {}
     for site in job_folder.sites(run.job):
         console.print(f"evaluating on the test split of {site} ...", highlight=False)
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
@@ -129,6 +131,7 @@ def _evaluated(
             images=_sizes(split.assignment),
             patients=_sizes(split.assignment.drop_duplicates("patient")),
         )
+        unvalidated[site] = split.unvalidated
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
         if site in run.alone:
             models["local"] = load(run.alone[site])
@@ -151,6 +154,14 @@ def _evaluated(
         bool(personal),
         tuple(subgroups),
         tuple(calibration),
+        tuple(
+            warnings(
+                best,
+                on_phantom=data == "phantom",
+                mixed_precision_on_cpu=settings.mixed_precision and not tensorflow_setup.has_gpu(),
+                unvalidated=unvalidated,
+            )
+        ),
     )
     return measured, pictures
 

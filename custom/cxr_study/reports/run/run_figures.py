@@ -112,8 +112,9 @@ def class_aurocs(summary: Summary, site: str) -> str:
 @mpl.rc_context(page.STYLE)
 def round_times(summary: Summary) -> str:
     """Draw the slowest site's training and validation seconds; needs at least one round."""
-    rounds = [entry.round for entry in summary.rounds]
-    training, validation = zip(*run_view.slowest(summary), strict=True)
+    final = run_view.final_round(summary)  # in which nobody trained
+    rounds = [entry.round for entry in summary.rounds if entry.round != final]
+    training, validation = zip(*run_view.slowest(summary)[: len(rounds)], strict=True)
     figure = Figure((page.FULL_WIDTH, 2.0))
     axes = figure.add_axes((0.065, 0.22, 0.925, 0.7))
     axes.bar(rounds, training, 0.75, color=page.GLOBAL)

@@ -76,8 +76,65 @@ def unlabelled_headline(summary: Summary) -> str:
     return f"{text} The whole interval is above chance (0.5){where}."
 
 
+def headlines(summary: Summary) -> list[str]:
+    """The answer, a sentence or two each."""
+    lines = (headline(summary), unlabelled_headline(summary), local_headline(summary))
+    return [line for line in lines if line]
+
+
+def local_headline(summary: Summary) -> str:
+    """Where a site's own model is better on the classes that the site labels, and where not."""
+    pairs = [
+        (site, mean(summary, "local", site, "labelled"), mean(summary, "global", site, "labelled"))
+        for site in summary.sites
+    ]
+    known = [
+        (site, local, shared)
+        for site, local, shared in pairs
+        if local is not None and local.auroc is not None
+        if shared is not None and shared.auroc is not None
+    ]
+    if not known:
+        return ""
+    better = [
+        f"{site} ({interval(local)} against {interval(shared)})"
+        for site, local, shared in known
+        if (local.auroc or 0) > (shared.auroc or 0)
+    ]
+    if not better:
+        return "On the classes that a site labels itself, no site's own model is better."
+    return (
+        "On the classes that a site labels itself, the model that it trains alone is better at "
+        f"{listed(better)}."
+    )
+
+
+def is_interrupted(summary: Summary) -> bool:
+    """Whether the run made fewer rounds than were asked for, and did not stop by itself."""
+    planned = summary.planned_rounds or 0
+    return summary.num_rounds < planned and not summary.stopped_early
+
+
+def rounds_made(summary: Summary) -> str:
+    """How many rounds were made, of how many, and which is the best."""
+    number = str(summary.num_rounds)
+    if is_interrupted(summary):
+        number += f" of {summary.planned_rounds}"
+    return (
+        f"{number} ({'stopped early; ' if summary.stopped_early else ''}best: {summary.best.round})"
+    )
+
+
 def notices(summary: Summary) -> Iterator[Notice]:
     """What limits the numbers, most important first."""
+    if is_interrupted(summary):
+        yield Notice(
+            "Not finished.",
+            f"{summary.num_rounds} of {summary.planned_rounds} rounds were made. surgagg continue "
+            "makes the others.",
+        )
+    for warning in summary.warnings:
+        yield Notice(warning.heading, warning.text)
     note = summary.note.removeprefix("phantom data: ").rstrip(".")
     sentence = note and f"{note[0].upper()}{note[1:]}."
     if summary.data == "phantom":
@@ -92,6 +149,19 @@ def notices(summary: Summary) -> Iterator[Notice]:
     small = [row for row in defined if _few(row)]
     if small:
         yield Notice("Small test set: wide intervals.", _small(small, len(defined)))
+    if len(defined) > 1 and all(row.auroc == CHANCE for row in defined):
+        yield Notice(
+            "A constant model.",
+            "Every AUROC is exactly 0.5: the model says the same of every image. Did it train? "
+            "With fedbn+, batch normalisation stays as it is in the initial body, which needs to "
+            "be a pre-trained one.",
+        )
+    if summary.best.round == 0 and len(summary.rounds) > 1:
+        yield Notice(
+            "No round was better than the start.",
+            "The best model by validation is the one that the run started from: it did not learn, "
+            "or was continued with worse data or a learning rate that is too high.",
+        )
     if len(defined) < len(rows):
         yield Notice(
             "Not defined.",

@@ -10,12 +10,14 @@ from cxr_study.evaluation.summary_json import (
     Best,
     ClassAuroc,
     MeanAuroc,
+    RunWarning,
     SiteCalibration,
     SiteData,
     SubgroupAuroc,
     Summary,
 )
 from cxr_study.jobs import job_folder
+from cxr_study.reports.run.run_warnings import started_from_drawings
 from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from surgical_aggregation import __version__
@@ -43,6 +45,7 @@ class Measured:
     personal: bool
     subgroups: tuple[SubgroupAuroc, ...] = ()
     calibration: tuple[SiteCalibration, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str) -> Summary:
@@ -84,4 +87,21 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         means=measured.means,
         subgroups=measured.subgroups,
         calibration=measured.calibration,
+        planned_rounds=settings.num_rounds if len(run.servers) == 1 else None,
+        warnings=measured.warnings,
+        made=_made(run, best, settings.strategy),
+        settings={name: str(value) for name, value in job_folder.read_settings(run.job).items()},
     )
+
+
+def _made(run: FinishedRun, best: Checkpoint, strategy: str) -> dict[str, str]:
+    """How a run was made, in words."""
+    body = best.manifest.get("initial_body_sha256")
+    start = f"sha256 {body[:12]}…" if body else "not known"
+    return {
+        "Strategy": strategy,
+        "Initial body": "pre-trained on drawings" if started_from_drawings(best) else start,
+        "Date": run.made.get("date", best.manifest.get("created", "not known")),
+        "Code": run.made.get("code", best.manifest.get("version", "not known")),
+        "Models": str(run.servers[-1] / "models"),
+    }

@@ -19,6 +19,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from cxr_study.common import code_version
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import predict
@@ -59,7 +60,7 @@ def run(folder: Path, tell: Tell) -> None:
     with FileLock(folder / ".lock"):  # another study may have it, too
         if read_result(folder) is not None:
             return
-        began, code = time.time(), provenance.code()  # which may change meanwhile
+        began, code = time.time(), code_version.code()  # which may change meanwhile
         spec = json.loads((folder / SPEC_FILE).read_text(encoding="utf-8"))
         training = _training(spec, folder)
         trained = _train(training, spec["where"]["project"], tell)

@@ -1,14 +1,12 @@
-"""Where results come from: a run's computer and code; a report's study, data and selection."""
+"""Where results come from: a run's computer; a report's study, data and selection."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from cxr_study.common.files import replace
 from cxr_study.studies.plan.data_file import StudyData
 from cxr_study.studies.plan.selection import Selection
-from surgical_aggregation import __version__
 
 ORIGIN_FILE = "origin.txt"
 
@@ -20,19 +18,6 @@ def device() -> str:
     details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
     names = dict.fromkeys(str(each.get("device_name", "GPU")) for each in details)
     return ", ".join(names) or "CPU"
-
-
-def code() -> str:
-    """Version of the package; from a git checkout with the commit: "0.1.0 (76636db)".
-
-    "+" behind the commit: files that git tracks have been changed since.
-    """
-    here = Path(__file__)
-    # A repository around the package may be another project's, with this one installed in it.
-    if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
-        return __version__
-    commit = _git(here.parent, "describe", "--always", "--dirty=+", "--exclude=*")
-    return __version__ if commit is None else f"{__version__} ({commit})"
 
 
 def origin(study: Path, data: StudyData, selection: Selection) -> str:
@@ -50,17 +35,3 @@ def another(told: str, folder: Path) -> str | None:
     path = folder / ORIGIN_FILE
     kept = path.read_text(encoding="utf-8").strip() if path.is_file() else told
     return None if kept == told else kept
-
-
-def _git(folder: Path, *command: str) -> str | None:
-    """What git says; None where there is no git, or it fails."""
-    try:
-        done = subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(folder), *command],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

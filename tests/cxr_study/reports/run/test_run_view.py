@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from cxr_study.evaluation.summary_json import RefusedResult, Round
+from cxr_study.evaluation.summary_json import Best, RefusedResult, Round, RunWarning
 from cxr_study.reports.run import run_figures, run_view
 from html_page import texts
 
@@ -118,3 +118,43 @@ def test_labelled_and_unlabelled_classes_are_told_apart_in_words(summary):
 )
 def test_names_are_moved_apart(wanted, places):
     assert run_figures._apart(wanted, gap=0.25) == places
+
+
+def test_an_unfinished_run_a_constant_model_and_one_that_never_learned_are_told(summary):
+    found = notices(summary, planned_rounds=6)
+    assert found["Not finished."].startswith("2 of 6 rounds were made. surgagg continue")
+    cut = dataclasses.replace(summary, planned_rounds=6)
+    assert run_view.rounds_made(cut) == "2 of 6 (best: 1)"
+    early = dataclasses.replace(cut, stopped_early=True)
+    assert run_view.rounds_made(early) == "2 (stopped early; best: 1)"
+    assert "Not finished." not in notices(early)
+    same = tuple(dataclasses.replace(row, auroc=0.5) for row in summary.test)
+    assert "says the same of every image" in notices(summary, test=same)["A constant model."]
+    nearly = (dataclasses.replace(same[0], auroc=0.51), *same[1:])
+    assert "A constant model." not in notices(summary, test=nearly)
+    assert "No round was better than the start." in notices(summary, best=Best(0, 0.5))
+    assert "No round was better than the start." not in notices(summary)
+
+
+def test_warnings_of_the_run_come_first(summary):
+    warning = RunWarning("Started from drawings.", "Not from radiographs.")
+    found = notices(summary, warnings=(warning,))
+    assert next(iter(found.items())) == (warning.heading, warning.text)
+
+
+def test_it_is_said_where_a_sites_own_model_is_better_on_its_classes(summary):
+    assert run_view.local_headline(summary).endswith("no site's own model is better.")
+    means = tuple(
+        dataclasses.replace(row, auroc=0.9) if row.model == "local" else row
+        for row in summary.means
+    )
+    better = dataclasses.replace(summary, means=means)
+    assert "is better at nih (0.90 (" in run_view.local_headline(better)
+    assert run_view.local_headline(better) in run_view.headlines(better)
+    shared = tuple(row for row in summary.means if row.model == "global")
+    assert not run_view.local_headline(dataclasses.replace(summary, means=shared))
+
+
+def test_the_final_model_has_no_bar_of_time(summary):
+    ticks = texts(run_figures.round_times(summary))
+    assert "0" in ticks and "1" in ticks and "2" not in ticks[: ticks.index("1") + 2]

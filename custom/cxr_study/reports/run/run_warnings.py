@@ -1,0 +1,54 @@
+"""What must be said of how a run came about, beyond what its figures show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cxr_study.common.wording import listed, shortened
+from cxr_study.evaluation.summary_json import RunWarning
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, load
+from surgical_aggregation.wire import variables as wire
+
+
+def started_from_drawings(best: Checkpoint) -> bool:
+    """Whether a model's training began with the body that was pre-trained on drawings."""
+    body = wire.split(load(PRETRAINED_BODY).variables)[0]
+    return best.manifest.get("initial_body_sha256") == digest(body)
+
+
+def warnings(
+    best: Checkpoint,
+    *,
+    on_phantom: bool,
+    mixed_precision_on_cpu: bool,
+    unvalidated: Mapping[str, Sequence[str]],
+) -> Iterator[RunWarning]:
+    """Find what must be said of a run.
+
+    Args:
+        best: Its best model.
+        on_phantom: Whether its images are the phantom's.
+        mixed_precision_on_cpu: Whether it was asked for, and there is no GPU here.
+        unvalidated: Site -> its classes that no image of its validation split has.
+    """
+    if not on_phantom and started_from_drawings(best):
+        yield RunWarning(
+            "Started from drawings.",
+            "The body was pre-trained on drawn pictures, not on photographs or radiographs. For "
+            "results that count: surgagg model init initial.npz --weights imagenet, and "
+            "--initial-body initial.npz.",
+        )
+    if mixed_precision_on_cpu:
+        yield RunWarning(
+            "No mixed precision without a GPU.",
+            "The setting mixed_precision had no effect: the sites computed in float32.",
+        )
+    missing = {site: names for site, names in unvalidated.items() if names}
+    if missing:
+        found = [f"{site}: {shortened(names)}" for site, names in missing.items()]
+        yield RunWarning(
+            "Classes without a positive validation image.",
+            f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
+            "makes a split in which they are, where there are patients enough.",
+        )
