@@ -27,6 +27,7 @@ ABOVE_QUICK = {
     "cxr_study/models/test_loaded_model.py": "slow",
     "cxr_study/reports/card/test_model_card.py": "slow",
     "cxr_study/training/test_augmentation.py": "slow",
+    "cxr_study/training/test_backbones.py": "slow",
     "cxr_study/cli/test_poc.py": "slow",
     "cxr_study/cli/test_baseline.py": "slow",
     "cxr_study/cli/test_model_classes.py": "slow",

@@ -11,7 +11,6 @@ from typer import Argument, Option
 from cxr_study.cli import model_classes, model_use
 from cxr_study.cli.model_classes import check_new
 from cxr_study.cli.run import say
-from cxr_study.training.network import BACKBONES
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,7 +26,9 @@ model_classes.add_to(app)
 )
 def init(
     file: Annotated[Path, Argument(help="Checkpoint to write.")],
-    backbone: Annotated[str, Option(help=f"One of {', '.join(BACKBONES)}.")] = "densenet121",
+    backbone: Annotated[
+        str, Option(help="densenet121, small_densenet, or any other of keras.applications.")
+    ] = "densenet121",
     weights: Annotated[
         str, Option(help="imagenet, none (random), or a Keras weights file.")
     ] = "imagenet",

@@ -44,7 +44,14 @@ def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> Split
 
     local = restore(checkpoint, network)
     nothing = np.zeros((len(split.rows), 0), np.float32)
-    said = local.predict(dataset(split.pixels, nothing, batch_size=256, rows=split.rows))
+    batches = dataset(
+        split.pixels,
+        nothing,
+        batch_size=256,
+        rows=split.rows,
+        normalisation=network.normalisation,
+    )
+    said = local.predict(batches)
     if np.isnan(said.probabilities).any():
         raise PredictionError(
             "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"

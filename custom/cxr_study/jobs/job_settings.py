@@ -12,15 +12,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from cxr_study.common.spelling import nearest
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.training.augmentation import augmentation_ranges
-from cxr_study.training.network import BACKBONES
+from cxr_study.training.backbones import BACKBONES
 from surgical_aggregation.aggregation import server_optimizer, weighting
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
 WORDS = {"backbone": BACKBONES, "send": SENT, "tracking": (*TRACKERS, NONE)}
 """Setting -> its values."""
+
+FEW = 8  # values that an error names all
 
 _KINDS = {"boolean": "true or false", "integer": "a whole number", "number": "a number"}
 _COLUMN = 43  # of the comments in a configuration
@@ -57,7 +60,7 @@ class JobSettings(BaseModel):
     weighting: str = Field("mean", title="mean | samples; the same at server and sites")
     # Of a site.
     sites: str = Field("{$CXR_SITES}", title="folder of <site>.yaml, at the site; or phantom")
-    backbone: str = Field("small_densenet", title="densenet121 | small_densenet | tiny_densenet")
+    backbone: str = Field("small_densenet", title="of keras.applications, or small_densenet")
     image_size: int = Field(64, ge=8)
     hidden: int = Field(0, ge=0, title="units between pooling and head; 0: none")
     union: str = Field("", title='classes by comma; "": the 20 of NIH and CheXpert')
@@ -85,7 +88,8 @@ class JobSettings(BaseModel):
         for name, values in WORDS.items():
             if getattr(self, name) not in values:
                 got = getattr(self, name)
-                raise JobError(f"setting {name!r} must be one of {values}; got {got!r}.")
+                known = nearest(str(got), values) if len(values) > FEW else f"one of {values}"
+                raise JobError(f"setting {name!r} must be {known}; got {got!r}.")
         if "strategy" not in given:
             return self
         if self.num_rounds == 0 and not self.continues:

@@ -127,7 +127,8 @@ class LoadedModel:
         chosen = np.arange(len(pixels)) if rows is None else rows
         batches = [chosen[start : start + BATCH] for start in range(0, len(chosen), BATCH)]
         # Not through tf.data, which keeps what a NumPy function of a dataset refers to.
-        said = [local.outputs(normalised(np.asarray(pixels[batch]))) for batch in batches]
+        how = self.network.normalisation
+        said = [local.outputs(normalised(np.asarray(pixels[batch]), how)) for batch in batches]
         features, probabilities = map(np.concatenate, zip(*said, strict=True))
         return Outputs(features, probabilities)
 

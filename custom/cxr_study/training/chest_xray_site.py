@@ -24,6 +24,7 @@ from cxr_study.data.sites.site_data import (
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.phantom.site_folder import site_folder
 from cxr_study.training.augmentation import augmentation_ranges
+from cxr_study.training.backbones import normalisation
 from cxr_study.training.network_facts import Network
 from surgical_aggregation.site.contract.site import Site, SiteError, Split
 
@@ -162,6 +163,7 @@ class ChestXraySite(Site):
             augmentation=self.augmentation if training else "none",
             seed=self.seed,
             first_pass=first_pass,
+            normalisation=normalisation(self.backbone),
         )
 
     @cached_property

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from cxr_study.data.images.labelled_images import ImageRows
 from cxr_study.training.augmentation import AugmentationRanges, augment, augmentation_ranges
-from cxr_study.training.network_facts import MEAN, SD
+from cxr_study.training.backbones import IMAGENET, Normalisation
 
 
 def dataset(
@@ -22,11 +22,12 @@ def dataset(
     augmentation: str = "none",
     seed: int = 0,
     first_pass: int = 0,
+    normalisation: Normalisation = IMAGENET,
 ) -> tf.data.Dataset:
     """Build the dataset of one split: float32 batches (b, side, side, 3) and (b, classes).
 
-    Pixels are scaled to [0, 1], repeated over three channels and normalised with the mean and
-    standard deviation of ImageNet, as in the papers. They stay uint8 until their batch is made.
+    Pixels are repeated over three channels and normalised. They stay uint8 until their batch is
+    made.
 
     Order and augmentation of a pass depend on the seeds and the number of the pass only, bit for
     bit. The first iteration is pass `first_pass`, each further one the next, also after one that
@@ -42,6 +43,7 @@ def dataset(
         augmentation: One of `augmentation.AUGMENTATIONS`, anew in every pass.
         seed: Seed of the augmentation, 0 or more.
         first_pass: Number of the first iteration's pass.
+        normalisation: Default: mean and standard deviation of ImageNet, as in the papers.
 
     Raises:
         ValueError: An argument has another shape or dtype, or the augmentation is unknown.
@@ -60,7 +62,7 @@ def dataset(
         pixels = tf.ensure_shape(pixels, (None, side, side))
         if most != AugmentationRanges():
             pixels = augment(pixels, noise, most)
-        return normalised(pixels), tf.ensure_shape(truth, (None, classes))
+        return normalised(pixels, normalisation), tf.ensure_shape(truth, (None, classes))
 
     chosen = _passes(len(rows), batch_size, shuffle_seed, seed, first_pass)
     return chosen.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -109,8 +111,8 @@ def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray)
         )
 
 
-def normalised(pixels: tf.Tensor) -> tf.Tensor:
+def normalised(pixels: tf.Tensor, how: Normalisation = IMAGENET) -> tf.Tensor:
     """Turn uint8 (b, side, side) into float32 (b, side, side, 3)."""
     # There are 256 results; to look them up is several times faster than to compute each pixel's.
-    levels = (tf.range(256, dtype=tf.float32)[:, None] / 255 - MEAN) / SD
+    levels = (tf.range(256, dtype=tf.float32)[:, None] / how.scale - how.mean) / how.sd
     return tf.gather(levels, tf.cast(pixels, tf.int32))

@@ -1,11 +1,11 @@
-"""The network: a DenseNet body and a dense head, one sigmoid unit per class.
-
-The names of the backbones can be imported without Keras.
-"""
+"""The network: a body and a dense head, one sigmoid unit per class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from cxr_study.common.spelling import nearest
+from cxr_study.training.backbones import APPLICATIONS, BACKBONES
 
 if TYPE_CHECKING:
     import keras
@@ -14,9 +14,6 @@ _SIZES = {
     "small_densenet": {"stem": 24, "growth": 16, "depth": 3, "blocks": 3},
     "tiny_densenet": {"stem": 8, "growth": 8, "depth": 1, "blocks": 1},
 }
-
-BACKBONES = ("densenet121", *_SIZES)
-"""Names of the networks' bodies; see `build`."""
 
 
 class ModelError(ValueError):
@@ -28,19 +25,19 @@ def build(
 ) -> keras.Model:
     """Build the uncompiled network; its last layer is called "head".
 
-    Inputs are float32 (batch, size, size, 3) normalised to ImageNet statistics, outputs float32
-    probabilities (batch, classes).
+    Inputs are float32 (batch, size, size, 3), normalised as `backbones.normalisation` says, outputs
+    float32 probabilities (batch, classes).
 
     Args:
-        backbone: One of `BACKBONES`: DenseNet121 of keras.applications (7.0 million parameters), a
-            DenseNet of 0.1 million for CPUs and small images, or one of 1,500 that only shows
-            whether a job runs.
+        backbone: One of `backbones.BACKBONES`: a network of keras.applications, such as
+            densenet121 (7.0 million parameters); small_densenet, of 0.1 million, for CPUs and small
+            images; or tiny_densenet, of 1,500, that only shows whether a job runs.
         classes: Units of the head.
         image_size: Side of the square input, pixels.
         hidden: Units of a ReLU layer with dropout 0.3 between pooling and head, 256 in the papers'
             released code; 0, none, as in the papers' text.
-        weights: Of the body: None (random), "imagenet" (DenseNet121 only; downloaded by Keras), or
-            the path of a Keras weights file of the backbone without its top.
+        weights: Of the body: None (random), "imagenet" (downloaded by Keras, for its own), or the
+            path of a Keras weights file of the backbone without its top.
 
     Raises:
         ModelError: The backbone is unknown, or the weights cannot be loaded.
@@ -49,13 +46,14 @@ def build(
     from keras import layers
 
     if backbone not in BACKBONES:
-        raise ModelError(f"backbone must be one of {BACKBONES}; got {backbone!r}.")
+        raise ModelError(f"there is no backbone {backbone!r}; {nearest(backbone, BACKBONES)}.")
     shape = (image_size, image_size, 3)
     try:
-        if backbone == "densenet121":
-            body = keras.applications.DenseNet121(
-                include_top=False, weights=weights, input_shape=shape, pooling="avg"
-            )
+        if backbone in APPLICATIONS:
+            # Some of their layers have no name, and Keras numbers those of a process.
+            keras.backend.clear_session(free_memory=False)
+            application = getattr(keras.applications, APPLICATIONS[backbone])
+            body = application(include_top=False, weights=weights, input_shape=shape, pooling="avg")
         else:
             body = _small_densenet(shape, **_SIZES[backbone])
             if weights is not None:

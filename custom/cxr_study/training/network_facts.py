@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from cxr_study.training.backbones import BACKBONES, Normalisation, normalisation
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError
 
 CHANNELS = 3
-MEAN = (0.485, 0.456, 0.406)
-"""Of ImageNet: red, green, blue, on a scale from 0 (black) to 1."""
 
-SD = (0.229, 0.224, 0.225)
 
-INPUT = {
-    "pixels": {"colour": "grey", "black": 0, "white": 255},
-    "resizing": {"method": "bilinear", "antialias": True, "keep_aspect_ratio": False},
-    "channels": CHANNELS,
-    "normalisation": {"scale": 255, "mean": list(MEAN), "sd": list(SD)},
-}
-"""How an image becomes input: resized to a square of whole grey levels, first its width, then its
-height, as Pillow does either; repeated over the channels; (pixel / scale - mean) / sd in each."""
+def input_facts(backbone: str) -> dict[str, Any]:
+    """How an image becomes input of a network, as a manifest says it.
+
+    It is resized to a square of whole grey levels, first its width, then its height, as Pillow does
+    either; repeated over the channels; and normalised, see `backbones.Normalisation`.
+    """
+    return {
+        "pixels": {"colour": "grey", "black": 0, "white": 255},
+        "resizing": {"method": "bilinear", "antialias": True, "keep_aspect_ratio": False},
+        "channels": CHANNELS,
+        "normalisation": normalisation(backbone).facts(),
+    }
 
 
 @dataclass(frozen=True)
@@ -31,24 +33,29 @@ class Network:
     image_size: int
     hidden: int
 
+    @property
+    def normalisation(self) -> Normalisation:
+        """What the network wants its pixels to be."""
+        return normalisation(self.backbone)
+
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
         return {
             "backbone": self.backbone,
             "image_size": self.image_size,
             "hidden": self.hidden,
-            "input": INPUT,
+            "input": input_facts(self.backbone),
         }
 
 
 def network_of(checkpoint: Checkpoint) -> Network:
     """The network of a model, from its manifest.
 
-    Older manifests have no `hidden`, which the variables tell, and no `input`: it was always
-    `INPUT`.
+    Older manifests have no `hidden`, which the variables tell, and no `input`: it was always that
+    of `input_facts`.
 
     Raises:
-        CheckpointError: The manifest does not name the network, or has another input than `INPUT`.
+        CheckpointError: The manifest does not name a network that is known, or has another input.
     """
     manifest = checkpoint.manifest
     if lacking := [key for key in ("backbone", "image_size") if key not in manifest]:
@@ -56,11 +63,18 @@ def network_of(checkpoint: Checkpoint) -> Network:
             f"the model's manifest needs {' and '.join(lacking)}, which an older version did not "
             "write. Give the folder of its run, whose job says them."
         )
-    if manifest.get("input", INPUT) != INPUT:
+    backbone = manifest["backbone"]
+    if backbone not in BACKBONES:
         raise CheckpointError(
-            f"the model needs input {manifest['input']}; this version prepares {INPUT}. Install "
+            f"the model's network is {backbone!r}, which this version cannot build. Its own "
+            "application can, or the version that trained it."
+        )
+    known = input_facts(backbone)
+    if manifest.get("input", known) != known:
+        raise CheckpointError(
+            f"the model needs input {manifest['input']}; this version prepares {known}. Install "
             "the version that trained it."
         )
     kernel = checkpoint.variables.get("hidden/kernel")
     hidden = 0 if kernel is None else int(kernel.shape[1])
-    return Network(manifest["backbone"], int(manifest["image_size"]), hidden)
+    return Network(backbone, int(manifest["image_size"]), hidden)

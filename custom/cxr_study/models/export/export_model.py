@@ -16,6 +16,7 @@ import numpy as np
 
 from cxr_study.models.export import Format
 from cxr_study.models.loaded_model import LoadedModel
+from cxr_study.training.backbones import IMAGENET, Normalisation
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.site.training.tensorflow_setup import quietly
 
@@ -95,16 +96,16 @@ def pixel_model(model: LoadedModel) -> keras.Model:
         shape.backbone, len(model.classes), image_size=shape.image_size, hidden=shape.hidden
     )
     network.set_weights(trained.get_weights())
-    return behind_pixels(network)
+    return behind_pixels(network, shape.normalisation)
 
 
-def behind_pixels(network: keras.Model) -> keras.Model:
+def behind_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> keras.Model:
     """Put an uncompiled network behind a pixel input; see `pixel_graph`."""
     import keras
 
     from cxr_study.models.export.pixel_graph import with_pixels
 
-    pixels, probabilities = with_pixels(network)
+    pixels, probabilities = with_pixels(network, how)
     return keras.Model(pixels, {OUTPUT: probabilities}, name="pixels_to_probabilities")
 
 

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from cxr_study.training.network_facts import CHANNELS, MEAN, SD
+from cxr_study.training.backbones import IMAGENET, Normalisation
+from cxr_study.training.network_facts import CHANNELS
 
 PIXELS = "pixels"
 """Name of the input: one grey image per row, shape (images, height, width), 0 black to 255 white;
@@ -22,18 +23,19 @@ _BITS = 22  # of a weight's fraction: Pillow's for 8-bit images
 _LOW = 7  # of them are weighed apart: products of floats are whole numbers only below 2**24
 
 
-def with_pixels(network: keras.Model) -> tuple[Any, Any]:
+def with_pixels(network: keras.Model, how: Normalisation = IMAGENET) -> tuple[Any, Any]:
     """Put a network behind a pixel input.
 
     Args:
         network: From normalised images (b, side, side, 3) to probabilities (b, classes).
+        how: They are normalised. Default: as ImageNet.
 
     Returns:
         The input, named `PIXELS`, and the probabilities, as Keras tensors.
     """
     side = network.input_shape[1]
     pixels = keras.Input((None, None), name=PIXELS)
-    return pixels, network(_normalised(_resized(_whole(pixels), side)))
+    return pixels, network(_normalised(_resized(_whole(pixels), side), how))
 
 
 def _whole(pixels: Any) -> Any:
@@ -41,12 +43,12 @@ def _whole(pixels: Any) -> Any:
     return ops.clip(ops.floor(pixels + 0.5), 0, 255)
 
 
-def _normalised(pixels: Any) -> Any:
+def _normalised(pixels: Any, how: Normalisation) -> Any:
     """Whole grey levels (b, side, side) to (b, side, side, 3)."""
     grey = ops.expand_dims(pixels, 3)
     colours = keras.layers.Concatenate(name="channels")([grey] * CHANNELS)
-    scale = [1 / (255 * sd) for sd in SD]
-    offset = [-mean / sd for mean, sd in zip(MEAN, SD, strict=True)]
+    scale = [1 / (how.scale * sd) for sd in how.sd]
+    offset = [-mean / sd for mean, sd in zip(how.mean, how.sd, strict=True)]
     return keras.layers.Rescaling(scale, offset, name="normalisation")(colours)
 
 

@@ -114,7 +114,7 @@ def write(model: OwnModel, checkpoint: Checkpoint, out: Path) -> None:
         ]
     )
     if model.takes_pixels:
-        grown = export_model.behind_pixels(grown)
+        grown = export_model.behind_pixels(grown, network_of(checkpoint).normalisation)
     origin = {
         name: facts["imported"]
         for name, facts in checkpoint.manifest.get("classes", {}).items()

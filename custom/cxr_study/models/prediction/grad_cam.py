@@ -8,12 +8,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from cxr_study.training.backbones import IMAGENET, Normalisation
 from cxr_study.training.input_pipeline import normalised
 from surgical_aggregation.site.training.keras_model import LocalModel
 
 
 def heat_maps(
-    local: LocalModel, pixels: np.ndarray, classes: Sequence[str]
+    local: LocalModel,
+    pixels: np.ndarray,
+    classes: Sequence[str],
+    how: Normalisation = IMAGENET,
 ) -> dict[str, np.ndarray]:
     """Grad-CAM of some classes for one image.
 
@@ -26,6 +30,7 @@ def heat_maps(
         local: The model.
         pixels: uint8 (side, side).
         classes: Of the model.
+        how: The model's normalisation.
 
     Returns:
         Class -> float32 (rows, columns) of the maps, at least 0; divided by its largest value, if
@@ -44,7 +49,7 @@ def heat_maps(
     watched = keras.Model(network.input, [pooling.input, head.input])
     columns = [local.classes.index(name) for name in classes]
     with tf.GradientTape(persistent=True) as tape:
-        maps, features = watched(normalised(pixels[None]), training=False)
+        maps, features = watched(normalised(pixels[None], how), training=False)
         logits = tf.unstack(
             tf.gather(tf.matmul(features, head.kernel) + head.bias, columns, axis=1)[0]
         )

@@ -101,7 +101,11 @@ def _findings(
 
     probabilities = row[list(model.classes)].astype(float).sort_values(ascending=False)
     names = [str(name) for name in probabilities.index]
-    heats = {} if read.pixels is None else heat_maps(model.local, read.pixels, names[:most])
+    heats = (
+        {}
+        if read.pixels is None
+        else heat_maps(model.local, read.pixels, names[:most], model.network.normalisation)
+    )
     picture = _picture(read)
     return [
         Finding(

@@ -1,0 +1,66 @@
+"""The networks by name, and what each wants its pixels to be; needs no Keras.
+
+Those of `keras.applications` are called by Keras' own names in lower case: "efficientnetb0" is
+EfficientNetB0. Each gets the normalisation that its weights were trained with, once: a network that
+normalises by itself gets grey levels as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """How grey levels from 0 to 255 become input: (level / scale - mean) / sd in each channel."""
+
+    scale: float
+    mean: tuple[float, float, float]
+    sd: tuple[float, float, float]
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        return {"scale": self.scale, "mean": list(self.mean), "sd": list(self.sd)}
+
+
+IMAGENET = Normalisation(255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+"""Mean and standard deviation of ImageNet: red, green, blue."""
+
+_SYMMETRIC = Normalisation(255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+_CAFFE = Normalisation(1, (103.939, 116.779, 123.68), (1.0, 1.0, 1.0))  # blue, green, red
+_INSIDE = Normalisation(1, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+_APPLICATIONS: Mapping[Normalisation, tuple[str, ...]] = {
+    IMAGENET: ("DenseNet121", "DenseNet169", "DenseNet201"),
+    _SYMMETRIC: (
+        *("InceptionResNetV2", "InceptionV3", "MobileNet", "MobileNetV2", "NASNetLarge"),
+        *("NASNetMobile", "ResNet50V2", "ResNet101V2", "ResNet152V2", "Xception"),
+    ),
+    _CAFFE: ("ResNet50", "ResNet101", "ResNet152", "VGG16", "VGG19"),
+    _INSIDE: (
+        *("ConvNeXtTiny", "ConvNeXtSmall", "ConvNeXtBase", "ConvNeXtLarge", "ConvNeXtXLarge"),
+        *(f"EfficientNetB{number}" for number in range(8)),
+        *(f"EfficientNetV2{size}" for size in ("B0", "B1", "B2", "B3", "S", "M", "L")),
+        *("MobileNetV3Large", "MobileNetV3Small"),
+    ),
+}
+APPLICATIONS = {name.lower(): name for names in _APPLICATIONS.values() for name in names}
+"""Backbone -> its name in `keras.applications`."""
+
+_OWN = ("small_densenet", "tiny_densenet")
+BACKBONES = ("densenet121", *_OWN, *sorted(APPLICATIONS.keys() - {"densenet121"}))
+"""Names of the networks' bodies; see `network.build`."""
+
+
+def normalisation(backbone: str) -> Normalisation:
+    """What a backbone wants its pixels to be.
+
+    Raises:
+        KeyError: There is no such backbone.
+    """
+    if backbone in _OWN:
+        return IMAGENET
+    name = APPLICATIONS[backbone]
+    return next(kind for kind, names in _APPLICATIONS.items() if name in names)

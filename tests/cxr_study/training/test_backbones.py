@@ -1,0 +1,58 @@
+"""Networks of keras.applications: their names, and their normalisation, once."""
+
+import numpy as np
+import pytest
+
+from cxr_study.training.backbones import APPLICATIONS, BACKBONES, IMAGENET, normalisation
+
+
+def modules():
+    """Name of a network of keras.applications -> its module, which has `preprocess_input`."""
+    import keras
+
+    found = {}
+    for module in vars(keras.applications).values():
+        if hasattr(module, "preprocess_input"):
+            found |= dict.fromkeys((name for name in vars(module) if name[0].isupper()), module)
+    return found
+
+
+def test_every_network_of_keras_applications_has_a_name_here():
+    import keras
+
+    there = {name for name in dir(keras.applications) if name[0].isupper()}
+    assert set(APPLICATIONS.values()) == there
+    assert set(BACKBONES) == {*APPLICATIONS, "small_densenet", "tiny_densenet"}
+
+
+def test_each_gets_its_own_normalisation_and_no_second_one():
+    grey = np.repeat(np.arange(256, dtype=np.float32)[None, :, None, None], 3, axis=3)
+    module_of = modules()
+    for backbone, name in APPLICATIONS.items():
+        how = normalisation(backbone)
+        ours = (grey / how.scale - np.array(how.mean)) / np.array(how.sd)
+        theirs = module_of[name].preprocess_input(grey.copy())
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-4, err_msg=backbone)
+    assert normalisation("small_densenet") == IMAGENET
+
+
+@pytest.mark.parametrize("backbone", ["efficientnetb0", "mobilenetv3small"])
+def test_a_network_has_the_same_variables_however_many_were_built_before(backbone):
+    from cxr_study.training.network import build
+    from surgical_aggregation.site.contract.architecture import initial_body
+
+    first, second = (initial_body(build(backbone, 2, image_size=32)) for _ in range(2))
+    assert first.variables.keys() == second.variables.keys()
+
+
+def test_normalised_pixels_reach_the_network_as_its_manifest_says(tmp_path):
+    from cxr_study.training.input_pipeline import dataset
+    from cxr_study.training.network_facts import Network
+
+    how = Network("efficientnetb0", 32, 0).normalisation
+    pixels = np.full((2, 32, 32), 200, np.uint8)
+    ((batch, _),) = dataset(
+        pixels, np.zeros((2, 1), np.float32), batch_size=2, normalisation=how
+    ).as_numpy_iterator()
+    assert np.unique(batch).tolist() == [200.0]  # the network scales by itself
+    assert Network("efficientnetb0", 32, 0).facts()["input"]["normalisation"] == how.facts()
