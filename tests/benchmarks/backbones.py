@@ -20,12 +20,11 @@ from measure import options
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from body_statistics import with_statistics  # noqa: E402
-from one_process import OneProcess  # noqa: E402
-
-from cxr_study.training.network import build  # noqa: E402
-from surgical_aggregation.aggregation.strategy import kinds_of  # noqa: E402
-from surgical_aggregation.site.contract.architecture import initial_body  # noqa: E402
+from body_statistics import with_statistics
+from cxr_study.training.network import build
+from one_process import OneProcess
+from surgical_aggregation.aggregation.strategy import kinds_of
+from surgical_aggregation.site.contract.architecture import initial_body
 
 SOME = [
     *("densenet121", "efficientnetb0", "efficientnetv2b0", "mobilenetv2", "mobilenetv3small"),
@@ -58,7 +57,7 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     said = check(backbone, given.side, strategy, Path(folder))
-                except Exception as error:  # noqa: BLE001 (a line of the table)
+                except Exception as error:
                     said = f"{type(error).__name__}: {error}"[:100]
             print(f"{backbone:18}{strategy:8}{said}", flush=True)
 
