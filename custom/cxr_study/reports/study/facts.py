@@ -10,14 +10,17 @@ import pandas as pd
 
 from cxr_study.common.wording import counted, listed
 from cxr_study.evaluation import test_split
+from cxr_study.evaluation.seed_intervals import DOES_NOT_HOLD, HOLDS, NOT_DECIDED
 from cxr_study.evaluation.subgroup_scores import FEWEST, KINDS
+from cxr_study.jobs.methods import Row
 from cxr_study.reports.page.numbers import UNDEFINED, interval
-from cxr_study.reports.study.figures.style import row_name
+from cxr_study.reports.study.figures.style import row_name, scenarios
 from cxr_study.reports.study.tables.layouts import TESTS, classes
+from cxr_study.studies.analysis.analysis import Analysis
 from cxr_study.studies.analysis.claim_checks import Finding
 from cxr_study.studies.analysis.study_results import StudyResults, reference
 from cxr_study.studies.plan.data_file import StudyData
-from cxr_study.studies.plan.run_folder import TEST_SETS, Result
+from cxr_study.studies.plan.run_folder import GLOBAL, TEST_SETS, Result
 
 PHANTOM = "Phantom data: shows the method's behaviour, not clinical performance."
 
@@ -60,6 +63,33 @@ def made_with(results: StudyResults) -> str:
     """The packages that decide what a run gives, with their versions."""
     packages = results.finished[0].what["packages"]
     return listed([f"{name} {version}" for name, version in packages.items()])
+
+
+def answer(analysis: Analysis) -> Iterator[str]:
+    """What came out, in a sentence or two."""
+    results = analysis.results
+    last = scenarios(results)[-1]
+    means = results.means[(results.means["group"] == "all") & (results.means["scenario"] == last)]
+    means = means[means["model"] == GLOBAL].dropna(subset=["auroc"])
+    if not means.empty:
+        found = means.groupby(["method", "strategy"])["auroc"].mean().sort_values(ascending=False)
+        rows = [Row(str(method), str(strategy)) for method, strategy in found.index]
+        told = [
+            f"{row_name(row, rows)} {value:.3f}" for row, value in zip(rows, found, strict=True)
+        ]
+        yield (
+            f"Mean AUROC of one model for all classes, {results.study.factor} {last}, over test "
+            f"sets and seeds: {', '.join(told)}."
+        )
+    if analysis.judged:
+        verdicts = [each.verdict for each in analysis.judged]
+        parts = [
+            f"{verdicts.count(HOLDS)} of {counted(len(verdicts), 'claim')} of the papers hold here",
+            f"{verdicts.count(DOES_NOT_HOLD)} do not",
+            f"{verdicts.count(NOT_DECIDED)} are not decided",
+        ]
+        seeds = counted(len({run.seed for run in results.finished}), "seed")
+        yield f"{listed(parts)}, by intervals over {seeds}."
 
 
 def notices(results: StudyResults, data: StudyData) -> Iterator[str]:

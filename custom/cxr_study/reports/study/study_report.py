@@ -40,7 +40,8 @@ def write(results: StudyResults, data: StudyData, folder: Path) -> Path:
     """Write all files into a folder, each in one step; returns the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     analysis = analyse(results, tensorflow_setup.cores())
-    laid_out = tables(results, facts.described(data), _p_values(analysis.tests))
+    is_real = data.images is None
+    laid_out = tables(results, facts.described(data), _p_values(analysis.tests), real=is_real)
     cells = [{"table": table.name} | cell.values() for table in laid_out for cell in table.cells]
     frames = {
         "runs.csv": study_summary.runs(results),
@@ -92,6 +93,7 @@ def page(
         study=results.study,
         known=facts.facts(results, data),
         notices=list(facts.notices(results, data)),
+        answer=list(facts.answer(analysis)),
         judged=analysis.judged,
         told=partial(facts.told, results=results),
         by_scenario=auroc_by_scenario(results, "by-scenario"),

@@ -54,6 +54,10 @@ def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(wri
     assert "a pair is a scenario" in page.text and "<h3>Over scenarios</h3>" in page.html
     for heading in ("Tables", "Tests", "Class by class", "Subgroups", "Calibration", "Training"):
         assert f"<h2>{heading}</h2>" in page.html
+    answer = page.text[page.text.index("Mean AUROC of one model for all classes") :]
+    assert "surgical aggregation" in answer[:200].lower()
+    assert "of the papers hold here" in answer[:600]
+    assert "side by side, not compared" in page.text and "published [difference]" not in page.text
     assert page.tags.count("svg") == 12 and page.needs_nothing_else()
 
 

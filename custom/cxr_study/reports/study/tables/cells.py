@@ -41,7 +41,8 @@ class Cell:
     """A cell of a table: what our runs reach of a metric, and what the papers report, if anything.
 
     `p` is of a test against surgical aggregation, if there was one. `best`: no other cell of the
-    column is better, as shown.
+    column is better, as shown. `real`: whether ours is of real data, as the papers' are; figures of
+    drawings stand beside theirs and are not compared with them.
     """
 
     place: Place
@@ -50,6 +51,7 @@ class Cell:
     published: Published | None
     p: float | None = None
     best: bool = False
+    real: bool = True
 
     @property
     def theirs(self) -> float | None:
@@ -58,9 +60,10 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus theirs; None without both, or over different numbers of classes."""
+        """Ours minus theirs; None without both, of drawings, or over other numbers of classes."""
         ours, theirs = self.ours.value, self.theirs
         alike = self.published is not None and self.published.classes == self.ours.classes
+        alike = alike and self.real
         return ours - theirs if alike and ours is not None and theirs is not None else None
 
     @property

@@ -64,9 +64,10 @@ def escape(value: object) -> str:
 
 def _below(line: Line) -> dict[str, list[str]]:
     """Heading -> texts, of what stands below a line's figures."""
+    compared = any(cell.difference_shown for cell in line.cells)
     texts = {
         "95 % interval over seeds": [cell.interval_shown for cell in line.cells],
-        "published [difference]": [
+        "published [difference]" if compared else "published": [
             cell.published_shown + (f" [{cell.difference_shown}]" if cell.difference_shown else "")
             for cell in line.cells
         ],
@@ -114,8 +115,14 @@ def notes(table: Table) -> tuple[str, ...]:
             cell.published and not cell.published.place.row.strategy for cell in cells
         ),
         "No difference: the published mean is over another number of classes.": any(
-            cell.ours.value is not None and cell.theirs is not None and cell.difference is None
+            cell.real
+            and cell.ours.value is not None
+            and cell.theirs is not None
+            and cell.difference is None
             for cell in cells
+        ),
+        "Ours are of drawings, the published of real data: side by side, not compared.": any(
+            not cell.real and cell.theirs is not None for cell in cells
         ),
         "Against surgical aggregation, by paired t-test or Wilcoxon's signed-rank test over "
         "classes in a scenario and over scenarios in the average, with Holm's correction: * p < "

@@ -56,7 +56,9 @@ class Table(Layout):
         return tuple(cell for line in self.lines for cell in line.cells)
 
 
-def tables(results: StudyResults, data: str, p_values: PValues | None = None) -> tuple[Table, ...]:
+def tables(
+    results: StudyResults, data: str, p_values: PValues | None = None, *, real: bool = True
+) -> tuple[Table, ...]:
     """The tables of a study, as far as runs are finished; `data`: on which data, for the caption.
 
     "nih-chexpert" and "fedfbn" have those of their papers, any other study those of an ablation;
@@ -78,7 +80,9 @@ def tables(results: StudyResults, data: str, p_values: PValues | None = None) ->
         chosen = tuple(layouts.ablation(study, finished, published))
     means = pd.concat([results.means, *_of_sites(results, chosen)], ignore_index=True)
     built = (
-        build(layout, study.rows, means, data=data, published=published, p_values=p_values)
+        build(
+            layout, study.rows, means, data=data, published=published, p_values=p_values, real=real
+        )
         for layout in chosen
     )
     return tuple(table for table in built if table is not None)
@@ -92,18 +96,21 @@ def build(
     data: str,
     published: Sequence[Published] = (),
     p_values: PValues | None = None,
+    real: bool = True,
 ) -> Table | None:
     """Fill a table; None where no run is finished.
 
     A row is a line, or one for each site's local model where data sets are the sites; those without
     a finished run are left out. `means`: see `study_results.by_run`; may have further groups of
-    classes. Of several published figures of a cell the first stands beside ours.
+    classes. Of several published figures of a cell the first stands beside ours. `real`: of `Cell`.
     """
 
     def cell(column: Column, place: Place) -> Cell:
         ours = measure(means, place, column.metric, column.scenarios)
         p = (p_values or {}).get(place) if column.metric == "auroc" else None
-        return Cell(place, column.metric, ours, published_results.find(published, place), p)
+        return Cell(
+            place, column.metric, ours, published_results.find(published, place), p, real=real
+        )
 
     shown = layout.rows(list(rows))
     heads = [(row, model) for row in shown for model in _models(row, layout.columns, means)]
