@@ -1,4 +1,4 @@
-"""Which networks of keras.applications go through two rounds of each strategy, and how long it takes.
+"""Which networks of keras.applications go through two rounds of each strategy, and how fast.
 
 Usage: python tests/benchmarks/backbones.py [--backbones mobilenetv2 efficientnetb0] [--side 75]
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from body_statistics import with_statistics
 from cxr_study.training.network import build
 from one_process import OneProcess
-from surgical_aggregation.aggregation.strategy import kinds_of
+from surgical_aggregation.aggregation.variable_kinds import kinds_of
 from surgical_aggregation.site.contract.architecture import initial_body
 
 SOME = [

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-SOURCES = ("components", "custom")
+SOURCES = ("components/surgical_aggregation", "custom/cxr_study")
 
 
 def product(root):

@@ -99,7 +99,8 @@ def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint; raises `CheckpointError` where that is missing, damaged or too new."""
     if not path.is_file():
-        raise CheckpointError(f"checkpoint {str(path)!r} does not exist.")
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise CheckpointError(f"checkpoint {str(path)!r} does not exist{where}.")
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = json.loads(archive.read(MANIFEST))

@@ -23,8 +23,10 @@ model_classes.add_to(app)
 
 @app.command(
     epilog="Example:  surgagg model init initial.npz --backbone densenet121 --weights imagenet"
+    "      surgagg model init own.npz --site my.module:MySite --arg site=north --arg folder=data"
 )
 def init(
+    context: typer.Context,
     file: Annotated[Path, Argument(help="Checkpoint to write.")],
     backbone: Annotated[
         str, Option(help="densenet121, small_densenet, or any other of keras.applications.")
@@ -35,6 +37,14 @@ def init(
     image_size: Annotated[int, Option(help="Side of the images, pixels.")] = 224,
     hidden: Annotated[int, Option(help="Units between pooling and head; 0: none.")] = 0,
     seed: Annotated[int, Option(help="Of random weights.")] = 0,
+    site: Annotated[
+        str | None,
+        Option(help="module:Class of a Site of your own, whose model() it is, in place of these."),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None,
+        Option("--arg", metavar="NAME=VALUE", help="Of that class; may be repeated."),
+    ] = None,
 ) -> None:
     """Make the initial body that every site of a run starts from."""
     from surgical_aggregation.checkpoints.checkpoint import save
@@ -43,22 +53,32 @@ def init(
     tensorflow_setup.configure(tensorflow_setup.cores(), seed)
     from cxr_study.training.network import build
     from cxr_study.training.network_facts import Network
+    from cxr_study.training.own_site import OwnSiteError, own_site
+    from surgical_aggregation.aggregation import strategy
+    from surgical_aggregation.aggregation.variable_kinds import kinds_of
     from surgical_aggregation.site.contract.architecture import initial_body
 
-    model = build(
-        backbone,
-        1,
-        image_size=image_size,
-        hidden=hidden,
-        weights=None if weights == "none" else weights,
-    )
-    checkpoint = initial_body(
-        model, **Network(backbone, image_size, hidden).facts(), weights=weights, seed=seed
-    )
+    if site is not None:
+        for name in ("backbone", "weights", "image_size", "hidden"):
+            source, flag = context.get_parameter_source(name), f"--{name.replace('_', '-')}"
+            if source is not None and source.name == "COMMANDLINE":
+                raise OwnSiteError(f"a site of your own brings its network; leave out {flag}.")
+        own = own_site(site, arguments or [])
+        checkpoint = initial_body(own.model(), **own.network_facts, seed=seed)
+    elif arguments:
+        raise OwnSiteError("--arg is for the class that --site names; got no --site.")
+    else:
+        path = None if weights == "none" else weights
+        model = build(backbone, 1, image_size=image_size, hidden=hidden, weights=path)
+        facts = Network(backbone, image_size, hidden).facts()
+        checkpoint = initial_body(model, **facts, weights=weights, seed=seed)
     save(checkpoint, file)
     digest = checkpoint.manifest["initial_body_sha256"]
     say(f"{file}: {len(checkpoint.variables)} variables, sha256 {digest}")
-    if weights == "none":
+    kinds = kinds_of(checkpoint.manifest, checkpoint.variables)
+    try:
+        strategy.check_start("fedbn+", kinds, checkpoint.variables)
+    except strategy.StrategyError:
         say("Random weights: take strategy fedavg or fedbn; fedbn+ freezes batch normalisation.")
 
 

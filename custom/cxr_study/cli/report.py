@@ -11,32 +11,43 @@ from typer import Argument, Option
 
 from cxr_study.cli.run import console, print_report, say
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import RUN_FILE, FinishedRun, downloaded_run, finished_run
+from cxr_study.runs.finished_run import (
+    RUN_FILE,
+    FinishedRun,
+    downloaded_run,
+    finished_run,
+    is_workspace,
+    workspace_run,
+)
 
 EPILOG = "Example:  surgagg report runs/run"
 
 
 def report(
-    folder: Annotated[Path, Argument(help="Of a run, or of a downloaded job.")],
+    folder: Annotated[
+        Path, Argument(help="Of a run, of a downloaded job, or FLARE's workspace of a simulation.")
+    ],
     out: Annotated[
         Path | None, Option(help="Folder for the report. Default: report, in the run's.")
     ] = None,
     site_files: Annotated[
-        Path | None, Option(help="Folder of <site>.yaml, for a downloaded job.")
+        Path | None, Option(help="Folder of <site>.yaml, for a job that `surgagg run` did not run.")
     ] = None,
     phantom: Annotated[
-        bool, Option("--phantom", help="A downloaded job's sites have the phantom study.")
+        bool, Option("--phantom", help="The sites of such a job have the phantom.")
     ] = False,
 ) -> None:
-    """Report a finished run once more, or a job that was downloaded.
+    """Report a finished run once more, or a job that was downloaded or simulated by FLARE alone.
 
-    Without the sites' data at hand, as in a hospital network, the report says what they measured on
-    their own test splits.
+    Without the sites' data at hand, as in a hospital network, or where they are sites of your own,
+    the report says what they measured on their own test splits.
     """
+    elsewhere = site_files is None and not phantom
     if (folder / RUN_FILE).is_file():
         run = finished_run(folder)
+    elif is_workspace(folder):
+        run = workspace_run(folder, site_files, elsewhere=elsewhere)
     else:
-        elsewhere = site_files is None and not phantom
         run = downloaded_run(folder, site_files, elsewhere=elsewhere)
     title = f"{job_folder.name(run.job)}, {folder.resolve().name}"
     make_report(run, out or folder / "report", title, console)()

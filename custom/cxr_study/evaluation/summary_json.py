@@ -202,7 +202,7 @@ class Summary(_Strict):
         job: Name of the job (the method) that ran.
         data: "elsewhere": at the sites, which measured the model themselves.
         note: One sentence on what the data can and cannot show; may be empty.
-        image_size: Height and width of the model's input, in pixels.
+        image_size: Height and width of the model's input, in pixels; None: not known.
         num_rounds: Rounds run; of a continued run, its own.
         best: The round of the reported model.
         trained_by: Class -> names of the sites whose columns went into it.
@@ -222,7 +222,7 @@ class Summary(_Strict):
     note: str
     version: str
     backbone: str
-    image_size: int
+    image_size: int | None
     seed: int
     num_rounds: int
     wall_seconds: float

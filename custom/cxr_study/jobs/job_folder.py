@@ -27,6 +27,9 @@ CLIENT_APP = "app_client"
 SERVER_CONFIG = f"{SERVER_APP}/config/config_fed_server.conf"
 CLIENT_CONFIG = f"{CLIENT_APP}/config/config_fed_client.conf"
 
+SITE = "cxr_study.training.chest_xray_site.ChestXraySite"
+"""The class that brings a site's classes, network and data, as a configuration names it."""
+
 _SETTING = re.compile(
     r"""^(?P<name>\w+)[ ]=[ ](?P<value>"(?:[^"\\\n]|\\.)*"|[^#"\[{\n]*?)(?P<rest>[ ]*(?:\#.*)?)$""",
     re.M | re.X,
@@ -46,13 +49,13 @@ def read_settings(job: Path, site: str | None = None) -> dict[str, Any]:
     Raises:
         JobError: The folder is no job of this project, or not for this site.
     """
-    app = CLIENT_APP
+    apps = client_apps(job)
+    app = CLIENT_APP if CLIENT_APP in apps.values() else next(iter(apps.values()))
     if site is not None:
-        apps = client_apps(job)
         if site not in apps:
             raise JobError(f"job {job.name!r} has no site {site!r}; {nearest(site, tuple(apps))}.")
         app = apps[site]
-    return {**_config_settings(job / SERVER_CONFIG), **_config_settings(client_config(job, app))}
+    return {**_config_settings(server_config(job)), **_config_settings(client_config(job, app))}
 
 
 def typed(job: Path, changes: Settings | None = None) -> JobSettings:
@@ -78,14 +81,31 @@ def client_apps(job: Path) -> dict[str, str]:
     return {site: app for app in deployed if app != SERVER_APP for site in deployed[app]}
 
 
+def server_config(job: Path) -> Path:
+    """Path of the server's configuration."""
+    return _config(job / SERVER_CONFIG)
+
+
 def client_config(job: Path, app: str) -> Path:
     """Path of the configuration of a client app."""
-    return job / app / "config/config_fed_client.conf"
+    return _config(job / app / Path(CLIENT_CONFIG).relative_to(CLIENT_APP))
+
+
+def _config(path: Path) -> Path:
+    """A configuration of ours, or as FLARE's recipes export it."""
+    exported = path.with_suffix(".json")
+    return exported if exported.is_file() else path
 
 
 def encrypted(job: Path) -> bool:
     """Whether a job's models are homomorphically encrypted."""
-    return "surgical_aggregation.encryption." in _read(job / SERVER_CONFIG)
+    return "surgical_aggregation.encryption." in _read(server_config(job))
+
+
+def has_own_site(job: Path) -> bool:
+    """Whether a job's sites are not those of this application: it names another `Site`."""
+    config = client_config(job, next(iter(client_apps(job).values())))
+    return SITE not in _read(config)
 
 
 def check(

@@ -29,6 +29,7 @@ from cxr_study.jobs.command_line_settings import JobError, Settings
 from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.wire.flare_internals import export_defaults
 
+_OF_OUR_SITE = ("sites", "backbone", "image_size", "hidden", "batch_size", "augmentation", "union")
 _REFERENCE = re.compile(r"\{(\w+)\}")
 _FILTERS = {
     "task_data_filters": FilterType.TASK_DATA,
@@ -165,7 +166,7 @@ def read(job: Path) -> Configuration:
     """Read a job folder."""
     apps = job_folder.client_apps(job)
     return Configuration(
-        _resolved(job / job_folder.SERVER_CONFIG),
+        _resolved(job_folder.server_config(job)),
         {app: _resolved(job_folder.client_config(job, app)) for app in apps.values()},
         apps,
         json.loads((job / job_folder.META).read_text(encoding="utf-8"))["min_clients"],
@@ -190,13 +191,18 @@ class FolderJob(FedJob):
         self._add(server, [SERVER_SITE_NAME], {})
         for workflow in server["workflows"]:
             self.to_server(_built(workflow), id=workflow["id"])
-        self.to_server({"server": server["server"]})
+        self.to_server({"server": server["server"], **_settings(server)})
 
     def add_sites(self, configuration: Configuration, site: Site | None = None) -> None:
         """Add the sites' half, with `site` in place of the component of that id if given."""
         for app, config in configuration.clients.items():
             names = [name for name, its in configuration.apps.items() if its == app]
             self._add(config, names, {"site": site} if site else {})
+            settings = _settings(config)
+            if site:  # whose network and data are its own
+                settings = {k: v for k, v in settings.items() if k not in _OF_OUR_SITE}
+            for name in names:
+                self.to(settings, name)
             for entry in config["executors"]:
                 executor = _built(entry["executor"])
                 for name in names:
@@ -246,6 +252,15 @@ def _content(job: Path, site: str) -> dict[Path, bytes]:
     """Every file of a site's app."""
     app = job / f"app_{site}"
     return {file.relative_to(app): file.read_bytes() for file in app.rglob("*") if file.is_file()}
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands on top of a configuration: FLARE has no use for it there, and reports have."""
+    return {
+        key: value
+        for key, value in config.items()
+        if isinstance(value, str | int | float) and key != "format_version"
+    }
 
 
 def _resolved(file: Path) -> dict[str, Any]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import RUN_FILE, FinishedRun, downloaded_run, finished_run
+from cxr_study.runs.finished_run import (
+    RUN_FILE,
+    FinishedRun,
+    downloaded_run,
+    finished_run,
+    is_workspace,
+    workspace_run,
+)
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
 from cxr_study.training import BEST_FILE
 from cxr_study.training.network_facts import Network
@@ -54,6 +61,8 @@ def _run(folder: Path) -> FinishedRun | None:
         return finished_run(folder)
     if any(folder.glob("job/*/meta.json")):
         return downloaded_run(folder, None, elsewhere=True)
+    if is_workspace(folder):
+        return workspace_run(folder)
     return None
 
 
@@ -81,5 +90,11 @@ def _model_of(run: FinishedRun, site: str | None) -> Path:
 
 
 def _network(job: Path) -> Network:
+    if job_folder.has_own_site(job):
+        raise ModelChoiceError(
+            f"the sites of job {job_folder.name(job)!r} have a network of their own, which this "
+            "application cannot build. Load the model's file (surgical_aggregation.checkpoints"
+            ".checkpoint.load) and give its variables to your site's model()."
+        )
     settings = job_folder.typed(job)
     return Network(settings.backbone, settings.image_size, settings.hidden)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -132,9 +133,32 @@ def downloaded_run(
     server = folder / SERVER
     if len(jobs) != 1 or not server.is_dir():
         raise RunFolderError(
-            f"the folder of a run, or of a downloaded job, is needed; {folder} is neither."
+            "the folder of a run, of a downloaded job, or a workspace of FLARE's simulator is "
+            f"needed; {folder} is none."
         )
     return FinishedRun(jobs[0], (server,), site_files, states or {}, {}, elsewhere)
+
+
+def is_workspace(folder: Path) -> bool:
+    """Whether a folder is a workspace of FLARE's simulator, after a job."""
+    return (server_folder(folder) / job_folder.META).is_file()
+
+
+def workspace_run(
+    workspace: Path, site_files: Path | None = None, *, elsewhere: bool = True
+) -> FinishedRun:
+    """The run that FLARE's simulator, or a recipe in it, left in its workspace.
+
+    The job, which FLARE has taken apart, is put together again in <workspace>/job.
+    """
+    server, job = server_folder(workspace), workspace / "job"
+    shutil.copytree(server / job_folder.SERVER_APP, job / job_folder.SERVER_APP, dirs_exist_ok=True)
+    shutil.copy(server / job_folder.META, job / job_folder.META)
+    for site, app in job_folder.client_apps(job).items():
+        own = workspace / site / "simulate_job" / f"app_{site}"
+        shutil.copytree(own, job / app, dirs_exist_ok=True)
+    states = {site: checkpoint_folder(workspace, site) for site in job_folder.sites(job)}
+    return FinishedRun(job, (server,), site_files, states, {}, elsewhere)
 
 
 def _alone(workspace: Path, site: str) -> Path:

@@ -96,6 +96,12 @@ def check(request: RunRequest, *, local_models: bool) -> None:
             f"job {job.name!r} trains nothing, so there is nothing to report; run its folder "
             f"with nvflare simulator <folder> -w <workspace> -c {','.join(sites)} -t {len(sites)}"
         )
+    if job_folder.has_own_site(job):
+        raise JobError(
+            f"the sites of job {job.name!r} are of another class than {job_folder.SITE}, whose "
+            "data is not known here. Run it with FLARE: nvflare simulator <folder> -w <workspace> "
+            f"-c {','.join(sites)} -t {len(sites)}; then surgagg report <workspace>"
+        )
     if job_folder.encrypted(job):
         raise JobError(
             f"the models of job {job.name!r} are encrypted, so nobody here could evaluate "

@@ -65,13 +65,13 @@ def augmentation_ranges(augmentation: str) -> AugmentationRanges:
 
 
 def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf.Tensor:
-    """Turn, move, mirror and relight uint8 (b, side, side) at random; the outside is black.
+    """Turn, move, mirror and relight uint8 (b, side, side[, 3]) at random; the outside is black.
 
     The result depends on `noise`, two integers, alone; `most` limits the changes.
     """
     import tensorflow as tf
 
-    number, side = tf.shape(pixels)[0], pixels.shape[1]
+    number, side, coloured = tf.shape(pixels)[0], pixels.shape[1], len(pixels.shape) == 4
     uniform = tf.random.stateless_uniform((number, 7), noise, minval=-1, maxval=1)
     rotation, right, down, zoom, brightness, contrast, flip = tf.unstack(uniform, axis=1)
     angle = rotation * math.radians(most.rotation)
@@ -95,7 +95,7 @@ def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf
         axis=1,
     )
     moved = tf.raw_ops.ImageProjectiveTransformV3(
-        images=tf.cast(pixels, tf.float32)[..., None],
+        images=tf.cast(pixels if coloured else pixels[..., None], tf.float32),
         transforms=transforms,
         output_shape=(side, side),
         fill_value=0.0,
@@ -106,4 +106,5 @@ def augment(pixels: tf.Tensor, noise: tf.Tensor, most: AugmentationRanges) -> tf
     steeper = (1 + most.contrast * contrast)[:, None, None, None]
     mean = tf.reduce_mean(moved, axis=(1, 2, 3), keepdims=True)
     relit = mean + steeper * (moved - mean) + lighter
-    return tf.cast(tf.round(tf.clip_by_value(relit, 0, 255)), tf.uint8)[..., 0]
+    whole = tf.cast(tf.round(tf.clip_by_value(relit, 0, 255)), tf.uint8)
+    return whole if coloured else whole[..., 0]

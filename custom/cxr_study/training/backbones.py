@@ -14,11 +14,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How grey levels from 0 to 255 become input: (level / scale - mean) / sd in each channel."""
+    """How levels from 0 to 255 become input: (level / scale - mean) / sd in each channel.
+
+    `blue_first`: the order of the channels, for those who have colour; else red is.
+    """
 
     scale: float
     mean: tuple[float, float, float]
     sd: tuple[float, float, float]
+    blue_first: bool = False
 
     def facts(self) -> dict[str, Any]:
         """What a manifest says of it."""
@@ -29,7 +33,7 @@ IMAGENET = Normalisation(255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 """Mean and standard deviation of ImageNet: red, green, blue."""
 
 _SYMMETRIC = Normalisation(255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-_CAFFE = Normalisation(1, (103.939, 116.779, 123.68), (1.0, 1.0, 1.0))  # blue, green, red
+_CAFFE = Normalisation(1, (103.939, 116.779, 123.68), (1.0, 1.0, 1.0), blue_first=True)
 _INSIDE = Normalisation(1, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 _APPLICATIONS: Mapping[Normalisation, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Feed grey images and labels to Keras: shuffled, augmented, normalised, in batches."""
+"""Feed images and labels to Keras: shuffled, augmented, normalised, in batches."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ def dataset(
 ) -> tf.data.Dataset:
     """Build the dataset of one split: float32 batches (b, side, side, 3) and (b, classes).
 
-    Pixels are repeated over three channels and normalised. They stay uint8 until their batch is
-    made.
+    Grey levels are repeated over three channels, and all normalised. They stay uint8 until their
+    batch is made.
 
     Order and augmentation of a pass depend on the seeds and the number of the pass only, bit for
     bit. The first iteration is pass `first_pass`, each further one the next, also after one that
     was broken off; so training can continue where another process stopped.
 
     Args:
-        images: uint8, shape (n, side, side), or (m, side, side) with `rows`; may be memory-mapped.
+        images: uint8, shape (n, side, side), in colour (n, side, side, 3), or m of them with
+            `rows`; may be memory-mapped.
         labels: float32, shape (n, classes); NaN passes through.
         batch_size: Images per batch; the last batch may be smaller.
         rows: Row of `images` for each row of `labels`, shape (n,), so that a few of many images
@@ -52,14 +53,14 @@ def dataset(
     rows = np.arange(len(images)) if rows is None else np.asarray(rows)
     _check(images, labels, rows)
     most = augmentation_ranges(augmentation)
-    side, classes = images.shape[1], labels.shape[1]
+    shape, classes = images.shape[1:], labels.shape[1]
 
     def gather(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return images[rows[chosen]], labels[chosen]
 
     def batch(chosen: tf.Tensor, noise: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         pixels, truth = tf.numpy_function(gather, [chosen], (tf.uint8, tf.float32), stateful=False)
-        pixels = tf.ensure_shape(pixels, (None, side, side))
+        pixels = tf.ensure_shape(pixels, (None, *shape))
         if most != AugmentationRanges():
             pixels = augment(pixels, noise, most)
         return normalised(pixels, normalisation), tf.ensure_shape(truth, (None, classes))
@@ -96,9 +97,12 @@ def _passes(
 
 
 def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray) -> None:
-    if images.dtype != np.uint8 or len(images.shape) != 3 or images.shape[1] != images.shape[2]:
+    shape = tuple(images.shape)
+    square = shape[1:2] * 2
+    if images.dtype != np.uint8 or len(shape) < 3 or shape[1:] not in (square, (*square, 3)):
         raise ValueError(
-            f"images need to be uint8 (n, side, side); got {images.dtype} {images.shape}."
+            "images need to be uint8 (n, side, side), or (n, side, side, 3) in colour; got "
+            f"{images.dtype} {images.shape}."
         )
     if len(rows) and not 0 <= np.min(rows) <= np.max(rows) < len(images):
         raise ValueError(
@@ -112,7 +116,10 @@ def _check(images: np.ndarray | ImageRows, labels: np.ndarray, rows: np.ndarray)
 
 
 def normalised(pixels: tf.Tensor, how: Normalisation = IMAGENET) -> tf.Tensor:
-    """Turn uint8 (b, side, side) into float32 (b, side, side, 3)."""
+    """Turn uint8 (b, side, side), or (b, side, side, 3) in colour, into float32 of the latter."""
+    if len(pixels.shape) == 4:
+        colours = tf.cast(pixels[..., ::-1] if how.blue_first else pixels, tf.float32)
+        return (colours / how.scale - how.mean) / how.sd
     # There are 256 results; to look them up is several times faster than to compute each pixel's.
     levels = (tf.range(256, dtype=tf.float32)[:, None] / how.scale - how.mean) / how.sd
     return tf.gather(levels, tf.cast(pixels, tf.int32))

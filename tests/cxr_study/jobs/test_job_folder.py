@@ -96,7 +96,7 @@ class TestRead:
 
     @pytest.mark.parametrize("job", [Path("none"), SURGICAL / "meta.json"])
     def test_what_is_no_job_is_refused(self, job):
-        with pytest.raises(JobError, match=r"config_fed_server\.conf does not exist; a job folder"):
+        with pytest.raises(JobError, match=r"meta\.json does not exist; a job folder"):
             job_folder.read_settings(job)
         with pytest.raises(JobError, match=r"meta\.json does not exist"):
             job_folder.sites(job)

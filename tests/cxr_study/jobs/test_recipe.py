@@ -132,7 +132,10 @@ class TestSettings:
         train = loaded(job, "server")["workflows"][0]["args"]
         assert (train["num_rounds"], train["patience"]) == (3, 25)
         (site,) = [each for each in loaded(job, "nih")["components"] if each["id"] == "site"]
-        assert site["path"] == "tiny_site.TinySite"
+        assert site["path"] == "tiny_site.TinySite" and job_folder.has_own_site(job)
+        settings = job_folder.read_settings(job)  # a report says them: none of our own site's
+        assert settings["strategy"] == "fedbn+" and settings["learning_rate"] == 5e-5
+        assert not settings.keys() & {"backbone", "image_size", "sites"}
         assert site["args"] == {"site": "nih", "table": "table.json"}
 
 

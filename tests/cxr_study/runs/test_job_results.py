@@ -5,8 +5,16 @@ from pathlib import Path
 import pytest
 
 from cxr_study.evaluation.summary_json import RefusedResult
+from cxr_study.jobs import job_folder
 from cxr_study.runs import job_results
-from cxr_study.runs.finished_run import RunFolderError, downloaded_run, finished_run, write_facts
+from cxr_study.runs.finished_run import (
+    RunFolderError,
+    downloaded_run,
+    finished_run,
+    is_workspace,
+    workspace_run,
+    write_facts,
+)
 from cxr_study.runs.job_results import ResultsError
 from tiny_job import JOBS
 
@@ -147,9 +155,25 @@ def test_a_downloaded_job_is_one_and_another_folder_none(folder):
         finished_run(folder)
     job = folder / "1234/job/surgical"
     shutil.copytree(folder / "job", job)
-    with pytest.raises(RunFolderError, match="or of a downloaded job, is needed"):
+    with pytest.raises(RunFolderError, match="of a downloaded job, or a workspace of FLARE"):
         downloaded_run(folder / "1234", None)
     (folder / "1234/workspace").mkdir()
     run = downloaded_run(folder / "1234", None, states={"nih": folder})
     assert (run.job, run.servers) == (job, (folder / "1234/workspace",))
     assert run.states == {"nih": folder}
+
+
+def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path):
+    server = tmp_path / "server/simulate_job"
+    shutil.copytree(JOBS / "surgical/app_server", server / "app_server")
+    shutil.copy(JOBS / "surgical/meta.json", server)
+    for site in ("nih", "chexpert"):
+        shutil.copytree(JOBS / "surgical/app_client", tmp_path / f"{site}/simulate_job/app_{site}")
+    assert is_workspace(tmp_path) and not is_workspace(server)
+    for _ in range(2):  # a report can be made again
+        run = workspace_run(tmp_path)
+    assert run.servers == (server,) and run.elsewhere
+    assert run.states["nih"] == tmp_path / "nih/checkpoints/simulate_job"
+    assert job_folder.sites(run.job) == ("nih", "chexpert")
+    assert job_folder.read_settings(run.job) == job_folder.read_settings(JOBS / "surgical")
+    assert not job_folder.has_own_site(run.job)

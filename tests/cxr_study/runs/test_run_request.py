@@ -1,5 +1,6 @@
 """What is refused before anything is made or removed."""
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import pytest
 
 from cxr_study.data.sites import site_file
 from cxr_study.data.sites.site_file import SiteFileError
+from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.runs import run_request
@@ -44,6 +46,15 @@ def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
     check(request_of(), local_models=True)
     with pytest.raises(kind, match=message):
         check(request_of(**changes), local_models=False)
+
+
+def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):
+    job = tmp_path / "job"
+    shutil.copytree(JOBS / "surgical", job)
+    client = job / job_folder.CLIENT_CONFIG
+    client.write_text(client.read_text().replace(job_folder.SITE, "my.module.MySite"))
+    with pytest.raises(JobError, match=r"nvflare simulator <folder> .* then surgagg report <works"):
+        check(request_of(job=job), local_models=False)
 
 
 def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(request_of, tmp_path):

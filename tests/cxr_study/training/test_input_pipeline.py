@@ -1,6 +1,8 @@
+import keras
 import numpy as np
 import pytest
 
+from cxr_study.training.backbones import normalisation
 from cxr_study.training.input_pipeline import dataset
 
 MEAN, SD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
@@ -35,6 +37,22 @@ def test_pixels_are_normalised_as_imagenet_and_batches_have_known_shapes_and_num
     assert [spec.shape.as_list() for spec in data.element_spec] == [[None, 8, 8, 3], [None, 1]]
     assert data.cardinality() == 3
     assert [len(labels) for _, labels in data] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("augmentation", ["none", "radiology"])
+def test_colours_go_the_way_of_grey_levels_and_those_of_caffe_turned_around(augmentation):
+    grey = np.random.default_rng(0).integers(0, 256, (5, 16, 16)).astype(np.uint8)
+    settings = {"batch_size": 5, "augmentation": augmentation}
+    labels = np.zeros((5, 1), np.float32)
+    ((expected, _),) = dataset(grey, labels, **settings).as_numpy_iterator()
+    ((found, _),) = dataset(grey[..., None].repeat(3, 3), labels, **settings).as_numpy_iterator()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    red = np.zeros((1, 2, 2, 3), np.uint8)
+    red[..., 0] = 200
+    caffe = normalisation("resnet50")
+    ((found, _),) = dataset(red, labels[:1], batch_size=1, normalisation=caffe).as_numpy_iterator()
+    theirs = keras.applications.resnet.preprocess_input(red.astype(np.float32))
+    np.testing.assert_allclose(found, theirs, rtol=1e-6)
 
 
 def test_rows_choose_among_more_images():

@@ -1,4 +1,4 @@
-"""Image files to small grey squares, many of them in parallel."""
+"""Image files to small squares, grey or in colour, many of them in parallel."""
 
 import hashlib
 import logging
@@ -16,6 +16,9 @@ from PIL import Image
 from cxr_study.data.images import dicom
 from cxr_study.data.images.image_files import ImageError, Source, file_stamp
 from cxr_study.data.images.image_journal import CONSTANT, OK, UNREADABLE, DecodedFile, ImageJournal
+
+MODES = {1: "L", 3: "RGB"}
+"""Channels of the pixels -> mode of Pillow's images."""
 
 _CHUNK = 256  # files whose decoding a killed process loses
 _DARK = 12  # bits of 16 that leave an image nearly black: a sixteenth of the light
@@ -43,7 +46,9 @@ def decode_files(
         for start in range(0, len(sources), _CHUNK):
             chunk = sources[start : start + _CHUNK]
             entries = []
-            work = parallel(delayed(_entry)(source, journal.size) for source in chunk)
+            work = parallel(
+                delayed(_entry)(source, journal.size, journal.channels) for source in chunk
+            )
             for source, entry in zip(chunk, work, strict=True):
                 if isinstance(entry, DecodedFile):
                     entries.append(entry)
@@ -61,7 +66,7 @@ class Decoded:
     """An image, decoded.
 
     Attributes:
-        pixels: uint8, shape (size, size).
+        pixels: uint8, shape (size, size), or (size, size, 3) in colour.
         notes: What contradicts its being a radiograph of a chest, or what went wrong with its
             grey levels.
         view: What a DICOM file says, such as PA or LL; "" where nothing is said.
@@ -77,12 +82,14 @@ def decode_bytes(data: bytes, size: int) -> np.ndarray:
     return decode(data, size).pixels
 
 
-def decode(data: bytes, size: int) -> Decoded:
-    """Decode a PNG, JPEG or DICOM file, told by its first bytes, to a grey square.
+def decode(data: bytes, size: int, channels: int = 1) -> Decoded:
+    """Decode a PNG, JPEG or DICOM file, told by its first bytes, to a square.
 
-    Colour is turned to grey by luma (ITU-R 601), transparency is ignored, 16-bit grey PNGs are
-    scaled by their full range, DICOM is shown as `dicom.grey` says. Images are resized to the
-    square with antialiasing, width first, whatever their aspect ratio, as in the papers.
+    With one channel, colour is turned to grey by luma (ITU-R 601); with three, images are red,
+    green and blue, and those in grey have three equal channels. Transparency is ignored, 16-bit
+    grey PNGs are scaled by their full range, DICOM is shown as `dicom.grey` says. Images are
+    resized to the square with antialiasing, width first, whatever their aspect ratio, as in the
+    papers.
 
     Raises:
         ImageError: The bytes cannot be decoded; says why, and not which file.
@@ -90,9 +97,9 @@ def decode(data: bytes, size: int) -> Decoded:
     try:
         if dicom.is_dicom(data):
             pixels, header = dicom.decode(data)
-            grey = square(Image.fromarray(pixels), size)
-            return Decoded(np.asarray(grey), header.contradictions, header.view)
-        image, box, notes = _open(data, size)
+            shown = Image.fromarray(pixels).convert(MODES[channels])
+            return Decoded(np.asarray(square(shown, size)), header.contradictions, header.view)
+        image, box, notes = _open(data, size, MODES[channels])
         return Decoded(np.asarray(square(image, size, box)), notes)
     except MemoryError:
         raise  # says nothing about the file
@@ -102,23 +109,23 @@ def decode(data: bytes, size: int) -> Decoded:
 
 
 def square(
-    grey: Image.Image, size: int, box: tuple[float, float, float, float] | None = None
+    image: Image.Image, size: int, box: tuple[float, float, float, float] | None = None
 ) -> Image.Image:
-    """Resize a grey image to a square of `size` pixels with antialiasing, width first.
+    """Resize an image to a square of `size` pixels with antialiasing, width first.
 
     Args:
-        grey: The image.
+        image: In grey, or in red, green and blue.
         size: Of the square.
         box: Left, top, right and bottom of the part to show, pixels. Default: all.
     """
-    left, top, right, bottom = box or (0, 0, *grey.size)
+    left, top, right, bottom = box or (0, 0, *image.size)
     # By itself, Pillow resizes the height first since version 13, where that shrinks more.
-    if (grey.width, left, right) != (size, 0, size):
-        wide = (left, 0, right, grey.height)
-        grey = grey.resize((size, grey.height), Image.Resampling.BILINEAR, wide)
-    if (grey.height, top, bottom) != (size, 0, size):
-        grey = grey.resize((size, size), Image.Resampling.BILINEAR, (0, top, size, bottom))
-    return grey
+    if (image.width, left, right) != (size, 0, size):
+        wide = (left, 0, right, image.height)
+        image = image.resize((size, image.height), Image.Resampling.BILINEAR, wide)
+    if (image.height, top, bottom) != (size, 0, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR, (0, top, size, bottom))
+    return image
 
 
 def in_parallel(paths: Sequence[str]) -> str:
@@ -142,9 +149,9 @@ def quiet() -> Iterator[None]:
 
 
 def _open(
-    data: bytes, size: int
+    data: bytes, size: int, mode: str
 ) -> tuple[Image.Image, tuple[float, float, float, float] | None, tuple[str, ...]]:
-    """A PNG or JPEG in grey, the part of it that is the image, and what is odd about it."""
+    """A PNG or JPEG in a mode, the part of it that is the image, and what is odd about it."""
     if not data:
         raise ImageError("the file is empty")
     try:
@@ -152,17 +159,17 @@ def _open(
     except Image.UnidentifiedImageError:
         raise ImageError("it is neither PNG, JPEG nor DICOM") from None
     # A large JPEG decodes at reduced scale; the last pixels of a row may then lie beyond the image.
-    reduced = image.draft("L", (2 * size, 2 * size))
+    reduced = image.draft(mode, (2 * size, 2 * size))
     if not image.mode.startswith("I"):
-        return image.convert("L"), None if reduced is None else reduced[1], ()
+        return image.convert(mode), None if reduced is None else reduced[1], ()
     values = np.asarray(image, dtype=np.float64)
     bits = int(values.max()).bit_length()
     notes = (f"{bits}-bit values in a 16-bit PNG, so it is nearly black: scale them to 65535",)
     scaled = np.rint(values / 257).clip(0, 255).astype(np.uint8)
-    return Image.fromarray(scaled), None, notes if 0 < bits <= _DARK else ()
+    return Image.fromarray(scaled).convert(mode), None, notes if 0 < bits <= _DARK else ()
 
 
-def _entry(source: Source, size: int) -> DecodedFile | str:
+def _entry(source: Source, size: int, channels: int) -> DecodedFile | str:
     """Decode one file; a text says why that was not possible now."""
     try:
         stamp = file_stamp(source.path)
@@ -172,13 +179,13 @@ def _entry(source: Source, size: int) -> DecodedFile | str:
     known = (source.image, source.file, stamp)
     try:
         with quiet():  # for processes; threads are quiet already
-            decoded = decode(data, size)
+            decoded = decode(data, size, channels)
     except MemoryError:
         return "not enough memory"
     except ImageError as error:
         return DecodedFile(*known, UNREADABLE, detail=str(error))
     pixels = decoded.pixels
-    if pixels.min() == pixels.max():
+    if (pixels == pixels[0, 0]).all():
         return DecodedFile(*known, CONSTANT)
     return DecodedFile(
         *known,

@@ -29,7 +29,7 @@ class DecodedFile:
         stamp: Length and time of change (ns) of the file when it was read.
         status: OK, UNREADABLE or CONSTANT; the latter two have no hash and pixels.
         detail: Why it is unreadable.
-        pixels: uint8, shape (size, size).
+        pixels: uint8, shape (size, size), or (size, size, 3) in colour.
         notes: See `decoding.Decoded`, by "; ".
         view: See `decoding.Decoded`.
     """
@@ -59,10 +59,14 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageJournal:
-    """`pixels.u8` and `index.jsonl` in a store's folder; images of `size` x `size` pixels."""
+    """`pixels.u8` and `index.jsonl` in a store's folder.
+
+    Images are of `size` x `size` pixels, in grey (`channels` 1) or colour (3).
+    """
 
     folder: Path
     size: int
+    channels: int = 1
 
     def read(self) -> dict[str, Known]:
         """What is known of each file; skips lines that are not whole."""
@@ -80,8 +84,9 @@ class ImageJournal:
         return known
 
     def pixels(self) -> np.ndarray:
-        """Open the pixels: uint8 (rows, size, size), memory-mapped and read-only."""
-        shape = (self._whole_rows(), self.size, self.size)
+        """Open the pixels: uint8 (rows, size, size[, 3]), memory-mapped and read-only."""
+        colours = () if self.channels == 1 else (self.channels,)
+        shape = (self._whole_rows(), self.size, self.size, *colours)
         if not shape[0]:
             return np.empty(shape, np.uint8)
         return np.memmap(self._pixels, np.uint8, mode="r", shape=shape)
@@ -92,7 +97,7 @@ class ImageJournal:
             data = self._index.read_bytes()
             os.truncate(self._index, data.rfind(b"\n") + 1)
         if self._pixels.exists():
-            os.truncate(self._pixels, self._whole_rows() * self.size**2)
+            os.truncate(self._pixels, self._whole_rows() * self._bytes)
 
     def append(self, entries: Iterable[DecodedFile]) -> None:
         """Add decoded files; the caller holds the lock and has called `repair`."""
@@ -118,8 +123,13 @@ class ImageJournal:
     def _pixels(self) -> Path:
         return self.folder / "pixels.u8"
 
+    @property
+    def _bytes(self) -> int:
+        """Of an image."""
+        return self.size**2 * self.channels
+
     def _whole_rows(self) -> int:
-        return self._pixels.stat().st_size // self.size**2 if self._pixels.exists() else 0
+        return self._pixels.stat().st_size // self._bytes if self._pixels.exists() else 0
 
 
 def _append(path: Path, data: bytes | bytearray) -> None:

@@ -36,7 +36,8 @@ class Prepared:
             `status` (ok, missing, unreadable, constant: all pixels equal, or duplicate: the pixels
             of an earlier image), `detail` (why, or of which image), `row` (int64; -1 unless ok),
             and `notes` and `view` (see `decoding.Decoded`; "" where there is none).
-        pixels: uint8 (m, size, size), memory-mapped and read-only; has other callers' images too.
+        pixels: uint8 (m, size, size), with 3 channels (m, size, size, 3), memory-mapped and
+            read-only; has other callers' images too.
         folder: The store.
         decoded: How many files were decoded this time.
     """
@@ -58,6 +59,7 @@ def prepare(
     files: Iterable[str],
     size: int,
     *,
+    channels: int = 1,
     cache_dir: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
@@ -72,6 +74,7 @@ def prepare(
         images: Names of the images.
         files: Path of each image's file, "" where there is none.
         size: Side of the square images become, pixels.
+        channels: 1, grey, or 3, red, green and blue.
         cache_dir: Default `cxr_study.common.files.cache_dir()`.
         progress: Called as progress(done, total) after each file decoded.
 
@@ -79,8 +82,9 @@ def prepare(
         ImageError: The store cannot be written or read, or a decoding process was killed.
     """
     folder = Path(folder).absolute()
-    store = _store(folder, size, common_files.cache_dir() if cache_dir is None else Path(cache_dir))
-    journal = ImageJournal(store, size)
+    cache_dir = common_files.cache_dir() if cache_dir is None else Path(cache_dir)
+    store = _store(folder, f"{size}-colour" if channels == 3 else f"{size}", cache_dir)
+    journal = ImageJournal(store, size, channels)
     sources, failures = look_at(folder, images, files)
     decoded = 0
     try:
@@ -112,7 +116,7 @@ def prepare(
 
 
 class KeptImages:
-    """Images that were decoded before, wherever their store is; nothing is decoded.
+    """Grey images that were decoded before, wherever their store is; nothing is decoded.
 
     Args:
         size: Side of their squares, pixels.
@@ -138,7 +142,7 @@ class KeptImages:
 
     def _open(self, folder: Path) -> tuple[Mapping[str, Known], np.ndarray] | None:
         if folder not in self._opened:
-            store = _store(folder, self.size, self.cache_dir)
+            store = _store(folder, f"{self.size}", self.cache_dir)
             journal = ImageJournal(store, self.size)
             there = store.is_dir()
             self._opened[folder] = (journal.read(), journal.pixels()) if there else None
@@ -168,11 +172,11 @@ def check_limit(prepared: Prepared, limit: int | str, where: str) -> None:
     )
 
 
-def _store(folder: Path, size: int, cache_dir: Path) -> Path:
+def _store(folder: Path, kind: str, cache_dir: Path) -> Path:
     resolved = folder.resolve()
     key = hashlib.sha256(f"{resolved}\0{RECIPE}".encode("utf-8", "surrogateescape"))
     name = re.sub(r"[^\w.-]+", "_", "-".join(resolved.parts[-2:]))
-    return cache_dir / "images" / f"{name}-{size}-{key.hexdigest()[:12]}"
+    return cache_dir / "images" / f"{name}-{kind}-{key.hexdigest()[:12]}"
 
 
 def _unchanged(file: Path, known: Known) -> bool:

@@ -55,6 +55,9 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         ResultsError: The run has not finished.
     """
     settings = job_folder.typed(run.job)
+    network = dict(best.manifest)  # what models of sites of their own say of it, if anything
+    if not job_folder.has_own_site(run.job):
+        network |= {"backbone": settings.backbone, "image_size": settings.image_size}
     trained = best.manifest.get("classes", {})
     labelled = {
         name: [s for s, site in measured.sites.items() if name in site.classes]
@@ -67,8 +70,8 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         data=measured.data,
         note=" ".join(filter(None, notes)),
         version=__version__,
-        backbone=settings.backbone,
-        image_size=settings.image_size,
+        backbone=network.get("backbone", "the sites' own"),
+        image_size=network.get("image_size"),
         seed=settings.seed,
         num_rounds=job_results.rounds_run(*run.servers),
         stopped_early=job_results.stopped_early(*run.servers),

@@ -43,6 +43,25 @@ def test_every_kind_of_image_becomes_grey(data, grey):
     np.testing.assert_array_equal(pixels, grey)
 
 
+COLOURED = np.dstack([GREY, GREY[::-1], GREY[:, ::-1]])
+
+
+@pytest.mark.parametrize(
+    ("data", "colours"),
+    [
+        (png(COLOURED), COLOURED),
+        (png(np.dstack([COLOURED, 0 * GREY])), COLOURED),  # transparency is ignored
+        *((data, np.dstack([GREY] * 3)) for data in (png(GREY), dicom_bytes(GREY))),
+        (png(DEEP), np.dstack([[[0, 1], [201, 255]]] * 3)),
+        (png(FLAT, kind="JPEG"), FLAT),
+    ],
+)
+def test_every_kind_of_image_becomes_colour_where_that_is_asked_for(data, colours):
+    pixels = decode(data, len(colours), 3).pixels
+    assert pixels.dtype == np.uint8
+    np.testing.assert_array_equal(pixels, colours)
+
+
 @pytest.mark.parametrize("write", [png, dicom_bytes])
 def test_images_are_stretched_to_the_square_and_averaged(write):
     checks = (np.indices((8, 8)).sum(axis=0) % 2 * 255).astype(np.uint8)

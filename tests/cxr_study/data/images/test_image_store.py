@@ -63,6 +63,22 @@ def light(prepared):
     return [int((prepared.pixels[row][:, 0] == 0).sum()) for row in usable["row"]]
 
 
+def test_colour_has_a_store_of_its_own_and_one_colour_is_no_picture(folder, open_store, png):
+    green = np.zeros((32, 32, 3), np.uint8)
+    green[5:, :, 1] = 200
+    Image.fromarray(green).save(folder / "green.png")
+    Image.fromarray(np.full_like(green, (9, 0, 0))).save(folder / "red.png")
+    names = ["green.png", "red.png", png("grey.png", 5)]
+    for _ in range(2):
+        prepared = open_store(names, channels=3)
+        assert prepared.index["status"].tolist() == ["ok", "constant", "ok"]
+        assert prepared.pixels.shape == (2, 32, 32, 3)
+        np.testing.assert_array_equal(prepared.pixels[0], green)
+    assert prepared.decoded == 0
+    assert open_store(names).folder != prepared.folder
+    assert open_store(names).pixels.shape == (2, 32, 32)
+
+
 def test_images_come_in_the_order_asked_for_with_what_is_wrong_with_each(png, open_store, folder):
     for name in ("a.png", "twin.png", "again.png"):
         png(name, 5)
@@ -173,7 +189,7 @@ def test_dicom_is_decoded_in_silence(
 def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_store, monkeypatch):
     both_started = threading.Barrier(2)
 
-    def decode(data, size):
+    def decode(data, size, channels):
         both_started.wait(timeout=10)
         if data == slow:
             time.sleep(0.2)
