@@ -22,6 +22,7 @@ from cxr_study.runs import job_results
 from cxr_study.runs.finished_run import FinishedRun
 from cxr_study.runs.job_results import ResultsError
 from surgical_aggregation.aggregation.metrics import NEGATIVES, POSITIVES
+from surgical_aggregation.aggregation.strategy import has_personal
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.evaluated_model import EVALUATED
 from surgical_aggregation.wire import variables as wire
@@ -111,7 +112,7 @@ def measured(run: FinishedRun) -> Measured:
         },
         test=tuple(row for site in names for row in tests[site]),
         means=tuple(mean for site in names for mean in _means(site, tests[site])),
-        personal=not head or best.manifest.get("strategy") == "fedbn",
+        personal=not head or has_personal(str(best.manifest.get("strategy"))),
         warnings=tuple(
             warnings(best, on_phantom=False, mixed_precision_on_cpu=False, unvalidated={})
         ),
