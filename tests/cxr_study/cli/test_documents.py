@@ -13,7 +13,10 @@ from cxr_study.cli import main as cli
 from cxr_study.jobs import job_templates
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = ("README.md", "jobs/README.md", "custom/SITES.md", "custom/STUDIES.md")
+DOCUMENTS = (
+    *("README.md", "jobs/README.md", "components/EXTENDING.md"),
+    *("custom/README.md", "custom/SITES.md", "custom/STUDIES.md"),
+)
 
 
 def commands(document):
