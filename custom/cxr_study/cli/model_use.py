@@ -264,7 +264,7 @@ def calibrate(
     console.print(_calibration_table(made))
     say(
         "ECE: expected calibration error; after: of images whose patients the calibration had not "
-        "seen. Sensitivity and specificity: on the images that the threshold was chosen on."
+        "seen. Sensitivity and specificity: of the images that the threshold was chosen on."
     )
     for name, why in made.refused.items():
         say(f"{name}: not calibrated; {why}")
@@ -277,17 +277,10 @@ def calibrate(
 
 
 def _calibration_table(made: CalibrationFile) -> Table:
-    table = Table(title=f"{', '.join(made.sites)}: validation images", title_justify="left")
+    title = f"{', '.join(made.sites)}: validation images"
+    table = Table(title=title, title_justify="left", box=None)  # eighty columns hold it, just so
     table.add_column("class", overflow="fold")
-    columns = (
-        "images",
-        "positive",
-        "ECE before",
-        "after",
-        "threshold",
-        "sensitivity",
-        "specificity",
-    )
+    columns = ("images", "positive", "ECE\nbefore", "ECE\nafter", "threshold", "sens.", "spec.")
     for name in columns:
         table.add_column(name, justify="right")
     for name, of in made.classes.items():
