@@ -206,7 +206,10 @@ def _queue(table: pd.DataFrame, seed: int) -> np.ndarray:
 
 
 def _stratified(table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
-    """Exchange patients of parts, positive ones for positive ones, so that classes are spread."""
+    """Exchange patients of parts so that classes are spread: positive ones for positive ones.
+
+    Where a part has too few places for positive patients to have one of each class, any for any.
+    """
     patients = pd.Index(np.sort(np.concatenate(parts)))
     rows = table[table["patient"].isin(patients)]
     present = (rows[classes(rows)] == POSITIVE).groupby(rows["patient"]).any().loc[patients]
@@ -215,8 +218,18 @@ def _stratified(table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int) -> 
     part = pd.Series(part, np.concatenate(parts))[patients].to_numpy().copy()
     positive = has.any(axis=1)
     sizes = np.bincount(part[positive], minlength=len(parts))
-    part[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
-    return [patients[part == number].to_numpy() for number in range(len(parts))]
+    alike = part.copy()
+    alike[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
+    if _lacking(has, alike):
+        whole = stratify(has, np.bincount(part), np.random.default_rng(seed))
+        alike = min(alike, whole, key=lambda made: _lacking(has, made))
+    return [patients[alike == number].to_numpy() for number in range(len(parts))]
+
+
+def _lacking(has: np.ndarray, part: np.ndarray) -> int:
+    """How often a part has no patient with a class that is frequent enough for all parts."""
+    there = np.array([has[part == number].any(axis=0) for number in np.unique(part)])
+    return int((~there[:, has.sum(axis=0) >= len(there)]).sum())
 
 
 def _cut(queue: np.ndarray, fractions: Sequence[float]) -> list[np.ndarray]:

@@ -73,6 +73,16 @@ class TestRareClasses:
             split = split_patients(rows, seed=seed).set_index("patient")["split"]
             assert set(split[["p003", "p150", "p199"]]) == set(SPLITS)
 
+    @pytest.mark.parametrize("seed", range(10))
+    def test_a_small_site_has_its_classes_in_a_validation_split_of_two(self, seed):
+        rows = table([1] * 4 + [0] * 14)  # in proportion, none of the two would be positive
+        rows["Edema"] = np.where(rows["patient"] >= "p014", 1.0, 0.0)
+        split = split_patients(rows, seed=seed)
+        assert split["split"].value_counts().to_dict() == {"train": 13, "validation": 1, "test": 4}
+        rows.loc[rows["patient"] == "p003", "Edema"] = 1.0  # one has both
+        split = split_patients(rows, seed=seed)
+        assert not without_positives(split, rows, ["Mass", "Edema"])
+
     def test_splits_without_a_patient_are_named_with_the_number_there_are(self, rows):
         found = without_positives(split_patients(rows, seed=0), rows, ["Mass", "Hernia", "Edema"])
         (line,) = describe_missing(found)
