@@ -88,8 +88,11 @@ class JobSettings(BaseModel):
         for name, values in WORDS.items():
             if getattr(self, name) not in values:
                 got = getattr(self, name)
-                known = nearest(str(got), values) if len(values) > FEW else f"one of {values}"
-                raise JobError(f"setting {name!r} must be {known}; got {got!r}.")
+                if len(values) > FEW:
+                    raise JobError(
+                        f"setting {name!r} knows no {got!r}; {nearest(str(got), values)}."
+                    )
+                raise JobError(f"setting {name!r} must be one of {values}; got {got!r}.")
         if "strategy" not in given:
             return self
         if self.num_rounds == 0 and not self.continues:

@@ -86,7 +86,7 @@ class TestRun:
             ("--port {taken}", "the server needs port"),
             ("--site-files no", "no/nih.yaml does not exist"),
             ("--sites nih", "needs the results of 2 sites; got nih. Add sites"),
-            ("--set backbone=foo", "setting 'backbone' must be known: densenet121, "),
+            ("--set backbone=foo", "setting 'backbone' knows no 'foo'; "),
             ("--set hidden=8", "the initial body of the phantom is of"),
             ("--initial-body no.npz", "no.npz' does not exist"),
             ("--preset no", "no preset 'no'"),
