@@ -75,7 +75,8 @@ def class_aurocs(summary: Summary, site: str) -> str:
     lines = sum(len(members) + HEADING for members in groups.values() if members)
     figure = Figure((page.WIDTH, 0.7 + 0.225 * lines))
     axes = page.axes_at(figure, 0.335 * page.WIDTH, 0.46, 0.575 * page.WIDTH, 0.04 + 0.225 * lines)
-    _write(axes, 1.06, 0, "positive\nimages", ha="center", color=page.MUTED, fontsize=7)
+    beside = {"ha": "left", "color": page.MUTED}
+    _write(axes, 1.025, 0, "positive\nimages", fontsize=7, **beside)
     y, names = 0.0, {}
     for labelled, members in groups.items():
         if members:
@@ -85,15 +86,7 @@ def class_aurocs(summary: Summary, site: str) -> str:
             _draw(axes, y - 0.17 * (row.class_name in local), row)
             if row.class_name in local:
                 _draw(axes, y + 0.2, local[row.class_name])
-            _write(
-                axes,
-                1.06,
-                y,
-                page_numbers.count(row.positives),
-                ha="center",
-                color=page.MUTED,
-                fontsize=7.5,
-            )
+            _write(axes, 1.025, y, page_numbers.count(row.positives), fontsize=7.5, **beside)
             names[y] = page.short(row.class_name)
             y += 1
         y += 0.25

@@ -9,6 +9,7 @@ from cxr_study.data.census.across_sites import compare
 from cxr_study.data.census.image_hashes import hash_images
 from cxr_study.data.census.pixels import BINS, SIDE, Thumbnails
 from cxr_study.data.census.shareable_census import share
+from cxr_study.data.census.suppression import CellCount
 from cxr_study.data.census.take_census import Sample, SiteCensus
 from cxr_study.reports.audit import audit_report
 from html_page import Page
@@ -70,3 +71,15 @@ def test_the_part_across_sites_has_nothing_that_is_not_shared(large_census):
 def test_a_site_alone_is_not_compared(sites):
     text = Page(audit_report.page(compare([sites[0].shared], {}), sites[:1], [])).text
     assert "Across sites" not in text and "Notices for one" in text
+
+
+def test_where_no_age_is_known_none_are_drawn(sites):
+    def ages(census):
+        site = dataclasses.replace(sites[0], census=census)
+        return Page(audit_report.page(compare([site.shared], {}, []), [site], [])).text.count(
+            "Ages"
+        )
+
+    census = sites[0].census
+    nobody = dict.fromkeys(census.age, CellCount(0, 0)) | {"unknown": census.total}
+    assert (ages(census), ages(dataclasses.replace(census, age=nobody, age_quantiles=[]))) == (1, 0)
