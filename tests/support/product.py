@@ -3,12 +3,14 @@
 import ast
 from pathlib import Path
 
-SOURCES = ("components/surgical_aggregation", "custom/cxr_study")
+SOURCES = ("components", "custom")
+EXAMPLES = "custom/examples"
 
 
 def product(root):
     """Files of the product -> their modules; a package's name is that of its `__init__`."""
-    files = sorted(file for source in SOURCES for file in (root / source).rglob("*.py"))
+    found = (file for source in SOURCES for file in (root / source).rglob("*.py"))
+    files = sorted(file for file in found if not file.is_relative_to(root / EXAMPLES))
     names = (".".join(file.relative_to(root).with_suffix("").parts[1:]) for file in files)
     return {
         file.relative_to(root): name.removesuffix(".__init__")
