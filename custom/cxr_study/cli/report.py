@@ -11,14 +11,7 @@ from typer import Argument, Option
 
 from cxr_study.cli.run import console, print_report, say
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import (
-    RUN_FILE,
-    FinishedRun,
-    downloaded_run,
-    finished_run,
-    is_workspace,
-    workspace_run,
-)
+from cxr_study.runs.finished_run import FinishedRun, run_of
 
 EPILOG = "Example:  surgagg report runs/run"
 
@@ -42,13 +35,7 @@ def report(
     Without the sites' data at hand, as in a hospital network, or where they are sites of your own,
     the report says what they measured on their own test splits.
     """
-    elsewhere = site_files is None and not phantom
-    if (folder / RUN_FILE).is_file():
-        run = finished_run(folder)
-    elif is_workspace(folder):
-        run = workspace_run(folder, site_files, elsewhere=elsewhere)
-    else:
-        run = downloaded_run(folder, site_files, elsewhere=elsewhere)
+    run = run_of(folder, site_files, elsewhere=site_files is None and not phantom)
     title = f"{job_folder.name(run.job)}, {folder.resolve().name}"
     make_report(run, out or folder / "report", title, console)()
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs.finished_run import (
-    RUN_FILE,
-    FinishedRun,
-    downloaded_run,
-    finished_run,
-    is_workspace,
-    workspace_run,
-)
+from cxr_study.runs.finished_run import FinishedRun, RunFolderError, run_of
 from cxr_study.runs.job_results import best_checkpoint, personal_checkpoints
 from cxr_study.training import BEST_FILE
 from cxr_study.training.network_facts import Network
@@ -45,25 +38,16 @@ def choose(path: Path, site: str | None = None) -> tuple[Path, Network | None]:
         raise ModelChoiceError(
             f"a model is needed: a run's folder, or a checkpoint; {path} is neither."
         )
-    run = _run(path)
-    if run is None:
+    try:
+        run = run_of(path)
+    except RunFolderError:
         file = path / BEST_FILE
         if site is not None or not file.is_file():
             raise ModelChoiceError(
                 f"the folder of a run, or one with a {BEST_FILE}, is needed; {path} is neither."
-            )
+            ) from None
         return file, None
     return _model_of(run, site), _network(run.job)
-
-
-def _run(folder: Path) -> FinishedRun | None:
-    if (folder / RUN_FILE).is_file():
-        return finished_run(folder)
-    if any(folder.glob("job/*/meta.json")):
-        return downloaded_run(folder, None, elsewhere=True)
-    if is_workspace(folder):
-        return workspace_run(folder)
-    return None
 
 
 def _model_of(run: FinishedRun, site: str | None) -> Path:

@@ -117,6 +117,22 @@ def finished_run(folder: Path) -> FinishedRun:
     return FinishedRun(job, (server,), site_files, states, alone, made=made)
 
 
+def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = True) -> FinishedRun:
+    """The run of any folder that holds one: ours, FLARE's workspace, or a downloaded job.
+
+    The latter two do not say where the data is: see `FinishedRun`.
+
+    Raises:
+        RunFolderError: The folder is none of these.
+        ResultsError: A site that ran alone has left no model.
+    """
+    if (folder / RUN_FILE).is_file():
+        return finished_run(folder)
+    if (server_folder(folder) / job_folder.META).is_file():
+        return workspace_run(folder, site_files, elsewhere=elsewhere)
+    return downloaded_run(folder, site_files, elsewhere=elsewhere)
+
+
 def downloaded_run(
     folder: Path,
     site_files: Path | None,
@@ -137,11 +153,6 @@ def downloaded_run(
             f"needed; {folder} is none."
         )
     return FinishedRun(jobs[0], (server,), site_files, states or {}, {}, elsewhere)
-
-
-def is_workspace(folder: Path) -> bool:
-    """Whether a folder is a workspace of FLARE's simulator, after a job."""
-    return (server_folder(folder) / job_folder.META).is_file()
 
 
 def workspace_run(

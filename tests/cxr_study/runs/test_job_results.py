@@ -11,8 +11,7 @@ from cxr_study.runs.finished_run import (
     RunFolderError,
     downloaded_run,
     finished_run,
-    is_workspace,
-    workspace_run,
+    run_of,
     write_facts,
 )
 from cxr_study.runs.job_results import ResultsError
@@ -156,8 +155,9 @@ def test_a_downloaded_job_is_one_and_another_folder_none(folder):
     job = folder / "1234/job/surgical"
     shutil.copytree(folder / "job", job)
     with pytest.raises(RunFolderError, match="of a downloaded job, or a workspace of FLARE"):
-        downloaded_run(folder / "1234", None)
+        run_of(folder / "1234")
     (folder / "1234/workspace").mkdir()
+    assert run_of(folder / "1234").elsewhere
     run = downloaded_run(folder / "1234", None, states={"nih": folder})
     assert (run.job, run.servers) == (job, (folder / "1234/workspace",))
     assert run.states == {"nih": folder}
@@ -169,9 +169,8 @@ def test_a_workspace_of_flares_simulator_has_its_job_put_together_again(tmp_path
     shutil.copy(JOBS / "surgical/meta.json", server)
     for site in ("nih", "chexpert"):
         shutil.copytree(JOBS / "surgical/app_client", tmp_path / f"{site}/simulate_job/app_{site}")
-    assert is_workspace(tmp_path) and not is_workspace(server)
     for _ in range(2):  # a report can be made again
-        run = workspace_run(tmp_path)
+        run = run_of(tmp_path)
     assert run.servers == (server,) and run.elsewhere
     assert run.states["nih"] == tmp_path / "nih/checkpoints/simulate_job"
     assert job_folder.sites(run.job) == ("nih", "chexpert")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.seed_intervals import interval
@@ -28,18 +29,21 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     Points are means over seeds with 95 % t intervals, below each other in the order of the legend;
     a model without the class has none. Shared classes, which all sites label, come first; then the
     others, and those that are shared with some seeds only. Order and axis are the same on all test
-    sets and in all scenarios: the class that the first row predicts best over all of them is on
-    top. Local models: see `style.models_tested`.
+    sets and in all scenarios: the class that the study's first row predicts best over all of them
+    is on top, and the lowest AUROC of any run is on the axis; an interval beyond it is cut. Local
+    models: see `style.models_tested`.
     """
     scores = results.scores
     chosen = scores[(scores["scenario"] == scenario) & (scores["test"] == test)]
     if chosen["auroc"].isna().all():
         return None
-    values = pd.DataFrame({row: _mean(chosen, row, test) for row in style.rows(results)})
+    rows = style.rows(results)
+    seeds = {row: _by_seed(_of(chosen, row), test) for row in rows}
+    values = pd.DataFrame({row: found.mean(axis=1) for row, found in seeds.items()})
     values = values.dropna(axis=1, how="all")
     shown = list(values)
-    known = scores[(scores["method"] == shown[0].method)].groupby("class")["auroc"].mean()
-    values = values.loc[sorted(values.index, key=lambda name: (-known.get(name, 0.0), name))]
+    known = _of(scores, rows[0]).groupby("class")["auroc"].mean().reindex(values.index)
+    values = values.loc[known.sort_values(ascending=False, kind="stable").index]
     headings, places = _lines(values, chosen.groupby("class")["shared"].mean())
     lines = len(headings) + len(places)
     apart = min(_APART, _MOST / (len(shown) + 2))
@@ -49,13 +53,10 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     axes.set_ylim(lines - 0.5, -0.5)
     for number, row in enumerate(shown):
         shift = apart / tall * (number - (len(shown) - 1) / 2)
-        of_row = values.loc[list(places), row]
         at = [place + shift for place in places.values()]
-        axes.plot(of_row, at, **marked(row))
-        for class_name, y in zip(places, at, strict=True):
-            ends = _ends(chosen, row, test, class_name)
-            if ends is not None:
-                axes.plot(ends, [y, y], color=marked(row)["color"], linewidth=0.8, zorder=1)
+        axes.plot(values.loc[list(places), row], at, **marked(row))
+        ends = _ends(seeds[row].reindex(list(places)))
+        axes.hlines(at, *ends, color=marked(row)["color"], linewidth=0.8, zorder=1)
     axes.set_xlim(math.floor(scores["auroc"].min() * 20) / 20, 1.0)
     for heading, place in headings.items():
         page.beside(axes, -0.48, place, heading, color=page.INK, fontsize=8, fontweight="bold")
@@ -70,23 +71,22 @@ def class_dots(results: StudyResults, scenario: str, test: str, name: str) -> st
     return svg(figure, name, f"AUROC of each class on {TESTS[test]}, {scenario}")
 
 
-def _mean(scores: pd.DataFrame, row: Row, test: str) -> pd.Series:
-    """AUROC of every class: the mean over seeds and over the models that count."""
-    of_row = scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
-    models = style.models_tested(set(of_row["model"]), test)
-    counted = of_row[of_row["model"].isin(models)]
-    return counted.groupby("class")["auroc"].mean()
+def _of(scores: pd.DataFrame, row: Row) -> pd.DataFrame:
+    return scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
 
 
-def _ends(scores: pd.DataFrame, row: Row, test: str, name: str) -> tuple[float, float] | None:
-    """Ends of the interval over seeds of a class's AUROC; None of one seed."""
-    of_row = scores[(scores["method"] == row.method) & (scores["strategy"] == row.strategy)]
-    models = style.models_tested(set(of_row["model"]), test)
-    counted = of_row[of_row["model"].isin(models) & (of_row["class"] == name)]
-    found = interval(counted.groupby("seed")["auroc"].mean().dropna().tolist())
-    if found is None or found.low is None or found.high is None:
-        return None
-    return found.low, found.high
+def _by_seed(scores: pd.DataFrame, test: str) -> pd.DataFrame:
+    """AUROC of every class with every seed: the mean over the models that count."""
+    models = style.models_tested(set(scores["model"]), test)
+    counted = scores[scores["model"].isin(models)]
+    return counted.pivot_table(index="class", columns="seed", values="auroc", dropna=False)
+
+
+def _ends(seeds: pd.DataFrame) -> np.ndarray:
+    """Low and high ends of each class's interval over seeds, shape (2, n); NaN of one seed."""
+    found = [interval(values.dropna().tolist()) for _, values in seeds.iterrows()]
+    ends = [(None, None) if each is None else (each.low, each.high) for each in found]
+    return np.array(ends, dtype=float).T
 
 
 def _lines(values: pd.DataFrame, shared: pd.Series) -> tuple[dict[str, int], dict[str, int]]:

@@ -2,6 +2,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 
 import study_runs
 from cxr_study.reports.study.figures.classes import class_dots
@@ -100,3 +101,31 @@ def test_there_is_nothing_to_draw_without_an_auroc(made_up):
     made_up.finish({NIH: {"Edema": 0.7}}, tests=negative, scenario="8")
     for scenario, test in (("2", "nih"), ("4", "mimic"), ("8", "nih")):
         assert class_dots(made_up.results(), scenario, test, "d") is None
+
+
+def test_order_and_axis_are_the_same_on_every_test_set_and_in_every_scenario(made_up, panel):
+    mimic = {"Edema": 0.65, "Pneumonia": 0.7}
+    made_up.finish({NIH: {"Edema": 0.9, "Pneumonia": 0.6}, ("global", "mimic"): mimic}, sites=SITES)
+    made_up.finish({NIH: {"Edema": 1.0, "Pneumonia": 0.55}}, scenario="4", sites=SITES)
+    # Other rows of the first one's method do not order the classes.
+    other = {"Edema": 0.6, "Pneumonia": 1.0}
+    made_up.finish({NIH: other, ("global", "mimic"): other}, sites=SITES, strategy="fedbn")
+    for axes in (panel("nih"), panel("mimic")):
+        assert axes.get_xlim() == (0.55, 1.0)
+        places = names(axes)
+        assert [name for name in places if name in ("Edema", "Pneumonia")] == ["Edema", "Pneumonia"]
+
+
+def test_a_line_is_the_interval_over_seeds_and_one_seed_has_none(made_up, panel):
+    def drawn_lines(axes):
+        [intervals] = [each for each in axes.collections if isinstance(each, LineCollection)]
+        ends = [segment for segment in intervals.get_segments() if len(segment) == 2]
+        return {float(low[1]): [low[0], high[0]] for low, high in ends if low[0] == low[0]}
+
+    made_up.finish({NIH: {"Edema": 0.7, "Mass": 0.8}})
+    assert drawn_lines(panel()) == {}
+    for seed, auroc in ((1, 0.75), (2, 0.8)):
+        made_up.finish({NIH: {"Edema": auroc}}, seed=seed)
+    axes = panel()
+    low, high = 0.75 - 4.302653 * 0.05 / 3**0.5, 0.75 + 4.302653 * 0.05 / 3**0.5
+    assert drawn_lines(axes) == {names(axes)["Edema"]: pytest.approx([low, high])}
