@@ -126,7 +126,10 @@ class CsvColumns:
         found = re.findall(f"^(?:{pattern})$", "\n".join(texts), re.MULTILINE)
         if len(found) != len(texts):
             self.decode(column, lambda text: matching(pattern, text, need)[0])
-        return [np.array(texts, dtype=object) for texts in zip(*found, strict=True)]
+        return [
+            np.array([match[group] for match in found], dtype=object)
+            for group in range(len(found[0]))
+        ]
 
     def require_unique(self, column: str, names: np.ndarray | None = None) -> None:
         """Refuse a column in which a text stands twice.
