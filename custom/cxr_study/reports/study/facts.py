@@ -78,18 +78,16 @@ def answer(analysis: Analysis) -> Iterator[str]:
             f"{row_name(row, rows)} {value:.3f}" for row, value in zip(rows, found, strict=True)
         ]
         yield (
-            f"Mean AUROC of one model for all classes, {results.study.factor} {last}, over test "
+            f"Mean AUROC of one model for all classes, {results.study.factor}: {last}, over test "
             f"sets and seeds: {', '.join(told)}."
         )
     if analysis.judged:
         verdicts = [each.verdict for each in analysis.judged]
-        parts = [
-            f"{verdicts.count(HOLDS)} of {counted(len(verdicts), 'claim')} of the papers hold here",
-            f"{verdicts.count(DOES_NOT_HOLD)} do not",
-            f"{verdicts.count(NOT_DECIDED)} are not decided",
-        ]
+        words = (HOLDS, DOES_NOT_HOLD, NOT_DECIDED)
+        numbers = ", ".join(f"{word}: {verdicts.count(word)}" for word in words)
+        claims = counted(len(verdicts), "claim")
         seeds = counted(len({run.seed for run in results.finished}), "seed")
-        yield f"{listed(parts)}, by intervals over {seeds}."
+        yield f"{claims} of the papers, by intervals over {seeds}: {numbers}."
 
 
 def notices(results: StudyResults, data: StudyData) -> Iterator[str]:

@@ -56,7 +56,8 @@ def test_the_page_has_every_notice_figure_and_section_and_needs_nothing_else(wri
         assert f"<h2>{heading}</h2>" in page.html
     answer = page.text[page.text.index("Mean AUROC of one model for all classes") :]
     assert "surgical aggregation" in answer[:200].lower()
-    assert "of the papers hold here" in answer[:600]
+    verdicts = "holds: 2, does not hold: 1, not decided: 0"
+    assert f"3 claims of the papers, by intervals over 2 seeds: {verdicts}." in answer[:600]
     assert "side by side, not compared" in page.text and "published [difference]" not in page.text
     assert page.tags.count("svg") == 12 and page.needs_nothing_else()
 
