@@ -218,12 +218,12 @@ def _stratified(table: pd.DataFrame, parts: Sequence[np.ndarray], seed: int) -> 
     part = pd.Series(part, np.concatenate(parts))[patients].to_numpy().copy()
     positive = has.any(axis=1)
     sizes = np.bincount(part[positive], minlength=len(parts))
-    alike = part.copy()
-    alike[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
-    if _lacking(has, alike):
+    chosen = part.copy()
+    chosen[positive] = stratify(has[positive], sizes, np.random.default_rng(seed))
+    if _lacking(has, chosen):
         whole = stratify(has, np.bincount(part), np.random.default_rng(seed))
-        alike = min(alike, whole, key=lambda made: _lacking(has, made))
-    return [patients[alike == number].to_numpy() for number in range(len(parts))]
+        chosen = min(chosen, whole, key=lambda made: _lacking(has, made))
+    return [patients[chosen == number].to_numpy() for number in range(len(parts))]
 
 
 def _lacking(has: np.ndarray, part: np.ndarray) -> int:

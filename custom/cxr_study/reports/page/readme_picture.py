@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-BLUE, RED, BOTH, INK, PAPER = "#2f6f9f", "#b4532a", "#6b4a8b", "#1f2933", "#ffffff"
+from cxr_study.reports.page.drawing import GLOBAL, INK, LOCAL, MUTED, RULE, UNLABELLED
+
+A, B, BOTH, PAPER = GLOBAL, LOCAL, UNLABELLED, "#FFFFFF"
 FINDINGS = {
-    "Atelectasis": (BLUE, "A"),
-    "Hernia": (BLUE, "A"),
+    "Atelectasis": (A, "A"),
+    "Hernia": (A, "A"),
     "Edema": (BOTH, "A and B"),
-    "Fracture": (RED, "B"),
+    "Fracture": (B, "B"),
 }
 
 
@@ -68,7 +70,7 @@ def hospital(y: int, name: str, labels: Sequence[str], colour: str) -> list[str]
         box(16, y, 344, 108, colour),
         text(36, y + 27, f"Hospital {name} labels", 15, INK, "start", "bold"),
         *chips,
-        text(36, y + 94, "images and labels stay here", 12, "#667482", "start"),
+        text(36, y + 94, "images and labels stay here", 12, MUTED, "start"),
     ]
 
 
@@ -84,26 +86,26 @@ def picture() -> str:
             text(x + 42, 140, f"of {whose}", 11.5),
         ]
     parts = [
-        box(1, 1, 958, 298, "#d5dce2"),
-        *hospital(20, "A", ("Atelectasis", "Hernia", "Edema"), BLUE),
-        *hospital(172, "B", ("Edema", "Fracture"), RED),
+        box(1, 1, 958, 298, RULE),
+        *hospital(20, "A", ("Atelectasis", "Hernia", "Edema"), A),
+        *hospital(172, "B", ("Edema", "Fracture"), B),
         box(532, 20, 408, 260, INK),
         text(736, 44, "Server: one model for the union", 15, weight="bold"),
         *columns,
         box(552, 190, 372, 44, INK, "#eef2f5"),
         text(738, 217, "body: the mean over all hospitals", 13.5),
-        text(736, 262, "each hospital gets back the body and its own columns", 12, "#667482"),
-        arrow(366, 74, 526, 110, BLUE),
-        arrow(366, 226, 526, 190, RED),
-        text(446, 72, "body + 3 columns", 12, BLUE),
-        text(446, 246, "body + 2 columns", 12, RED),
+        text(736, 262, "each hospital gets back the body and its own columns", 12, MUTED),
+        arrow(366, 74, 526, 110, A),
+        arrow(366, 226, 526, 190, B),
+        text(446, 72, "body + 3 columns", 12, A),
+        text(446, 246, "body + 2 columns", 12, B),
     ]
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 300" width="960" height="300" '
         'font-family="Helvetica, Arial, sans-serif" role="img" aria-label="Two hospitals send the '
         "body and their own columns to the server, which averages each column over the hospitals "
         'that label its finding">'
-        f"<defs>{head(BLUE)}{head(RED)}</defs>{''.join(parts)}</svg>\n"
+        f"<defs>{head(A)}{head(B)}</defs>{''.join(parts)}</svg>\n"
     )
 
 
