@@ -68,7 +68,7 @@ def context(
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, current_round, private=True, sticky=False)
     fl_ctx.set_prop(AppConstants.START_ROUND, 0, private=True, sticky=False)
     if model is not None:
-        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=False)
+        fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, to_learnable(model), private=True, sticky=True)
     if policy is not None:
         fl_ctx.set_prop(FLContextKey.SCOPE_PROPERTIES, policy, private=True, sticky=True)
     if site is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.stopping import check, never
 from tiny_site import FEATURES, INPUTS, TinySite
 
@@ -125,6 +126,15 @@ class LocalModel:
                     step = self.options.warmup_learning_rate * gradients[name]
                     self._values[name][..., index] -= step[..., index]
                 check(stop)
+
+    def refit(self, train, validation, stop=never):
+        splits = (self.predict(data, stop) for data in (train, validation))
+        fitted = best_refit(
+            *(FeatureSplit(split.features, split.labels) for split in splits),
+            *(self._values[name] for name in HEAD),
+        )
+        self.assign(dict(zip(HEAD, fitted[:2], strict=True)))
+        return fitted.penalty
 
     @np.errstate(all="ignore")  # as TensorFlow does
     def train(self, data, stop):

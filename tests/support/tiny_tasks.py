@@ -11,7 +11,7 @@ from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import BEST_ROUND, CONTINUES, INITIAL_BODY, MODEL_ROUND
 from tiny_site import FEATURES
 
-TASKS = ("train", "validate", "test")
+TASKS = ("train", "validate", "test", "refit")
 
 
 def task(body, columns=None, header=None, round_=3, best=None, continues=None, model=None):
@@ -58,7 +58,7 @@ class Process:
 
     def sent(self, name="train", columns=COLUMNS, **said):
         known = {"round_": 3} if name == "train" else {"model": 3}
-        return from_shareable(self.run(name, columns, **known, **said))
+        return from_shareable(self.run(name, columns, **{**known, **said}))
 
     def train(self, round_, columns=COLUMNS, **said):
         return self.run("train", columns, round_=round_, **said)

@@ -53,6 +53,7 @@ class Expected:
         kinds: Of the body's variables.
         strategy: See `strategy`.
         personal_head: Whether heads stay at their sites.
+        columns_only: Whether the body stays as it is, so that sites send none.
         known: Classes of the global model and of the round's results so far.
         limits: What a result may not exceed.
     """
@@ -62,6 +63,7 @@ class Expected:
     kinds: VariableKinds
     strategy: str
     personal_head: bool = False
+    columns_only: bool = False
     known: Spellings = field(default_factory=Spellings)
     limits: Limits = field(default_factory=Limits)
 
@@ -74,6 +76,8 @@ class Expected:
     @cached_property
     def sent(self) -> set[str]:
         """Paths of the body variables that a site must send."""
+        if self.columns_only:
+            return set()
         return self.body.keys() - kept_at_site(self.strategy, self.kinds)
 
 

@@ -3,19 +3,23 @@
 from collections.abc import Mapping
 from typing import Any
 
+from surgical_aggregation.wire.headers import CANDIDATE
+
 
 def start_manifest(manifest: Mapping[str, Any], job: str) -> dict[str, Any]:
     """Manifest of the model that a job starts from.
 
     A checkpoint that a job wrote (its manifest names the job) is continued: its round goes on, and
     that job goes into the history, oldest first: [{"job", "rounds": [first, one after the last]}].
-    Any other is a fresh start, at round 0. The best record is left out.
+    Any other is a fresh start, at round 0. The best record is left out, and that the model was made
+    after training (see `headers.CANDIDATE`).
 
     Example:
         >>> start_manifest({"head_features": 4, "job": "a", "round": 3}, "b")["history"]
         [{'job': 'a', 'rounds': [0, 3]}]
     """
-    started = {key: fact for key, fact in manifest.items() if key != "best"} | {"job": job}
+    started = {k: fact for k, fact in manifest.items() if k not in ("best", CANDIDATE)}
+    started["job"] = job
     if "job" not in manifest:
         return started | {"round": 0}
     round_ = manifest.get("round", 0)

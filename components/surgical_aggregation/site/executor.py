@@ -35,6 +35,8 @@ class KerasExecutor(Executor):
                          before training, the training loss, and the number of images trained on
         validate    in   as above; out  metrics of the validation split
         test        in   as above; out  metrics of the test split
+        refit       in   as above; out  the dense head alone, its columns fitted anew on the
+                         received body (see `column_refit`); nothing is trained
 
     Classes without a column are warmed up on the received body before they are measured and
     trained; an evaluation leaves them out. An abort is obeyed after the running batch.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.wire import headers
 
+TRAIN_TASK, REFIT_TASK = "train", "refit"
 EVALUATION_TASKS: dict[str, Split] = {"validate": "validation", "test": "test"}
 
 
@@ -80,11 +81,11 @@ class SiteTasks:
         body, columns = wire.split(wire.weights(shareable).data)
         initial_body = shareable.get_header(headers.INITIAL_BODY)
         _check_start(initial_body, body)
-        evaluation = task in EVALUATION_TASKS
+        training = task == TRAIN_TASK
         round_ = shareable.get_header(
-            headers.MODEL_ROUND if evaluation else AppConstants.CURRENT_ROUND
+            AppConstants.CURRENT_ROUND if training else headers.MODEL_ROUND
         )
-        ahead = None if evaluation else round_
+        ahead = round_ if training else None
         continues = shareable.get_header(headers.CONTINUES)
         if said := self._memory.restore(ahead, continues, fl_ctx):
             self.log(fl_ctx, said)
@@ -96,9 +97,11 @@ class SiteTasks:
             return bool(abort_signal.triggered)
 
         try:
-            if evaluation:
-                return self._evaluate(task, model, fl_ctx, stop)
-            return self._train(model, fl_ctx, stop)
+            if training:
+                return self._train(model, fl_ctx, stop)
+            if task == REFIT_TASK:
+                return self._refit(model, fl_ctx, stop)
+            return self._evaluate(task, model, fl_ctx, stop)
         except Stopped:
             return make_reply(ReturnCode.TASK_ABORTED)
 
@@ -137,6 +140,9 @@ class SiteTasks:
         self._memory.measured(model.round, values)
         self._memory.keep_model(LAST_FILE, model.round, fl_ctx)
         validated = time.monotonic()
+        every = training.options.refit_every
+        if every and not new and model.round % every == 0:
+            self.log(fl_ctx, _refitted(training.refit(stop)))
         loss = training.train(stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
             values["train_loss"] = loss
@@ -146,10 +152,19 @@ class SiteTasks:
         self._memory.end_round(model.round, fl_ctx)
         trained = f"; training loss {loss:.4f}" if "train_loss" in values else ""
         self.log(fl_ctx, f"round {model.round}: received {summary(values)}{trained}")
-        return self._result(model, values)
+        return self._result(model, values, training.kept_at_site)
 
-    def _result(self, model: ReceivedModel, values: dict[str, float]) -> Shareable:
-        """The result of training that leaves the site."""
+    def _refit(self, model: ReceivedModel, fl_ctx: FLContext, stop: Stop) -> Shareable:
+        """Fit the columns anew on a model's body; they alone leave the site."""
+        training = self.training
+        training.receive(model.body, model.columns)
+        self.log(fl_ctx, _refitted(training.refit(stop)))
+        return self._result(model, {}, set(training.variables()) - training.head)
+
+    def _result(
+        self, model: ReceivedModel, values: dict[str, float], stays: Collection[str]
+    ) -> Shareable:
+        """The result that leaves the site, without the variables that stay."""
         training = self.training
         meta = {
             MetaKey.INITIAL_METRICS: values,
@@ -160,8 +175,15 @@ class SiteTasks:
         kind, data = DataKind.WEIGHTS, training.variables()
         if self.send == "differences":
             kind, data = DataKind.WEIGHT_DIFF, training.differences(model.body, model.columns)
-        data = {path: value for path, value in data.items() if path not in training.kept_at_site}
+        data = {path: value for path, value in data.items() if path not in stays}
         return DXO(kind, data=data, meta=meta).to_shareable()
+
+
+def _refitted(penalty: float | None) -> str:
+    """What to log of columns that were fitted anew."""
+    if penalty is None:
+        return "the columns stay: fitting them anew does not lower the validation loss"
+    return f"the columns are fitted anew, with penalty {penalty:g}"
 
 
 def _check_start(initial: str | None, body: Variables) -> None:

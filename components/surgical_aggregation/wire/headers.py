@@ -61,10 +61,14 @@ TRAINING_STOPPED, STOPPED = "surgical.training_stopped", "surgical.stopped"
 """Training ends early: {"round" that was the last, "best_round", "patience"}."""
 
 MODEL_VALIDATED = "surgical.model_validated"
-"""All sites have measured the final model; the manifest of the global model has it."""
+"""The sites have measured the final model, or a candidate; the global model's manifest has it."""
 
 BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
 """Why the best model of the run that is continued cannot be this run's."""
+
+CANDIDATE, AVERAGE, REFIT = "candidate", "average", "refit"
+"""In a manifest, and in a best model's record: how the model was made after training from those of
+the rounds, one of the two; see `candidates`. The models of the rounds do not have the key."""
 
 BEST = "surgical.best"
 """With GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric", "value": mean loss

@@ -6,7 +6,7 @@ The job templates take defaults and comments from here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +16,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.jobs.command_line_settings import JobError
 from cxr_study.training.augmentation import augmentation_ranges
 from cxr_study.training.backbones import BACKBONES
-from surgical_aggregation.aggregation import server_optimizer, weighting
+from surgical_aggregation.aggregation import server_optimizer, weight_average, weighting
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
@@ -52,6 +52,8 @@ class JobSettings(BaseModel):
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
     server_learning_rate: float = 1.0
     server_momentum: float = 0.9
+    average_decay: float = Field(0.0, title="of an average over late rounds; 0: none, 0.8: about 5")
+    refit_last: bool = Field(False, title="fit the best model's columns anew at the sites")
     tracking: str = Field("tensorboard", title="tensorboard | mlflow | none")
     model: str = Field("{$CXR_MODEL}", title="a checkpoint at the server")
     model_of: str = Field("", title="or the best one of an earlier job here, by its id")
@@ -74,6 +76,7 @@ class JobSettings(BaseModel):
     proximal: float = Field(0.0, title="FedProx's mu; 0: off")
     class_weighting: str = Field("none", title="none | balanced")
     focal_gamma: float = Field(0.0, title="of the focal loss; 0: off")
+    refit_every: int = Field(0, ge=0, title="rounds between fits of the columns anew; 0: never")
     mixed_precision: bool = Field(False, title="float16 where the site has a GPU")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")
     report_counts: bool = Field(False, title="labels per class, to the server; a site may forbid")
@@ -113,12 +116,29 @@ class JobSettings(BaseModel):
         weighting.check("weighting", self.weighting, bodies)
         weighting.check("body_weighting", self.body_weighting, bodies)
         weighting.check("head_weighting", self.head_weighting, heads)
+        weight_average.check(self.average_decay)
+        self._check_after_training(given)
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(
                 "head_weighting 'positives' needs the sites' counts; set report_counts=true as "
                 "well."
             )
         return self
+
+    def _check_after_training(self, given: Set[str]) -> None:
+        """What is done with the finished model needs one that all sites have in common."""
+        wanted = {"refit_last": self.refit_last, "average_decay": self.average_decay}
+        for name in (name for name, value in wanted.items() if value):
+            if self.strategy == "fedbn":
+                raise JobError(
+                    f"setting {name!r} needs one model for all sites; strategy 'fedbn' leaves "
+                    "every site one of its own. Take 'fedavg' or 'fedbn+', or leave it off."
+                )
+        if self.refit_last and self.focal_gamma:
+            raise JobError(
+                "columns are fitted anew to the plain cross-entropy; refit_last and focal_gamma do "
+                "not go together. Leave one of them off."
+            )
 
 
 def checked(values: Mapping[str, Any]) -> JobSettings:

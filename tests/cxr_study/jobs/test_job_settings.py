@@ -47,6 +47,7 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
     ("name", "value"),
     [
         *[(name, 0) for name in ("num_rounds", "epochs")],
+        ("average_decay", 1.0),
         *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
         *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
                                      "send", "tracking", "server_optimizer")],
@@ -71,6 +72,14 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
         ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
+        *[
+            ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
+            for wish in ({"refit_last": True}, {"average_decay": 0.8})
+        ],
+        *[
+            ("surgical", {"focal_gamma": 2.0, **wish}, {"focal_gamma": 0.0}, "plain cross-entropy")
+            for wish in ({"refit_last": True}, {"refit_every": 2})
+        ],
     ],
 )
 def test_what_does_not_go_together_is_refused(job, values, more, message):

@@ -79,6 +79,42 @@ def test_differences_are_from_what_was_received(process, body):
         np.testing.assert_allclose(received[name] + value, whole.data[name], rtol=1e-6)
 
 
+@pytest.mark.parametrize("send", ["weights", "differences"])
+@pytest.mark.parametrize("strategy", ["fedavg", "fedbn+"])
+def test_a_refit_gives_columns_alone_and_trains_nothing(process, caplog, strategy, send):
+    caplog.set_level("INFO")
+    north = process(strategy=strategy, send=send, seed=1)
+    twin = process(strategy=strategy, send=send, seed=1)
+    before = twin.sent(round_=0).data
+    assert set(north.sent(round_=0).data) == set(before)
+    found = north.sent("refit").data
+    assert set(found) == HEAD
+    kept = np.zeros((FEATURES, 2)) if send == "differences" else [[1, 2]] * FEATURES
+    assert not np.allclose(found["head/kernel"], kept)
+    assert "north: the columns are fitted anew, with penalty 0." in caplog.text
+    # The optimizer and the order of images go on as if nothing had been asked.
+    after = north.sent(round_=1)
+    for name, value in twin.sent(round_=1).data.items():
+        np.testing.assert_array_equal(after.data[name], value)
+
+
+def test_every_so_many_rounds_columns_are_fitted_anew_before_training(process, caplog):
+    caplog.set_level("INFO")
+    north = process(learning_rate=0.0, refit_every=2)
+    heads = [north.sent(round_=round_).data["head/kernel"] for round_ in (1, 2)]
+    np.testing.assert_array_equal(heads[0], [[1, 2]] * FEATURES)
+    np.testing.assert_array_equal(heads[1], north.sent("refit").data["head/kernel"])
+    assert not np.allclose(heads[1], heads[0])
+    assert caplog.text.count("the columns are fitted anew") == 2
+
+
+def test_new_columns_are_warmed_up_in_place_of_a_fit(process, caplog):
+    caplog.set_level("INFO")
+    process(learning_rate=0.0, refit_every=1).sent(columns={"Edema": column(1)})
+    assert "warmed up the columns of 1 classes" in caplog.text
+    assert "fitted anew" not in caplog.text
+
+
 @pytest.mark.parametrize(("moved", "code"), [(0, "OK"), (1, ReturnCode.EXECUTION_EXCEPTION)])
 def test_training_starts_from_the_announced_body_alone(start, process, body, moved, code):
     site = process()
@@ -110,7 +146,12 @@ def test_an_abort_ends_a_task_after_the_running_batch_and_the_next_can_follow(
 
 @pytest.mark.parametrize(
     ("name", "splits"),
-    [("validate", ["validation"]), ("test", ["test"]), ("train", ["validation", "train"])],
+    [
+        ("validate", ["validation"]),
+        ("test", ["test"]),
+        ("train", ["validation", "train"]),
+        ("refit", ["train", "validation"]),
+    ],
 )
 def test_every_batch_of_a_split_is_made_once(process, site, name, splits):
     north = process(report_counts=True)
@@ -173,11 +214,13 @@ def test_features_go_with_the_test_where_asked_for_and_permitted(process, monkey
 
 def test_counts_go_with_every_task_when_asked_for(process, site):
     north = process(report_counts=True)
-    for name, split in zip(TASKS, ("train", "validation", "test"), strict=True):
+    splits = {"train": "train", "validate": "validation", "test": "test", "refit": "train"}
+    for name in TASKS:
+        split = splits[name]
         labels = np.concatenate([y for _, y in site.data(split).as_numpy_iterator()])
         positives = dict(zip(CLASSES, labels.sum(axis=0), strict=True))
         dxo = north.sent(name)
-        if name == "train":
+        if split == "train":
             assert dxo.meta[POSITIVES] == positives
         else:
             assert dxo.data["images"] == 20

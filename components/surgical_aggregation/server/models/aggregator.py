@@ -54,6 +54,7 @@ class SurgicalAggregator(Aggregator):
         body_weighting: Strategy f: "mean" (default, the papers) or "samples".
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
+        columns_only: Results have columns and no body, see `BestModelRefit`. Default False.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.
@@ -66,6 +67,7 @@ class SurgicalAggregator(Aggregator):
         body_weighting: str = "mean",
         head_weighting: str = "mean",
         limits: Mapping[str, int] | None = None,
+        columns_only: bool = False,
     ):
         super().__init__()
         strategies.check(strategy)
@@ -77,6 +79,7 @@ class SurgicalAggregator(Aggregator):
         self.body_weighting = body_weighting
         self.head_weighting = head_weighting
         self.limits = limits
+        self.columns_only = columns_only
         self._lock = threading.Lock()
         self._accepted: dict[str, Contribution] = {}
         self._start: tuple[GlobalModel, Expected] | None = None
@@ -163,6 +166,7 @@ class SurgicalAggregator(Aggregator):
             model.kinds,
             self.strategy,
             self.personal_head,
+            self.columns_only,
             Spellings(model.columns),
             limits_by_name(self.limits),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nvflare.apis.dxo import MetaKey, from_shareable
@@ -20,12 +21,15 @@ from surgical_aggregation.server.access.declared_classes import declared_classes
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
 from surgical_aggregation.wire.headers import (
+    AVERAGE,
     BEST,
     BEST_DROPPED,
     BEST_ROUND,
+    CANDIDATE,
     DROPPED,
     GONE,
     MODEL_VALIDATED,
+    REFIT,
 )
 from surgical_aggregation.wire.untrusted_text import one_line
 
@@ -34,8 +38,9 @@ class BestModelSelector(FLComponent):
     """Announce the global model with the smallest mean over sites of a validation loss.
 
     Runs on the server. "The model of round r" is the one that round r starts from. Each site
-    measures it before training and sends the loss with its result; a validation workflow measures
-    the final model after the last round. So both the first and the last model are candidates.
+    measures it before training and sends the loss with its result; validation workflows measure the
+    final model after the last round, and the `candidates` that were made from those of the rounds.
+    So the first and the last model can be the best, too.
 
     The manifest of a model that was measured has its AUROC by site and class.
 
@@ -48,17 +53,21 @@ class BestModelSelector(FLComponent):
 
     Args:
         metric: Name of the loss in the sites' metrics. Default "bce".
-        workflow: Id of the workflow that validates the final model. Default "validate_final".
+        workflows: Ids of the workflows that validate the final model and the candidates. Default:
+            those of the jobs.
         min_share: Share of the run's sites that must have measured a model, and both of two that
             are compared; above 0, at most 1. Default 0.5.
     """
 
     def __init__(
-        self, metric: str = "bce", workflow: str = "validate_final", min_share: float = 0.5
+        self,
+        metric: str = "bce",
+        workflows: Sequence[str] = ("validate_final", "validate_average", "validate_refit"),
+        min_share: float = 0.5,
     ):
         super().__init__()
         self.metric = metric
-        self.workflow = workflow
+        self.workflows = workflows
         self.min_share = min_share
         self._selection = ModelComparison(min_share)
         self._losses: dict[str, float] = {}
@@ -69,7 +78,7 @@ class BestModelSelector(FLComponent):
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Collect losses, and decide when all of a model's are in."""
-        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) == self.workflow
+        final = fl_ctx.get_prop(FLContextKey.WORKFLOW) in self.workflows
         if event_type == AppEventType.INITIAL_MODEL_LOADED:
             self._earlier_best = fl_ctx.get_prop(BEST)
             self._set_best(_of_record(self._earlier_best) if self._earlier_best else None, fl_ctx)
@@ -90,7 +99,10 @@ class BestModelSelector(FLComponent):
                 result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
                 self._measured(from_shareable(result).data, fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
-            self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
+            manifest = current_global_model(fl_ctx).manifest
+            if CANDIDATE in manifest and not self._losses:
+                return  # a workflow without a model to measure
+            self._decide(manifest["round"], fl_ctx)
             self.fire_event(MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
@@ -140,7 +152,7 @@ class BestModelSelector(FLComponent):
         if self._selection.best and not verdict.compared:
             model.manifest["not_compared"] = model.manifest.get("not_compared", 0) + 1
         said = "is not better" if verdict.compared else "cannot be the best"
-        self.log_info(fl_ctx, f"the model of round {round_} {said}: {verdict.why}")
+        self.log_info(fl_ctx, f"{_name(model.manifest | {'round': round_})} {said}: {verdict.why}")
 
     def _validation(self, model: GlobalModel) -> dict[str, dict[str, float]]:
         """Site -> class -> AUROC of the model, as its manifest keeps them; of a personal one none.
@@ -183,6 +195,8 @@ class BestModelSelector(FLComponent):
             "classes": dict(sorted(model.classes.items())),
             "columns": sorted(model.columns),
         }
+        if made := current_global_model(fl_ctx).manifest.get(CANDIDATE):
+            best[CANDIDATE] = made
         selection = {
             "source": type(self).__name__,
             "key_metric": {"name": self.metric, "mode": "min"},
@@ -193,7 +207,7 @@ class BestModelSelector(FLComponent):
         self._set_best(model, fl_ctx)
         self.log_info(
             fl_ctx,
-            f"the model of round {model.round} is the best: {self.metric} {loss:.4f} over "
+            f"{_name(best)} is the best: {self.metric} {loss:.4f} over "
             f"{len(model.losses)} sites; {why}",
         )
         for name, value in (
@@ -203,6 +217,12 @@ class BestModelSelector(FLComponent):
         ):
             fl_ctx.set_prop(name, value, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
+
+
+def _name(facts: Mapping[str, Any]) -> str:
+    """A model for people, by its round and whether it is a candidate."""
+    made = {AVERAGE: ", averaged over late rounds,", REFIT: ", its columns fitted anew,"}
+    return f"the model of round {facts['round']}{made.get(facts.get(CANDIDATE, ''), '')}"
 
 
 def _of_record(best: dict[str, Any]) -> Measured:

@@ -14,7 +14,7 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from surgical_aggregation.checkpoints import continuation
-from surgical_aggregation.checkpoints.checkpoint import CheckpointError, load
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, load
 from surgical_aggregation.server.models.model_files import (
     BEST_FILE,
     checkpoint_folders,
@@ -43,8 +43,8 @@ class OneModelLocator(ModelLocator, ABC):
         self._headers: dict[str, Any] = {}
 
     @abstractmethod
-    def path(self, fl_ctx: FLContext) -> Path:
-        """Path of the checkpoint."""
+    def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
+        """The model."""
 
     def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Headers of the tasks with a model, by its manifest."""
@@ -52,7 +52,7 @@ class OneModelLocator(ModelLocator, ABC):
 
     def locate_model(self, model_name: str, fl_ctx: FLContext) -> DXO:
         """The model's variables; the manifest stays on the server."""
-        checkpoint = load(self.path(fl_ctx))
+        checkpoint = self.checkpoint(fl_ctx)
         self._headers = self.headers(checkpoint.manifest)
         has_head = bool(wire.classes_of(checkpoint.variables))
         fl_ctx.set_prop(MODEL_ROUND, self._headers[MODEL_ROUND], private=True, sticky=True)
@@ -67,6 +67,12 @@ class OneModelLocator(ModelLocator, ABC):
                 task = fl_ctx.get_prop(AppConstants.MODEL_TO_VALIDATE)
                 for name, value in self._headers.items():
                     task.set_header(name, value)
+
+
+def continues_header(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of a task that says what the run continues; none in a fresh run."""
+    continued = continuation.continued(manifest)
+    return {CONTINUES: continued} if continued else {}
 
 
 class CheckpointLocator(OneModelLocator):
@@ -86,16 +92,18 @@ class CheckpointLocator(OneModelLocator):
 
     def headers(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Also what the run continues."""
-        continued = continuation.continued(manifest)
-        return super().headers(manifest) | ({CONTINUES: continued} if continued else {})
+        return super().headers(manifest) | continues_header(manifest)
 
-    def path(self, fl_ctx: FLContext) -> Path:
-        """Path of the checkpoint, which may not have been written."""
+    def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
+        """The checkpoint."""
+        return load(self._path(fl_ctx))
+
+    def _path(self, fl_ctx: FLContext) -> Path:
         return checkpoint_folders(fl_ctx)[0] / f"{self.model}.npz"
 
     def get_model_names(self, fl_ctx: FLContext) -> list[str]:
         """The model's name, or nothing where it has not been written (said in the log)."""
-        if not self.path(fl_ctx).is_file():
+        if not self._path(fl_ctx).is_file():
             self.log_warning(fl_ctx, f"there is no {self.model} model to evaluate")
             return []
         return [self.model]
@@ -116,6 +124,10 @@ class EvaluatedModelLocator(OneModelLocator):
         super().__init__(EVALUATED)
         self.file = file
         self.job = job
+
+    def checkpoint(self, fl_ctx: FLContext) -> Checkpoint:
+        """The checkpoint."""
+        return load(self.path(fl_ctx))
 
     def path(self, fl_ctx: FLContext) -> Path:
         """Path of the checkpoint.

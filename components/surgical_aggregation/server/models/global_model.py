@@ -18,7 +18,7 @@ from nvflare.app_common.abstract.model import (
 from nvflare.app_common.abstract.shareable_generator import ShareableGenerator
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.aggregation import server_optimizer
+from surgical_aggregation.aggregation import server_optimizer, weight_average
 from surgical_aggregation.aggregation.averaging import Array, Variables
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds, kinds_of
@@ -27,7 +27,13 @@ from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.checkpoints.model_facts import with_round
 from surgical_aggregation.server.access.refusal_events import drop_round
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import ACCEPTED, CONTINUES, INITIAL_BODY, TRAINED_BY
+from surgical_aggregation.wire.headers import (
+    ACCEPTED,
+    CANDIDATE,
+    CONTINUES,
+    INITIAL_BODY,
+    TRAINED_BY,
+)
 
 _MOMENTS = "surgical.moments"
 
@@ -95,14 +101,24 @@ class MergeIntoGlobalModel(ShareableGenerator):
         learning_rate: Of the optimizer. Default 1.0, which suits fedavgm; fedadam moves a variable
             by up to this much a round and wants about 0.01.
         momentum: Of the optimizer. Default 0.9.
+        average_decay: Of the average over late rounds, which is a candidate for the best model; see
+            `weight_average`. Default 0.0: none is kept.
     """
 
-    def __init__(self, optimizer: str = "none", learning_rate: float = 1.0, momentum: float = 0.9):
+    def __init__(
+        self,
+        optimizer: str = "none",
+        learning_rate: float = 1.0,
+        momentum: float = 0.9,
+        average_decay: float = 0.0,
+    ):
         super().__init__()
         server_optimizer.check(optimizer, learning_rate, momentum)
+        weight_average.check(average_decay)
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.momentum = momentum
+        self.average_decay = average_decay
 
     def learnable_to_shareable(self, model: ModelLearnable, fl_ctx: FLContext) -> Shareable:
         """The whole model without its manifest, to be cut down for each site by `SelectHead`."""
@@ -124,10 +140,12 @@ class MergeIntoGlobalModel(ShareableGenerator):
         )  # fmt: skip
         round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         manifest = {**last.manifest, "round": round_ + 1}
+        moments |= weight_average.updated(last.moments, stepped, stepped, self.average_decay)
         if lost := _not_finite({**stepped, **moments}):
             drop_round(self, round_, _reason(lost, fl_ctx.get_prop(ACCEPTED) or {}), fl_ctx)
             return to_learnable(replace(last, manifest=manifest))
-        manifest.pop("validation", None)  # was that of the model before
+        for of_before in ("validation", CANDIDATE):  # the model that this one was made from
+            manifest.pop(of_before, None)
         trained = dxo.get_meta_prop(TRAINED_BY, {})
         before = last.manifest.get("classes", {})
         now = {c: with_round(before.get(c, {}), round_, sites) for c, sites in trained.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from surgical_aggregation.server.models.model_files import (
     save_to_job,
 )
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, MODEL_VALIDATED
+from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, CANDIDATE, MODEL_VALIDATED
 
 
 class CheckpointPersistor(ModelPersistor):
@@ -44,8 +45,9 @@ class CheckpointPersistor(ModelPersistor):
     Runs on the server and needs NumPy only. Starts from the last model of the job that it
     `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
     after every round and best.npz whenever a better model is announced
-    (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`. The manifest of
-    last.npz has the record of the best model so far.
+    (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`, and a file for each of
+    the `candidates` once it is measured. The manifest of last.npz has the record of the best model
+    so far.
 
     From a checkpoint of an earlier job the run continues round, classes and history (see
     `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
@@ -63,6 +65,7 @@ class CheckpointPersistor(ModelPersistor):
         self.initial_body_id = initial_body_id
         self.continues = continues
         self._best: dict[str, Any] | None = None
+        self._last = ModelLearnable()
 
     def load_model(self, fl_ctx: FLContext) -> ModelLearnable:
         """Read the checkpoint to start from; an unusable one ends the run before training."""
@@ -91,7 +94,8 @@ class CheckpointPersistor(ModelPersistor):
                 "class spelt twice; both are kept. Have all sites spell it in one way, and take "
                 "the other out with `surgagg model remove-classes`",
             )
-        return to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
+        self._last = to_learnable(GlobalModel(checkpoint.variables, manifest, checkpoint.moments))
+        return self._last
 
     def _take_over_best(self, start: Checkpoint, path: Path, fl_ctx: FLContext) -> None:
         """Make the earlier run's best model this run's, where it is there."""
@@ -100,7 +104,8 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(BEST_FILE)
         try:
-            best = start if record["round"] == start.manifest.get("round", 0) else load(beside)
+            is_last = record["round"] == start.manifest.get("round", 0)
+            best = start if is_last and CANDIDATE not in record else load(beside)
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(beside)!r} is another model")
         except CheckpointError as error:
@@ -136,27 +141,30 @@ class CheckpointPersistor(ModelPersistor):
         Raises:
             CheckpointError: The disk does not take it; FLARE then ends the run with the reason.
         """
+        self._last = model
         self._write(LAST_FILE, model, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Write the best model when one is announced; remove one that is dropped."""
         super().handle_event(event_type, fl_ctx)
+        model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._best = fl_ctx.get_prop(BEST)
-            # The last model is the same one: its manifest has the record now.
-            self._write_or_end(fl_ctx, BEST_FILE, LAST_FILE)
+            # The manifest of the last model has the record now.
+            self._write_or_end({BEST_FILE: model, LAST_FILE: self._last}, fl_ctx)
         elif event_type == MODEL_VALIDATED:
-            self._write_or_end(fl_ctx, LAST_FILE)
+            made = from_learnable(model).manifest.get(CANDIDATE)
+            self._write_or_end({f"{made}.npz" if made else LAST_FILE: model}, fl_ctx)
         elif event_type == BEST_DROPPED:
             self._best = None
             for folder in checkpoint_folders(fl_ctx):
                 (folder / BEST_FILE).unlink(missing_ok=True)
 
-    def _write_or_end(self, fl_ctx: FLContext, *names: str) -> None:
-        """Write the global model; FLARE would log what an event raises, and go on."""
+    def _write_or_end(self, models: Mapping[str, ModelLearnable], fl_ctx: FLContext) -> None:
+        """Write models by the name of their file; FLARE would log what an event raises."""
         try:
-            for name in names:
-                self._write(name, fl_ctx.get_prop(AppConstants.GLOBAL_MODEL), fl_ctx)
+            for name, model in models.items():
+                self._write(name, model, fl_ctx)
         except CheckpointError as error:
             self.system_panic(str(error), fl_ctx)
 

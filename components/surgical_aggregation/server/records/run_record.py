@@ -45,7 +45,7 @@ class RunRecord(FLComponent):
         {"event": "refused_too", "site", "task", "round", "count"}
         {"event": "silent", "site", "task", "round", "reason"}
         {"event": "dropped", "round", "reason"}
-        {"event": "best", "round", "metric", "value", "sites", "classes", "columns"}
+        {"event": "best", "round", "metric", "value", "sites", "classes", "columns"[, "candidate"]}
         {"event": "best_dropped", "reason"}
         {"event": "round", "round", "seconds", "column_similarity"}
         {"event": "stopped", "round", "best_round", "patience"}

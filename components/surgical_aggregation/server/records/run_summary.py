@@ -73,8 +73,8 @@ class RunSummary(FLComponent):
             )
         if best := self._best:
             lines.append(
-                f"  best model: round {best['round']}, mean validation {best['metric']} "
-                f"{best['value']:.4f} over {len(best['sites'])} sites"
+                f"  best model: round {best['round']}{_made(best)}, mean validation "
+                f"{best['metric']} {best['value']:.4f} over {len(best['sites'])} sites"
             )
         else:
             lines.append("  there is no best model; the lines above say of every round why")
@@ -84,6 +84,11 @@ class RunSummary(FLComponent):
         if self._dropped:
             lines.append(f"  rounds dropped: {self._dropped}; see run_record.jsonl")
         return [*lines, f"  models: {checkpoint_folders(fl_ctx)[1]}"]
+
+
+def _made(best: Mapping[str, object]) -> str:
+    made = best.get(headers.CANDIDATE)
+    return f" ({made})" if made else ""
 
 
 def _measured(metrics: Mapping[str, float]) -> str:

@@ -22,8 +22,9 @@ from nvflare.app_common.app_event_type import AppEventType
 from nvflare.app_common.widgets.streaming import AnalyticsReceiver
 
 from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models.global_model import from_learnable
 from surgical_aggregation.wire import flare_internals
-from surgical_aggregation.wire.headers import MODEL_ROUND, NONE, TRACKERS
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, TRACKERS
 
 TRACKED = ("bce", "auroc", "train_loss")
 """First parts of the names of tracked metrics."""
@@ -40,6 +41,7 @@ class Tracking(FLComponent):
         bce/<class>, auroc/<class>    split; the final model included
         train_loss                    step r: of round r
         test/bce, test/auroc/<class>  the tested model, on the test split; step: its round
+        average/bce, refit/bce, ...   a candidate (see `candidates`), on the validation split
 
     The server's own curves are the means over the sites that measured a value, without tests.
 
@@ -109,8 +111,15 @@ class Tracking(FLComponent):
     def _measured(self, result: Shareable, step: int, fl_ctx: FLContext) -> None:
         values, site = tracked(result), site_of(fl_ctx)
         self._sites[site] = values
-        prefix = "test/" if fl_ctx.get_prop(FLContextKey.TASK_NAME) == "test" else ""
+        prefix = self._prefix(fl_ctx)
         self._keep(site, {f"{prefix}{name}": values[name] for name in values}, step, fl_ctx)
+
+    def _prefix(self, fl_ctx: FLContext) -> str:
+        if fl_ctx.get_prop(FLContextKey.TASK_NAME) == "test":
+            return "test/"
+        learnable = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
+        made = from_learnable(learnable).manifest.get(CANDIDATE) if learnable else None
+        return f"{made}/" if made else ""
 
     def _keep_means(self, step: int, fl_ctx: FLContext) -> None:
         by_name: dict[str, list[float]] = {}

@@ -20,6 +20,7 @@ from surgical_aggregation.site.contract.architecture import (
     variable_kinds,
 )
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -236,6 +237,23 @@ class LocalModel:
         )  # fmt: skip
         kernel[:, index], bias[index] = layer.get_weights()
         self._head.set_weights([kernel, bias])
+
+    def refit(
+        self, train: tf.data.Dataset, validation: tf.data.Dataset, stop: Stop = never
+    ) -> float | None:
+        """Fit all columns anew on the frozen body, with the penalty that suits the validation best.
+
+        Returns:
+            The penalty; None where the columns stay as they are. See `column_refit.best_refit`.
+        """
+        fitted_to, chosen_by = (
+            FeatureSplit(split.features, split.labels)
+            for split in (self.predict(data, stop) for data in (train, validation))
+        )
+        kernel, bias = self._head.get_weights()
+        kernel, bias, penalty = best_refit(fitted_to, chosen_by, kernel, bias, self._loss_weights)
+        self._head.set_weights([kernel, bias])
+        return penalty
 
     def train(self, data: tf.data.Dataset, stop: Stop) -> float:
         """Train for one round; `stop` leaves the model as the last batch left it.

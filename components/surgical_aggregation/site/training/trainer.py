@@ -35,6 +35,7 @@ class LocalTraining:
 
     Attributes:
         kept_at_site: Paths of the variables that are not sent, a personal head's among them.
+        head: Paths of the head's variables.
 
     Raises:
         ValueError: The site's data or model is unusable.
@@ -55,7 +56,8 @@ class LocalTraining:
         }
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
         self.model = LocalModel(model, self.classes, options, weights)
-        head = frozenset(self.model.dense_head({}) if options.personal_head else ())
+        self.head = frozenset(self.model.dense_head({}))
+        head = self.head if options.personal_head else frozenset()
         self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
         self._own = strategies.personal(options.strategy, self.model.kinds) | head
         self.passes = 0
@@ -92,6 +94,12 @@ class LocalTraining:
         """Train the columns of some classes on the frozen body; see `LocalModel.warm_up`."""
         self.model.warm_up(classes, self._evaluated["train"], stop)
         self.personal = self.personal_variables()
+
+    def refit(self, stop: Stop = never) -> float | None:
+        """Fit the columns anew on the frozen body; see `LocalModel.refit`."""
+        penalty = self.model.refit(self._evaluated["train"], self._evaluated["validation"], stop)
+        self.personal = self.personal_variables()
+        return penalty
 
     def evaluate(
         self, split: Split, classes: Iterable[str], *, counts: bool = False, stop: Stop = never

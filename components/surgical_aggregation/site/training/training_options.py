@@ -34,6 +34,8 @@ class TrainingOptions:
         class_weighting: "none", or "balanced": positives and negatives of a class have the same
             total weight in the loss.
         focal_gamma: Exponent of the focal loss; 0: plain cross-entropy.
+        refit_every: Rounds after which a site fits its columns anew on the received body before it
+            trains, see `column_refit`; 0: never. Not with the focal loss, which is not convex.
 
     Source:
         Recipe: Kulkarni et al., ML4H 2024, Section 4. FedProx: Li et al., MLSys 2020. Focal loss:
@@ -50,6 +52,7 @@ class TrainingOptions:
     proximal: float = 0.0
     class_weighting: str = "none"
     focal_gamma: float = 0.0
+    refit_every: int = 0
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "warmup_learning_rate"):
@@ -63,10 +66,15 @@ class TrainingOptions:
             raise TrainingOptionsError(f"epochs must be at least 1; got {self.epochs}.")
         for name in (
             "learning_rate", "warmup_epochs", "warmup_learning_rate",
-            "gradient_clip", "proximal", "focal_gamma",
+            "gradient_clip", "proximal", "focal_gamma", "refit_every",
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise TrainingOptionsError(f"{name} must be 0 or more; got {getattr(self, name)}.")
+        if self.refit_every and self.focal_gamma:
+            raise TrainingOptionsError(
+                "columns are fitted anew to the plain cross-entropy, so refit_every and "
+                "focal_gamma do not go together. Set one of them to 0."
+            )
 
 
 def training_options(given: Mapping[str, Any] | None) -> TrainingOptions:

@@ -14,12 +14,15 @@ from flare import Engine, context, global_model, result
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
 from surgical_aggregation.server.models.global_model import GlobalModel, from_learnable
 from surgical_aggregation.wire.headers import (
+    AVERAGE,
     BEST,
     BEST_DROPPED,
     BEST_ROUND,
+    CANDIDATE,
     DROPPED,
     GONE,
     MODEL_VALIDATED,
+    REFIT,
 )
 
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
@@ -77,10 +80,10 @@ class Run:
             self.result(round_, site, loss, accepted, (classes or {}).get(site, EDEMA), model)
         self.fire(AppEventType.BEFORE_AGGREGATION, round_, model=model)
 
-    def final(self, last_round, losses, **facts):
+    def final(self, last_round, losses, workflow="validate_final", **facts):
         """After the last round; of a job that made none of its own, no round is current."""
         model = GlobalModel(self.model.variables, {"round": last_round + 1, **facts})
-        final = {FLContextKey.WORKFLOW: "validate_final"}
+        final = {FLContextKey.WORKFLOW: workflow}
         self.fire(EventType.START_WORKFLOW, None, final, model=model)
         for site, loss in losses.items():
             measured = DXO(DataKind.METRICS, data={"bce": loss, "auroc/Edema": 0.75}).to_shareable()
@@ -114,6 +117,33 @@ class TestValidation:
 
     def test_of_a_personal_model_none_for_it_is_not_the_global_one(self):
         assert self.measured(Run(), strategy="fedbn") is None
+
+
+class TestCandidates:
+    """Models made after training are measured and compared as the final one is."""
+
+    def after(self, *candidates):
+        run = Run()
+        run.round(0, {"a": 0.5, "b": 0.7})
+        for made, losses in candidates:
+            run.final(4, losses, f"validate_{made}", **{CANDIDATE: made})
+        return run
+
+    def test_the_better_one_is_announced_with_what_it_is(self, logged):
+        run = self.after((AVERAGE, {"a": 0.4, "b": 0.6}), (REFIT, {"a": 0.3, "b": 0.8}))
+        assert run.announced == [(0, 0.6), (5, 0.5)]
+        assert [best.get(CANDIDATE) for best in run.records] == [None, AVERAGE]
+        said = " ".join(logged["info"])
+        assert "the model of round 5, averaged over late rounds, is the best: bce 0.5000" in said
+        assert "the model of round 5, its columns fitted anew, is not better" in said
+        assert [facts["auroc"].keys() for facts in run.validated] == [{"a", "b"}] * 2
+
+    def test_a_workflow_without_a_candidate_of_its_own_measures_nothing(self, logged):
+        """The model in memory is the candidate of another workflow, then."""
+        run = self.after((AVERAGE, {"a": 0.4, "b": 0.6}))
+        said = list(logged["info"])
+        run.final(4, {}, "validate_refit", **{CANDIDATE: AVERAGE})
+        assert logged["info"] == said and len(run.validated) == 1
 
 
 class TestRounds:

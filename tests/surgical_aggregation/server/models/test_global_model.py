@@ -7,6 +7,7 @@ from flare import Engine, context
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.server_optimizer import OptimizerError
 from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.aggregation.weight_average import DecayError
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
@@ -88,6 +89,24 @@ def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
     assert merged(second, [7])[0].moments == {}  # without one nothing is remembered
     with pytest.raises(OptimizerError, match=r"one of \('none', 'fedavgm', 'fedadam'\); got"):
         MergeIntoGlobalModel("adam")
+
+
+def test_an_average_over_rounds_is_kept_beside_the_optimizers_moments():
+    how = {"optimizer": "fedavgm", "momentum": 0.5, "average_decay": 0.75}
+    first, _ = merged(model({"Mass": 2}), [3], {"Mass": 2}, **how)
+    second, _ = merged(first, [3], round_=1, **how)  # the optimizer goes on to 5; Mass is away
+    assert lists(second.body)["conv/kernel"] == [4]
+    assert lists(second.moments) == {
+        "velocity/conv/kernel": [1],
+        "velocity/head/Mass/kernel": [0, 0],
+        "velocity/head/Mass/bias": [0],
+        "average/conv/kernel": [3.25],
+        "average/head/Mass/kernel": [2, 2],
+        "average/head/Mass/bias": [2],
+    }
+    assert not [name for name in merged(second, [7])[0].moments if "average" in name]
+    with pytest.raises(DecayError, match="average_decay must be"):
+        MergeIntoGlobalModel(average_decay=1)
 
 
 class TestDroppedRound:

@@ -28,7 +28,13 @@ from surgical_aggregation.server.models.global_model import (
 from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.server.models.persistor import CheckpointPersistor
 from surgical_aggregation.wire import variables as wire
-from surgical_aggregation.wire.headers import BEST, BEST_DROPPED, MODEL_VALIDATED
+from surgical_aggregation.wire.headers import (
+    AVERAGE,
+    BEST,
+    BEST_DROPPED,
+    CANDIDATE,
+    MODEL_VALIDATED,
+)
 
 BODY = {"conv/kernel": np.float32([1, 2])}
 MOMENTS = {"mean/conv/kernel": np.float32([1, 2])}
@@ -36,6 +42,7 @@ COLUMN = (np.float32([3, 4]), np.float32([5]))
 FACTS = {"head_features": 2}
 MODEL = GlobalModel(wire.join(BODY, {"Nodule/Mass": COLUMN}), {**FACTS, "job": "a"})
 RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}
+AVERAGED = {**RECORD, "round": 4, CANDIDATE: AVERAGE}
 EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
 
 
@@ -63,7 +70,7 @@ class Server:
         self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
 
     def validated(self, **facts):
-        """All sites have measured the model in memory, as its manifest says."""
+        """The sites have measured the model in memory, as its manifest says."""
         model = to_learnable(dataclasses.replace(MODEL, manifest={**MODEL.manifest, **facts}))
         self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
         self.persistor.handle_event(MODEL_VALIDATED, self.fl_ctx)
@@ -139,6 +146,7 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     server = Server(tmp_path)
+    server.save()
     server.announce({"round": 4})
     monkeypatch.setattr(checkpoint, "_write", write)
     with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
@@ -148,6 +156,45 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
     assert server.records("last.npz") == server.records("best.npz") == [{"round": 4}] * 2
     Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
     assert "best.npz' could not be written" in panics[1]  # an earlier run's, which is copied
+
+
+class TestCandidate:
+    """A model made after training has a file of its own, and can be the best."""
+
+    def measured(self, server, best):
+        """The average of the last model is measured, and announced where it is the best."""
+        server.save(dataclasses.replace(MODEL, moments=MOMENTS))
+        average = dataclasses.replace(
+            MODEL,
+            variables={**MODEL.variables, "conv/kernel": np.float32([6, 6])},
+            manifest={**MODEL.manifest, "round": 4, CANDIDATE: AVERAGE},
+        )
+        learnable = to_learnable(average)
+        server.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, learnable, private=True, sticky=False)
+        if best:
+            server.fl_ctx.set_prop(BEST, AVERAGED, private=True, sticky=False)
+            server.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, server.fl_ctx)
+        server.persistor.handle_event(MODEL_VALIDATED, server.fl_ctx)
+
+    @pytest.mark.parametrize("best", [False, True])
+    def test_it_is_written_beside_the_last_model_which_stays(self, tmp_path, best):
+        server = Server(tmp_path)
+        self.measured(server, best)
+        assert server.kernels("average.npz") == [[6, 6]] * 2
+        assert server.kernels("last.npz") == [[1, 2]] * 2
+        assert all(copy.moments.keys() == MOMENTS.keys() for copy in server.copies("last.npz"))
+        assert server.kernels("best.npz") == ([[6, 6]] * 2 if best else [])
+        assert server.records("last.npz") == [AVERAGED if best else None] * 2
+
+    def test_as_the_best_one_it_is_found_by_the_run_that_goes_on(self, tmp_path, logged):
+        """Although the last model is of the same round."""
+        path = earlier(tmp_path, {**AVERAGED, "round": 3}, {**AVERAGED, "round": 3})
+        server = Server(tmp_path, path)
+        server.load()
+        assert server.kernels("best.npz") == [[7, 7]] * 2 and logged["warning"] == []
+        server = Server(tmp_path, earlier(tmp_path / "b", {**AVERAGED, "round": 3}, None))
+        server.load()
+        assert "best model, of round 3, is not beside the checkpoint" in logged["warning"][0]
 
 
 class TestContinue:

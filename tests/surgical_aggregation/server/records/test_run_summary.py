@@ -68,6 +68,12 @@ def test_logs_the_best_model_its_test_results_and_where_it_is(tell, tmp_path):
     ]
 
 
+def test_says_of_a_best_model_that_was_made_after_training_how(tell):
+    best = {headers.BEST: {**BEST, headers.CANDIDATE: headers.REFIT}}
+    line = tell(STARTED, (AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, None, best))[0]
+    assert line.startswith("  best model: round 4 (refit), mean validation")
+
+
 def test_logs_an_early_stop_and_that_there_is_no_best_model(tell):
     earlier = (AppEventType.INITIAL_MODEL_LOADED, None, {headers.BEST: BEST})
     assert "best model: round 4" in tell(STARTED, earlier)[0]

@@ -13,9 +13,10 @@ from nvflare.app_common.app_event_type import AppEventType
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from flare import Engine, context
+from surgical_aggregation.server.models.global_model import GlobalModel, to_learnable
 from surgical_aggregation.server.records import tracking
 from surgical_aggregation.server.records.tracking import Tracking
-from surgical_aggregation.wire.headers import MODEL_ROUND
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, REFIT
 
 NORTH = {"bce": 0.5, "bce/Edema": 0.5, "bce/Mass": 0.25, "images": 9.0, "train_seconds": 2.0}
 SOUTH = {"bce": 0.25, "bce/Edema": 1.0}
@@ -86,6 +87,18 @@ def test_curves_are_the_sites_metrics_and_their_means_neither_counts_nor_times(s
     means = {"bce": [(4, 0.375), (8, 0.125)], "bce/Edema": [(4, 0.75)], "bce/Mass": [(4, 0.25)]}
     assert curves(tmp_path, "server") == means
     assert len(list((tmp_path / "server/job/tb_events/north").iterdir())) == 1
+
+
+def test_a_candidates_curves_are_apart_from_those_of_the_rounds_models(server, tmp_path):
+    candidate = to_learnable(GlobalModel({}, {"round": 8, CANDIDATE: REFIT}))
+    for task in ("validate", "test"):  # it may be the best one, which is tested
+        values = {"bce": 0.125 if task == "validate" else 0.25}
+        result = DXO(DataKind.METRICS, data=values).to_shareable()
+        props = {AppConstants.VALIDATION_RESULT: result, FLContextKey.TASK_NAME: task}
+        model = {AppConstants.GLOBAL_MODEL: candidate, MODEL_ROUND: 8}
+        server.fire(AppEventType.VALIDATION_RESULT_RECEIVED, "north", **props, **model)
+    server.fire(EventType.END_RUN)
+    assert curves(tmp_path, "north") == {"refit/bce": [(8, 0.125)], "test/bce": [(8, 0.25)]}
 
 
 def test_only_accepted_results_of_the_round_count_under_the_sites_own_name(server, tmp_path):

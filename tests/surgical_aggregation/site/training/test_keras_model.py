@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.keras_model import LocalModel
 from surgical_aggregation.site.training.stopping import Stopped, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
@@ -49,6 +50,33 @@ def distance(one, other):
 
 def changed(before, after):
     return {name for name in before if before[name].tobytes() != after[name].tobytes()}
+
+
+class TestRefit:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_replaces_the_columns_by_those_of_the_best_penalty_and_nothing_else(
+        self, data, weighted
+    ):
+        weights = np.float32([[0.5, 1], [2, 1]]) if weighted else None
+        model, parts = local_model(weights), (data.take(5), data.skip(5))
+        given = body(model)
+        predicted = [model.predict(part) for part in parts]
+        splits = [FeatureSplit(part.features, part.labels) for part in predicted]
+        before = model.evaluate(parts[1], CLASSES)["bce"]
+        kernel, bias = (model.variables()[name] for name in ("head/kernel", "head/bias"))
+        expected = best_refit(*splits, kernel, bias, weights)
+        assert model.refit(*parts) == expected.penalty is not None
+        np.testing.assert_allclose(model.variables()["head/kernel"], expected.kernel, rtol=1e-5)
+        np.testing.assert_allclose(model.variables()["head/bias"], expected.bias, rtol=1e-5)
+        assert changed(given, model.variables()) == set()
+        assert model.evaluate(parts[1], CLASSES)["bce"] < before
+
+    def test_stops_after_the_running_batch(self, data):
+        model = local_model()
+        head = model.variables()["head/kernel"]
+        with pytest.raises(Stopped):
+            model.refit(data, data, StopAt(10))  # of 8 and 8
+        np.testing.assert_array_equal(model.variables()["head/kernel"], head)
 
 
 class TestTrain:

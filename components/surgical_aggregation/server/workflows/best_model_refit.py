@@ -1,0 +1,123 @@
+"""The workflow after training: sites fit their columns anew on the best model's body."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nvflare.apis.controller_spec import ClientTask, Task
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable
+from nvflare.apis.signal import Signal
+from nvflare.app_common.abstract.aggregator import Aggregator
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.fuel.utils.validation_utils import check_non_negative_int, check_positive_int
+
+from surgical_aggregation.aggregation.strategy import has_personal
+from surgical_aggregation.checkpoints.checkpoint import load
+from surgical_aggregation.server.models.candidates import refit_of, set_global_model
+from surgical_aggregation.server.models.evaluated_model import continues_header
+from surgical_aggregation.server.models.global_model import GlobalModel
+from surgical_aggregation.server.models.model_files import BEST_FILE, checkpoint_folders
+from surgical_aggregation.server.workflows.collecting_controller import CollectingController
+from surgical_aggregation.wire.headers import MODEL_ROUND
+
+
+class BestModelRefit(CollectingController):
+    """Have every site fit its columns anew on the body of the best model, and average them.
+
+    Runs on the server. A column lags behind a body that moves in every round; here it has the last
+    word. A site gets the best model as `SelectHead` cuts it, and sends its columns alone (see
+    `KerasExecutor`, task "refit"). They are averaged as in a round, over the sites that label a
+    class. What comes out is a candidate for the best model, see `candidates`: the next workflow has
+    it measured. A class that no site sent keeps its column.
+
+    Args:
+        enabled: Default False: nothing is done.
+        min_clients: Accepted results that are needed. Default 1.
+        wait_seconds: Seconds to wait for the others then. Default 600.
+        aggregator_id: Id of the aggregator, which takes `columns_only`. Default
+            "column_aggregator".
+        task_name: Name of the task. Default "refit".
+    """
+
+    def __init__(
+        self,
+        enabled: bool = False,
+        min_clients: int = 1,
+        wait_seconds: int = 600,
+        aggregator_id: str = "column_aggregator",
+        task_name: str = "refit",
+    ):
+        super().__init__()
+        check_positive_int("min_clients", min_clients)
+        check_non_negative_int("wait_seconds", wait_seconds)
+        self.enabled = enabled
+        self.min_clients = min_clients
+        self.wait_seconds = wait_seconds
+        self.aggregator_id = aggregator_id
+        self.task_name = task_name
+
+    def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
+        """Send the best model, average the columns that come, and make the candidate."""
+        path = checkpoint_folders(fl_ctx)[0] / BEST_FILE
+        if not self.enabled:
+            return
+        if not path.is_file():
+            self.log_warning(fl_ctx, "there is no best model, so no columns are fitted anew")
+            return
+        checkpoint = load(path)
+        model = GlobalModel(checkpoint.variables, checkpoint.manifest)
+        aggregator = fl_ctx.get_engine().get_component(self.aggregator_id)
+        if why := _objection(model, aggregator):
+            self.system_panic(f"columns cannot be fitted anew: {why}", fl_ctx)
+            return
+        set_global_model(model, fl_ctx)
+        aggregator.reset(fl_ctx)
+        task = Task(
+            self.task_name,
+            _shareable(model, fl_ctx),
+            result_received_cb=partial(_take, aggregator),
+        )
+        self.broadcast_and_wait(
+            task, fl_ctx, None, self.min_clients, self.wait_seconds, abort_signal
+        )
+        if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
+            return
+        columns = from_shareable(aggregator.aggregate(fl_ctx)).data
+        set_global_model(refit_of(model, columns), fl_ctx)
+        self.log_info(
+            fl_ctx,
+            f"the columns of the model of round {model.manifest['round']} are fitted anew, and are "
+            "measured next",
+        )
+
+    def stop_controller(self, fl_ctx: FLContext) -> None:
+        """Nothing is left to stop."""
+
+
+def _objection(model: GlobalModel, aggregator: object) -> str | None:
+    if not isinstance(aggregator, Aggregator):
+        return f"an Aggregator is needed; got {type(aggregator).__name__}. Check aggregator_id."
+    if has_personal(model.manifest["strategy"], personal_head=not model.columns):
+        return (
+            "it needs one body for all sites, and here every site has a model of its own (strategy "
+            f"{model.manifest['strategy']!r}, or a personal head). Leave refit_last off."
+        )
+    return None
+
+
+def _shareable(model: GlobalModel, fl_ctx: FLContext) -> Shareable:
+    shareable = DXO(DataKind.WEIGHTS, data=model.variables).to_shareable()
+    headers = {MODEL_ROUND: model.manifest["round"], **continues_header(model.manifest)}
+    for name, value in headers.items():
+        shareable.set_header(name, value)
+    round_ = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
+    shareable.add_cookie(AppConstants.CONTRIBUTION_ROUND, round_)
+    return shareable
+
+
+def _take(aggregator: Aggregator, client_task: ClientTask, fl_ctx: FLContext) -> None:
+    accepted = aggregator.accept(client_task.result, fl_ctx)
+    fl_ctx.set_prop(AppConstants.AGGREGATION_ACCEPTED, accepted, private=True, sticky=False)

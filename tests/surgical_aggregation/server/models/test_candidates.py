@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from nvflare.apis.shareable import Shareable
+from nvflare.app_common.app_constant import AppConstants
+from nvflare.app_common.app_event_type import AppEventType
+
+from flare import Engine, context
+from surgical_aggregation.server.models.candidates import (
+    CandidateLocator,
+    average_of,
+    refit_of,
+    set_global_model,
+)
+from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import AVERAGE, CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
+
+
+def column(value):
+    return (np.full(2, value, np.float32), np.float32([value]))
+
+
+MANIFEST = {"round": 7, "best": {"round": 3}, "validation": {"round": 7}, "classes": {"Mass": {}}}
+VARIABLES = wire.join({"conv/kernel": np.float32([4])}, {"Mass": column(1), "Edema": column(2)})
+AVERAGES = {"average/conv/kernel": np.float32([3]), "average/head/Mass/bias": np.float32([5])}
+MODEL = GlobalModel(VARIABLES, MANIFEST, {"velocity/conv/kernel": np.float32([9]), **AVERAGES})
+
+
+def lists(variables):
+    return {name: value.tolist() for name, value in variables.items()}
+
+
+def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measured_of_it():
+    found = average_of(MODEL)
+    assert lists(found.variables) == {
+        **lists(VARIABLES),
+        "conv/kernel": [3],
+        "head/Mass/bias": [5],
+    }
+    assert found.manifest == {"round": 7, "classes": {"Mass": {}}, CANDIDATE: AVERAGE}
+    assert found.moments == {}
+    assert average_of(GlobalModel(VARIABLES, MANIFEST)) is None
+
+
+def test_fitted_columns_replace_those_of_the_model_and_add_no_class():
+    found = refit_of(MODEL, wire.join({}, {"Mass": column(8), "Hernia": column(9)}))
+    assert lists(found.variables) == {
+        **lists(VARIABLES),
+        "head/Mass/kernel": [8, 8],
+        "head/Mass/bias": [8],
+    }
+    assert found.manifest[CANDIDATE] == REFIT and found.manifest["round"] == 7
+
+
+class TestLocator:
+    def test_the_average_is_made_when_it_is_asked_for_and_becomes_the_model_in_memory(self):
+        fl_ctx = context(model=MODEL, engine=Engine())
+        assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
+        assert CandidateLocator(AVERAGE).get_model_names(fl_ctx) == [AVERAGE]
+        assert current_global_model(fl_ctx).manifest[CANDIDATE] == AVERAGE
+        dxo = CandidateLocator(AVERAGE).locate_model(AVERAGE, fl_ctx)
+        assert dxo.data["conv/kernel"].tolist() == [3] and dxo.meta == {}
+
+    def test_without_an_average_or_a_refit_there_is_none(self):
+        fl_ctx = context(model=GlobalModel(VARIABLES, MANIFEST), engine=Engine())
+        for model in (AVERAGE, REFIT):
+            assert CandidateLocator(model).get_model_names(fl_ctx) == []
+        assert CANDIDATE not in current_global_model(fl_ctx).manifest
+        set_global_model(average_of(MODEL), fl_ctx)  # which was not fitted anew afterwards
+        assert CandidateLocator(REFIT).get_model_names(fl_ctx) == []
+
+    def test_sites_are_told_its_round_and_what_the_run_continues(self):
+        manifest = {**MANIFEST, "history": [{"job": "a", "rounds": [0, 7]}]}
+        fl_ctx = context(model=refit_of(GlobalModel(VARIABLES, manifest), {}), engine=Engine())
+        locator, task = CandidateLocator(REFIT), Shareable()
+        (name,) = locator.get_model_names(fl_ctx)
+        locator.locate_model(name, fl_ctx)
+        fl_ctx.set_prop(AppConstants.MODEL_OWNER, "SRV_refit", private=True, sticky=False)
+        fl_ctx.set_prop(AppConstants.MODEL_TO_VALIDATE, task, private=True, sticky=False)
+        locator.handle_event(AppEventType.SEND_MODEL_FOR_VALIDATION, fl_ctx)
+        assert task.get_header(MODEL_ROUND) == 7
+        assert task.get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
+
+    def test_another_kind_of_model_is_refused(self):
+        with pytest.raises(ValueError, match=r"one of \('average', 'refit'\); got 'best'"):
+            CandidateLocator("best")

@@ -1,0 +1,121 @@
+"""What the workflow makes of a best model and of columns; in a run it is in tests/simulator."""
+
+import numpy as np
+import pytest
+from nvflare.apis.client import Client
+from nvflare.apis.controller_spec import ClientTask
+from nvflare.apis.dxo import from_shareable
+from nvflare.apis.signal import Signal
+from nvflare.app_common.app_constant import AppConstants
+
+from flare import Engine, context, result
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
+from surgical_aggregation.server.workflows.best_model_refit import BestModelRefit
+from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
+
+
+def column(value):
+    return (np.full(2, value, np.float32), np.float32([value]))
+
+
+BODY = {"conv/kernel": np.float32([4, 4])}
+BEST = {"head_features": 2, "round": 3, "strategy": "fedavg", "body_kinds": {}}
+COLUMNS = {"Edema": column(1), "Mass": column(2)}
+
+
+class Run:
+    """A workflow after training, and the sites' columns: site -> class -> value."""
+
+    def __init__(self, folder, monkeypatch, columns=None, best=BEST, head=COLUMNS, **args):
+        aggregator = SurgicalAggregator("fedavg", columns_only=True)
+        self.engine = Engine(folder, column_aggregator=aggregator)
+        if best:
+            path = folder / "server/job/models/best.npz"
+            save(Checkpoint(wire.join(BODY, head), best), path)
+        last = GlobalModel(wire.join(BODY, {}), {**BEST, "round": 9})
+        self.fl_ctx = context(model=last, engine=self.engine, current_round=8)
+        self.tasks, self.columns = [], columns or {}
+        self.workflow = BestModelRefit(**{"enabled": True, **args})
+        monkeypatch.setattr(self.workflow, "broadcast_and_wait", self.broadcast)
+        self.workflow.control_flow(Signal(), self.fl_ctx)
+
+    def broadcast(self, task, fl_ctx, targets, needed, wait, abort_signal):
+        self.tasks.append(task)
+        self.waits = needed, wait
+        self.taken = {}
+        for site, columns in self.columns.items():
+            answer = ClientTask(Client(site, "token"), task)
+            made = {name: column(value) for name, value in columns.items()}
+            answer.result = result({}, made, current_round=8)
+            of_site = context(site, model=current_global_model(fl_ctx), engine=self.engine)
+            of_site.set_prop(AppConstants.CURRENT_ROUND, 8, private=True, sticky=False)
+            task.result_received_cb(answer, of_site)
+            self.taken[site] = of_site.get_prop(AppConstants.AGGREGATION_ACCEPTED)
+
+    @property
+    def model(self):
+        return current_global_model(self.fl_ctx)
+
+
+def test_the_best_models_columns_are_averaged_over_the_sites_that_label_them(tmp_path, monkeypatch):
+    sent = {"a": {"Edema": 5}, "b": {"Edema": 7, "Mass": 8}}
+    run = Run(tmp_path, monkeypatch, sent, min_clients=2, wait_seconds=7)
+    assert run.taken == {"a": True, "b": True} and run.waits == (2, 7)
+    (task,) = run.tasks
+    given = from_shareable(task.data).data
+    assert task.name == "refit" and given["conv/kernel"].tolist() == [4, 4]
+    assert given["head/Mass/kernel"].tolist() == [2, 2]
+    assert task.data.get_header(MODEL_ROUND) == 3 and task.data.get_header(CONTINUES) is None
+    kernels = {name: kernel.tolist() for name, (kernel, _) in run.model.columns.items()}
+    assert kernels == {"Edema": [6, 6], "Mass": [8, 8]}
+    assert run.model.body["conv/kernel"].tolist() == [4, 4]
+    assert (run.model.manifest["round"], run.model.manifest[CANDIDATE]) == (3, REFIT)
+
+
+def test_a_column_that_no_site_sent_stays(tmp_path, monkeypatch):
+    run = Run(tmp_path, monkeypatch, {"a": {"Edema": 5}})
+    assert run.model.columns["Mass"][0].tolist() == [2, 2]
+
+
+def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
+    aggregator = SurgicalAggregator("fedavg", columns_only=True)
+    whole = result(BODY, {"Edema": column(1)})
+    model = GlobalModel(wire.join(BODY, COLUMNS), BEST)
+    assert not aggregator.accept(whole, context("a", model=model))
+    assert aggregator.accept(result({}, {"Edema": column(1)}), context("a", model=model))
+
+
+@pytest.mark.parametrize(
+    ("how", "warned"), [({"enabled": False}, False), ({"best": None}, True)], ids=["off", "no best"]
+)
+def test_without_a_wish_or_a_best_model_nothing_is_sent(
+    tmp_path, monkeypatch, logged, panics, how, warned
+):
+    run = Run(tmp_path, monkeypatch, **how)
+    assert run.tasks == [] and panics == [] and CANDIDATE not in run.model.manifest
+    assert [text for text in logged["warning"] if "no best model" in text] == logged["warning"]
+    assert bool(logged["warning"]) == warned
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"best": {**BEST, "strategy": "fedbn"}}, "every site has a model of its own"),
+        ({"head": {}}, "or a personal head). Leave refit_last off"),
+        ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
+    ],
+)
+def test_what_cannot_be_fitted_for_all_sites_ends_the_run_with_the_reason(
+    tmp_path, monkeypatch, panics, how, reason
+):
+    run = Run(tmp_path, monkeypatch, **how)
+    assert run.tasks == [] and reason in panics[0]
+
+
+@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}])
+def test_settings_that_would_never_end_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        BestModelRefit(**settings)
