@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from surgical_aggregation.aggregation.averaging import Variables
     from surgical_aggregation.aggregation.result_checks import Contribution
 
-BODY_WEIGHTINGS = ("mean", "samples")
+SITE_WEIGHTINGS = ("mean", "samples")
+"""Those that need nothing of other sites."""
+
+BODY_WEIGHTINGS = (*SITE_WEIGHTINGS, "classes", "conflict_averse")
 HEAD_WEIGHTINGS = ("mean", "samples", "positives")
 
 
@@ -22,14 +28,35 @@ def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
         raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
 
 
-def body_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
-    """Weight of a site for every body variable it sent: "mean" (1, as in the papers) or "samples".
+def body_weights(
+    weighting: str, contributions: Sequence[Contribution], start: Variables
+) -> list[float]:
+    """Weight of each site for its body.
+
+        mean             1, as in the papers
+        samples          images trained on
+        classes          sum over its classes of 1 / (sites that label the class): how much of the
+                         union it teaches, 1 where all sites label the same
+        conflict_averse  see `conflict_averse`; not the mean even where all sites label the same
+
+    Args:
+        weighting: One of these.
+        contributions: What the sites sent.
+        start: Trained variables of the body that the round began with, for "conflict_averse".
 
     Raises:
-        WeightingError: The site reported no number of samples, and the weighting needs it.
+        WeightingError: A site did not report what the weighting needs.
     """
-    weight = 1.0 if weighting == "mean" else _samples(contribution)
-    return dict.fromkeys(contribution.body, weight)
+    if weighting == "samples":
+        return [_samples(contribution) for contribution in contributions]
+    if weighting == "classes":
+        return _taught([contribution.columns.keys() for contribution in contributions])
+    if weighting == "conflict_averse":
+        from surgical_aggregation.aggregation import conflict_averse  # its maths need NumPy
+
+        updates = [{n: c.body[n] - value for n, value in start.items()} for c in contributions]
+        return conflict_averse.weights(conflict_averse.products(updates))
+    return [1.0] * len(contributions)
 
 
 def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, float]:
@@ -57,6 +84,18 @@ def head_weights(weighting: str, contribution: Contribution) -> Mapping[str, flo
         return {name: contribution.positives[name] for name in contribution.columns}
     weight = 1.0 if weighting == "mean" else _samples(contribution)
     return dict.fromkeys(contribution.columns, weight)
+
+
+def _taught(classes: Sequence[Collection[str]]) -> list[float]:
+    if not all(classes):
+        raise WeightingError(
+            "body_weighting 'classes' needs columns of every site; one sent none. Weigh by 'mean' "
+            "or 'samples' where heads stay at the sites."
+        )
+    holders = Counter(name for own in classes for name in own)
+    scale = Fraction(len(classes), len(holders))
+    # Exact, so that sites with the same classes weigh the same to the last bit.
+    return [float(scale * sum(Fraction(1, holders[name]) for name in own)) for own in classes]
 
 
 def _samples(contribution: Contribution) -> float:

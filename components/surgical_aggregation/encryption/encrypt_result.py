@@ -7,7 +7,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 from nvflare.app_opt.he.model_encryptor import HEModelEncryptor
 
-from surgical_aggregation.aggregation.weighting import BODY_WEIGHTINGS, check
+from surgical_aggregation.aggregation.weighting import SITE_WEIGHTINGS, check
 from surgical_aggregation.encryption.ciphertext import pack
 
 
@@ -29,7 +29,7 @@ class EncryptResult(HEModelEncryptor):
     def __init__(
         self, weighting: str = "mean", tenseal_context_file: str = "client_context.tenseal"
     ):
-        check("weighting", weighting, BODY_WEIGHTINGS)
+        check("weighting", weighting, SITE_WEIGHTINGS)
         super().__init__(tenseal_context_file, weigh_by_local_iter=weighting == "samples")
         self.weighting = weighting
 

@@ -47,7 +47,7 @@ class JobSettings(BaseModel):
     site_silence: int = Field(120, ge=1, title="seconds after which a silent site is gone")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
-    body_weighting: str = Field("mean", title="mean | samples")
+    body_weighting: str = Field("mean", title="mean | samples | classes | conflict_averse")
     head_weighting: str = Field("mean", title="mean | samples; in surgical also positives")
     server_optimizer: str = Field("none", title="none | fedavgm | fedadam")
     server_learning_rate: float = 1.0
@@ -111,13 +111,17 @@ class JobSettings(BaseModel):
             self.server_optimizer, self.server_learning_rate, self.server_momentum
         )
         # Where sites share a union head, every site has every column, most without a positive.
-        bodies = weighting.BODY_WEIGHTINGS
-        heads = bodies if "union" in given else weighting.HEAD_WEIGHTINGS
-        weighting.check("weighting", self.weighting, bodies)
-        weighting.check("body_weighting", self.body_weighting, bodies)
+        heads = weighting.SITE_WEIGHTINGS if "union" in given else weighting.HEAD_WEIGHTINGS
+        weighting.check("weighting", self.weighting, weighting.SITE_WEIGHTINGS)
+        weighting.check("body_weighting", self.body_weighting, weighting.BODY_WEIGHTINGS)
         weighting.check("head_weighting", self.head_weighting, heads)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
+        if self.body_weighting == "classes" and "head_weighting" not in given:
+            raise JobError(
+                "body_weighting 'classes' needs columns at the server; here heads stay at the "
+                "sites. Take 'mean' or 'samples'."
+            )
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(
                 "head_weighting 'positives' needs the sites' counts; set report_counts=true as "

@@ -71,6 +71,8 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ),
         ("vanilla", {"head_weighting": "positives"}, None, "head_weighting must be one of"),
         ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
+        ("surgical_he", {"weighting": "classes"}, None, "weighting must be one of"),
+        ("personalised", {"body_weighting": "classes"}, None, "heads stay at the sites"),
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
         *[
             ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")

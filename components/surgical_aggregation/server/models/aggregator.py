@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
 from nvflare.apis.fl_constant import FLContextKey
@@ -51,7 +51,8 @@ class SurgicalAggregator(Aggregator):
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
             same as the sites'. Default "fedbn+".
         personal_head: Every head stays at its site: results must have no columns. Default False.
-        body_weighting: Strategy f: "mean" (default, the papers) or "samples".
+        body_weighting: Strategy f: "mean" (default, the papers), "samples", "classes" or
+            "conflict_averse"; see `weighting.body_weights`.
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
         columns_only: Results have columns and no body, see `BestModelRefit`. Default False.
@@ -137,7 +138,7 @@ class SurgicalAggregator(Aggregator):
         if reason := too_large or self._fault(contribution, expected):
             return reason
         try:
-            self._weigh(contribution)
+            self._weigh([contribution], self._start)
         except WeightingError as error:
             return str(error).rstrip(".")
         self._accepted[site] = contribution
@@ -150,11 +151,20 @@ class SurgicalAggregator(Aggregator):
             dxo.data = result_checks.added(dxo.data, model.variables)
         return labelled(dxo)
 
-    def _weigh(self, contribution: Contribution) -> dict[str, float]:
-        """Weight of each variable, by its name on the wire."""
-        body = body_weights(self.body_weighting, contribution)
-        head = head_weights(self.head_weighting, contribution)
-        return wire.join(body, {name: (weight, weight) for name, weight in head.items()})
+    def _weigh(
+        self, contributions: Sequence[Contribution], start: tuple[GlobalModel, Expected]
+    ) -> list[dict[str, float]]:
+        """For each site the weight of each variable, by its name on the wire."""
+        model, expected = start
+        trained = expected.sent - model.kinds.statistics
+        body = {path: model.body[path] for path in trained}
+        bodies = body_weights(self.body_weighting, contributions, body)
+        weights = []
+        for contribution, weight in zip(contributions, bodies, strict=True):
+            head = head_weights(self.head_weighting, contribution)
+            columns = {name: (own, own) for name, own in head.items()}
+            weights.append(wire.join(dict.fromkeys(contribution.body, weight), columns))
+        return weights
 
     def _fault(self, contribution: Contribution, expected: Expected) -> str | None:
         return result_checks.fault(contribution, expected)
@@ -182,8 +192,8 @@ class SurgicalAggregator(Aggregator):
         """
         with self._lock:
             self._closed = True
-            accepted = dict(sorted(self._accepted.items()))
-        if not accepted:
+            accepted, start = dict(sorted(self._accepted.items())), self._start
+        if not accepted or start is None:
             raise WeightingError(
                 f"round {fl_ctx.get_prop(AppConstants.CURRENT_ROUND)} needs the accepted result of "
                 "one site at least; got none. The server's log says which were refused, and why."
@@ -191,16 +201,18 @@ class SurgicalAggregator(Aggregator):
         similarity = self._similarity(accepted)
         fl_ctx.set_prop(COLUMN_SIMILARITY, similarity, private=True, sticky=False)
         fl_ctx.set_prop(ACCEPTED, accepted, private=True, sticky=False)
-        data = self._average(accepted)
+        data = self._average(accepted, start)
         trained_by = {
             name: [site for site, c in accepted.items() if name in c.columns]
             for name in wire.classes_of(data)
         }
         return DXO(DataKind.WEIGHTS, data=data, meta={TRAINED_BY: trained_by}).to_shareable()
 
-    def _average(self, accepted: Mapping[str, Contribution]) -> dict[str, Array]:
+    def _average(
+        self, accepted: Mapping[str, Contribution], start: tuple[GlobalModel, Expected]
+    ) -> dict[str, Array]:
         sent = [wire.join(c.body, c.columns) for c in accepted.values()]
-        return mean_by_name(sent, [self._weigh(c) for c in accepted.values()])
+        return mean_by_name(sent, self._weigh([*accepted.values()], start))
 
     def _similarity(self, accepted: Mapping[str, Contribution]) -> dict[str, float]:
         return column_similarity([contribution.columns for contribution in accepted.values()])

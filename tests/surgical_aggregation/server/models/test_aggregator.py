@@ -71,6 +71,24 @@ class TestAggregate:
         dxo = aggregate(SurgicalAggregator(**POSITIVES), [("a", a), ("b", b)])
         assert values(dxo) == (2, {"Edema": 1})
 
+    def test_the_body_by_how_much_of_the_union_a_site_teaches(self):
+        """Edema counts a half for either of its sites."""
+        few, many = train(0, ["Edema"]), train(4, ["Edema", "Mass"])
+        aggregator = SurgicalAggregator(body_weighting="classes")
+        body, columns = values(aggregate(aggregator, [("a", few), ("b", many)]))
+        assert (body, columns) == (3, {"Edema": 2, "Mass": 4})
+
+    def test_the_body_by_updates_from_the_rounds_model_without_running_statistics(self):
+        """From 10 on, "a" goes 9 back and "b" 1: nearer to "b" nobody is worked against more."""
+        start = global_model(
+            {**BODY, "conv/kernel": np.full(2, 10, np.float32)}, {}, 2, (VARIANCE,)
+        )
+        aggregator = SurgicalAggregator("fedavg", body_weighting="conflict_averse")
+        far, near = ({VARIANCE: np.full(2, v, np.float32)} for v in (1, 1e6))
+        sent = [("a", train(1, ["Edema"], far)), ("b", train(9, ["Edema"], near))]
+        body, _ = values(aggregate(aggregator, sent, start))
+        assert 6 < body < 9
+
     def test_body_over_all_sites_and_columns_over_those_that_label_the_class(self):
         aggregator, fl_ctx = SurgicalAggregator(), context(model=MODEL)
         for site, sent in (("a", train(1, ["Edema", "Mass"])), ("b", train(-3, ["Edema"]))):
