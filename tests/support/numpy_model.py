@@ -63,7 +63,7 @@ class LocalModel:
 
     kinds = VariableKinds(frozenset(BATCH_NORM))
 
-    def __init__(self, model, classes, options, loss_weights=None):
+    def __init__(self, model, classes, options, loss_weights=None, missing=None):
         self.classes = classes
         self.options = options
         self._values = model
@@ -137,7 +137,7 @@ class LocalModel:
         return fitted.penalty
 
     @np.errstate(all="ignore")  # as TensorFlow does
-    def train(self, data, stop):
+    def train(self, data, stop=never, *, pseudo_labels=False):
         frozen = self.options.strategy == "fedbn+"
         trained = [name for name in self._values if name not in (BATCH_NORM if frozen else MOVING)]
         for _ in range(self.options.epochs):

@@ -47,6 +47,7 @@ ABOVE_QUICK = {
     "surgical_aggregation/site/training/test_keras_model.py": "slow",
     "surgical_aggregation/site/training/test_trainer.py": "slow",
     "surgical_aggregation/site/training/test_loss.py": "slow",
+    "surgical_aggregation/site/training/test_teacher.py": "slow",
     "surgical_aggregation/site/contract/test_architecture.py": "slow",
     "surgical_aggregation/site/contract/test_restricted_site.py": "slow",
     "surgical_aggregation/test_round_trip.py": "slow",

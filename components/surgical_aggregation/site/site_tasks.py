@@ -143,7 +143,7 @@ class SiteTasks:
         every = training.options.refit_every
         if every and not new and model.round % every == 0:
             self.log(fl_ctx, _refitted(training.refit(stop)))
-        loss = training.train(stop)
+        loss = training.train(model.round, stop)
         if set(self.reported) == set(training.classes):  # else a mean over withheld ones, too
             values["train_loss"] = loss
         values["warmed_up"] = float(reported)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
 
-ALIKE = ("backbone", "image_size", "hidden", "union", "strategy")
+ALIKE = ("backbone", "image_size", "hidden", "union", "strategy", "freeze_statistics_at")
 """Settings of a site that must be the same at all of them."""
 
 Settings = Mapping[str, object]

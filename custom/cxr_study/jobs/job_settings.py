@@ -77,6 +77,12 @@ class JobSettings(BaseModel):
     class_weighting: str = Field("none", title="none | balanced")
     focal_gamma: float = Field(0.0, title="of the focal loss; 0: off")
     refit_every: int = Field(0, ge=0, title="rounds between fits of the columns anew; 0: never")
+    freeze_statistics_at: int = Field(
+        0, ge=0, title="round from which batch norm's statistics stay; 0: none"
+    )
+    consistency: float = Field(0.0, title="to the received model's features; 0: off")
+    pseudo_labels: str = Field("none", title="none | soft | confident, for unlabelled classes")
+    pseudo_labels_from: int = Field(4, ge=0, title="round from which they count")
     mixed_precision: bool = Field(False, title="float16 where the site has a GPU")
     send: str = Field("weights", title="weights | differences (for FLARE's privacy filters)")
     report_counts: bool = Field(False, title="labels per class, to the server; a site may forbid")

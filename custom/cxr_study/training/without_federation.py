@@ -102,7 +102,7 @@ def train_alone(
             save(model, out / LAST_FILE)
             saved = time.monotonic()
             if round_ < last:
-                training.train()
+                training.train(round_)
             line = {
                 "round": round_,
                 "mean_validation_bce": _or_none(loss),

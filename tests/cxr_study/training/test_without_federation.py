@@ -53,7 +53,7 @@ def train(tmp_path, body, monkeypatch):
 def losses(monkeypatch):
     """Let every model have the loss that is written here, and training only add 1 to a bias."""
 
-    def count(model, *_):
+    def count(model, *_, **options):
         model.assign({"head/bias": model.variables()["head/bias"] + 1})
 
     monkeypatch.setattr(LocalModel, "train", count)

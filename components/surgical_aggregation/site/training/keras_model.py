@@ -23,6 +23,7 @@ from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stop, check, never
+from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher, Terms
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire.variables import Columns
 
@@ -46,6 +47,7 @@ class LocalModel:
         classes: Names of the units, in order.
         options: How to train; the defaults do where the model is only evaluated.
         loss_weights: See `loss.training_loss`; None: all 1.
+        missing: Whether each class has no label at the site, see `teacher`; None: none is missing.
 
     Attributes:
         kinds: Of the body's variables, as the network's layers say.
@@ -60,6 +62,7 @@ class LocalModel:
         classes: tuple[str, ...],
         options: TrainingOptions | None = None,
         loss_weights: np.ndarray | None = None,
+        missing: tuple[bool, ...] | None = None,
     ):
         options = options or TrainingOptions()
         self.model = model
@@ -73,8 +76,17 @@ class LocalModel:
             for layer in batch_norm_layers(model):
                 layer.trainable = False
         self._received = _anchors(model) if options.proximal else []
-        self._compile()
         network = keras.Model(model.input, [self._head.input, model.output])
+        self._learner, self._teacher, self._taught = model, None, None
+        terms = Terms(
+            options.consistency, options.pseudo_labels, missing or (False,) * len(classes)
+        )
+        if terms.any:
+            self._teacher = Teacher(network)
+            self._taught = TaughtOutputs(self._teacher, terms)
+            outputs = self._taught(model.input, self._head.input, model.output)
+            self._learner = keras.Model(model.input, outputs)
+        self._compile()
         # Relaxed to batches of any size, where a second size comes.
         self._forward = tf.function(
             lambda images: network(images, training=False), reduce_retracing=True
@@ -90,9 +102,24 @@ class LocalModel:
         adam = keras.optimizers.Adam(
             options.learning_rate, global_clipnorm=options.gradient_clip or None
         )
-        self.model.compile(optimizer=adam, loss=loss)
+        self._learner.compile(optimizer=adam, loss=loss)
         # From here on the optimizer's state can be read and set, also before the first batch.
-        self.model.optimizer.build(self.model.trainable_variables)
+        adam.build(self.model.trainable_variables)
+
+    def freeze_statistics(self) -> None:
+        """From now on normalise by the running statistics; gamma and beta go on learning.
+
+        Source:
+            FixBN: Zhong et al., arXiv:2303.06530.
+        """
+        layers = [layer for layer in batch_norm_layers(self.model) if layer.trainable]
+        for layer in layers:
+            layer.trainable = False  # which makes it normalise so
+            for variable in (layer.gamma, layer.beta):
+                if variable is not None:
+                    variable.trainable = True
+        if layers:  # the optimizer and its state stay
+            self._learner.make_train_function(force=True)
 
     def set_body(self, body: Mapping[str, Array]) -> None:
         """Load a body.
@@ -161,12 +188,12 @@ class LocalModel:
             raise SiteError("the training state is that of another model, or of other classes.")
         for name, variable in own.items():
             variable.assign(state[name])
-        self.model.optimizer.learning_rate = self.options.learning_rate
+        self._learner.optimizer.learning_rate = self.options.learning_rate
 
     def _training_state(self) -> dict[str, keras.Variable]:
         generators = [v for v in self.model.variables if v.path.endswith(RANDOM_STATE)]
         return {
-            **{f"optimizer/{i}": v for i, v in enumerate(self.model.optimizer.variables)},
+            **{f"optimizer/{i}": v for i, v in enumerate(self._learner.optimizer.variables)},
             **{f"random/{i}": v for i, v in enumerate(generators)},
         }
 
@@ -255,15 +282,25 @@ class LocalModel:
         self._head.set_weights([kernel, bias])
         return penalty
 
-    def train(self, data: tf.data.Dataset, stop: Stop) -> float:
+    def train(
+        self, data: tf.data.Dataset, stop: Stop = never, *, pseudo_labels: bool = False
+    ) -> float:
         """Train for one round; `stop` leaves the model as the last batch left it.
+
+        Args:
+            data: Batches (images, labels).
+            stop: Asked after every batch.
+            pseudo_labels: Whether those of the options count in this round.
 
         Returns:
             Mean loss of the last epoch.
         """
         for anchor, variable in zip(self._received, self.model.trainable_variables, strict=False):
             anchor.assign(variable)
-        history = self.model.fit(
+        if self._teacher and self._taught:
+            self._teacher.learn()
+            self._taught.pseudo_labels_count.assign(float(pseudo_labels))
+        history = self._learner.fit(
             data, epochs=self.options.epochs, shuffle=False, verbose=0, callbacks=[_StopWhen(stop)]
         )
         return float(history.history["loss"][-1])

@@ -55,7 +55,8 @@ class LocalTraining:
             c: int(n) for c, n in zip(self.classes, (labels == 1).sum(0), strict=True)
         }
         weights = balanced_weights(labels) if options.class_weighting == "balanced" else None
-        self.model = LocalModel(model, self.classes, options, weights)
+        missing = tuple(bool(np.isnan(of_class).all()) for of_class in labels.T)
+        self.model = LocalModel(model, self.classes, options, weights, missing)
         self.head = frozenset(self.model.dense_head({}))
         head = self.head if options.personal_head else frozenset()
         self.kept_at_site = strategies.kept_at_site(options.strategy, self.model.kinds) | head
@@ -117,10 +118,14 @@ class LocalTraining:
         """Metrics of outputs for some of the site's classes; see `LocalModel.metrics`."""
         return self.model.metrics(predicted, classes, counts=counts)
 
-    def train(self, stop: Stop = never) -> float:
-        """Train for one round; returns the mean loss of the last epoch."""
+    def train(self, round_: int, stop: Stop = never) -> float:
+        """Train for the round of this number; returns the mean loss of the last epoch."""
+        options = self.options
+        if 0 < options.freeze_statistics_at <= round_:
+            self.model.freeze_statistics()
+        pseudo_labels = round_ >= options.pseudo_labels_from
         try:
-            return self.model.train(self._training_data, stop)
+            return self.model.train(self._training_data, stop, pseudo_labels=pseudo_labels)
         finally:
             self.passes += self.options.epochs
             self.personal = self.personal_variables()

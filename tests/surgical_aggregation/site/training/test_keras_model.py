@@ -99,6 +99,33 @@ class TestTrain:
         moved = changed(given, model.variables())
         assert moved == given.keys() - (BATCH_NORM if strategy == "fedbn+" else ())
 
+    def test_frozen_statistics_stay_while_all_else_and_the_optimizer_go_on(self, data):
+        model, straight = (local_model(strategy="fedavg") for _ in range(2))
+        for each in (model, straight):
+            each.train(data)
+        before, state = model.variables(), model.training_state()
+        model.freeze_statistics()
+        for name, value in model.training_state().items():
+            np.testing.assert_array_equal(value, state[name])
+        step = model.model.train_function
+        for _ in range(2):
+            model.freeze_statistics()  # of every later round
+            model.train(data)
+        assert model.model.train_function is step
+        straight.train(data)
+        statistics = {"bn/moving_mean", "bn/moving_variance"}
+        assert changed(before, model.variables()) == before.keys() - statistics
+        assert changed(before, straight.variables()) == before.keys()
+
+    def test_training_normalises_by_frozen_statistics_not_by_the_batch(self, data):
+        """As a network without batch normalisation that scales by them would train."""
+        frozen, never_trained = (local_model(strategy=s) for s in ("fedavg", "fedbn+"))
+        frozen.freeze_statistics()
+        for each in (frozen, never_trained):
+            each.assign({"bn/moving_mean": np.float32([1, 2, 3, 4])})
+        losses = [each.train(data.take(1)) for each in (frozen, never_trained)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
     def test_stops_after_the_running_batch_as_evaluation_does(self, data):
         model = local_model(epochs=3)
         for work in (model.train, lambda data, stop: model.evaluate(data, CLASSES, stop=stop)):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from surgical_aggregation.site.contract.site import SiteError
+from surgical_aggregation.site.training.keras_model import LocalModel
 from surgical_aggregation.site.training.trainer import LocalTraining
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire import variables as wire
@@ -27,23 +28,23 @@ def test_passes_go_on_where_an_earlier_process_stopped(training):
     """Two rounds of two passes, in one process and in two."""
     straight, continued, again = (training(epochs=2, learning_rate=0.05) for _ in range(3))
     again.model.assign(straight.variables())
-    straight.train()
+    straight.train(0)
     middle, state = straight.variables(), straight.state()
     assert int(state["passes"]) == 2
-    straight.train()
+    straight.train(0)
     continued.restore(state)
     continued.model.assign(middle)
-    continued.train()
+    continued.train(0)
     assert same(straight.variables(), continued.variables())
     again.model.set_training_state({n: v for n, v in state.items() if n != "passes"})
-    again.train()  # the first two passes, not the next: another order of images
+    again.train(0)  # the first two passes, not the next: another order of images
     assert not same(again.variables(), middle)
 
 
 def test_personal_variables_of_another_round_can_be_looked_at_without_losing_the_present(training):
     site = training(strategy="fedbn")
     body, labelled = model(site)
-    site.train()
+    site.train(0)
     present = site.variables()["bn/beta"]
     site.receive(body, labelled, {"bn/beta": np.full(FEATURES, 9, np.float32)})
     np.testing.assert_array_equal(site.variables()["bn/beta"], 9)
@@ -70,7 +71,7 @@ def test_balanced_classes_train_another_model(training):
     for weighting in ("none", "balanced"):
         site = training(class_weighting=weighting)
         site.model.assign({name: v * 0 + 0.1 for name, v in site.variables().items()})
-        site.train()
+        site.train(0)
         trained.append(site.variables()["head/bias"])
     assert not np.array_equal(*trained)
 
@@ -84,3 +85,31 @@ def test_differences_are_from_what_was_received_and_from_zeros_where_nothing_was
     assert not any(np.any(value) for path, value in found.items() if path in body)
     np.testing.assert_array_equal(found["head/kernel"][:, 1], 0)
     np.testing.assert_array_equal(found["head/kernel"][:, 0], own["head/kernel"][:, 0])
+
+
+@pytest.mark.parametrize(("round_", "moves"), [(2, True), (3, False), (4, False)])
+def test_statistics_are_frozen_from_the_round_asked_for(training, round_, moves):
+    """Also in a process that starts later."""
+    site = training(strategy="fedavg", freeze_statistics_at=3)
+    before = site.variables()["bn/moving_mean"]
+    site.train(round_)
+    assert np.array_equal(before, site.variables()["bn/moving_mean"]) != moves
+
+
+def test_pseudo_labels_are_of_the_classes_without_a_label_from_the_round_asked_for(
+    tiny, monkeypatch
+):
+    asked = []
+
+    def train(model, data, stop, *, pseudo_labels):
+        asked.append((model._taught._terms.missing, pseudo_labels))
+
+    tiny_site = tiny("Edema", "Mass", "Hernia")
+    labels = np.zeros((20, 3), np.float32)
+    labels[:, 1], labels[3:, 2] = np.nan, np.nan
+    monkeypatch.setattr(type(tiny_site), "training_labels", labels)
+    monkeypatch.setattr(LocalModel, "train", train)
+    site = LocalTraining(tiny_site, TrainingOptions(pseudo_labels="soft", pseudo_labels_from=2))
+    for round_ in (1, 2):
+        site.train(round_)
+    assert asked == [((False, True, False), False), ((False, True, False), True)]
