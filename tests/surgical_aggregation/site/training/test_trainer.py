@@ -24,20 +24,27 @@ def same(one, other):
     return all(value.tobytes() == other[name].tobytes() for name, value in one.items())
 
 
-def test_passes_go_on_where_an_earlier_process_stopped(training):
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"strategy": "fedavg", "freeze_statistics_at": 1, "consistency": 0.5, "proximal": 0.1}],
+    ids=["plain", "with what changes by the round"],
+)
+def test_passes_go_on_where_an_earlier_process_stopped(training, options):
     """Two rounds of two passes, in one process and in two."""
-    straight, continued, again = (training(epochs=2, learning_rate=0.05) for _ in range(3))
+    straight, continued, again = (
+        training(epochs=2, learning_rate=0.05, **options) for _ in range(3)
+    )
     again.model.assign(straight.variables())
     straight.train(0)
     middle, state = straight.variables(), straight.state()
     assert int(state["passes"]) == 2
-    straight.train(0)
+    straight.train(1)
     continued.restore(state)
     continued.model.assign(middle)
-    continued.train(0)
+    continued.train(1)
     assert same(straight.variables(), continued.variables())
     again.model.set_training_state({n: v for n, v in state.items() if n != "passes"})
-    again.train(0)  # the first two passes, not the next: another order of images
+    again.train(1)  # the first two passes, not the next: another order of images
     assert not same(again.variables(), middle)
 
 
