@@ -100,15 +100,14 @@ classes, which the other methods have cut into sites: the baseline of the papers
 SOLO_STRATEGIES: Mapping[str, str] = {"fedavg": "batch norm trained", "fedbn+": "batch norm frozen"}
 """What strategies mean without a federation."""
 
-HEAD_WEIGHTED: Mapping[str, tuple[str, str]] = {
-    f"fedbn+-{weighting}": ("fedbn+", weighting) for weighting in ("samples", "positives")
-}
-"""Row's strategy with a head weighting other than the mean -> the job's strategy, and that."""
-
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a method (of `TITLES`) with a strategy (or one of `HEAD_WEIGHTED`)."""
+    """A line of the table: a method (of `TITLES`) with a strategy.
+
+    A study may have variants of a strategy, by name: "fedavg refit" is "fedavg" with the settings
+    that the study file gives the variant "refit".
+    """
 
     method: str
     strategy: str
@@ -116,17 +115,17 @@ class Row:
     @property
     def name(self) -> str:
         """A short name, different for every row, that can be a file's."""
-        return f"{self.method}-{self.strategy}"
+        return f"{self.method}-{self.strategy}".replace(" ", "-")
 
     @property
     def job_strategy(self) -> str:
-        """Strategy of the job, without the head weighting."""
-        return HEAD_WEIGHTED.get(self.strategy, (self.strategy, ""))[0]
+        """Strategy of the job, without the variant."""
+        return self.strategy.partition(" ")[0]
 
     @property
-    def head_weighting(self) -> str:
-        """How the server weights the sites' columns of a class."""
-        return HEAD_WEIGHTED.get(self.strategy, ("", "mean"))[1]
+    def variant(self) -> str:
+        """Name of the variant; "": none."""
+        return self.strategy.partition(" ")[2]
 
     @property
     def federated(self) -> bool:
@@ -139,7 +138,7 @@ class Row:
         return TITLES[self.method]
 
     @property
-    def variant(self) -> str:
+    def strategy_title(self) -> str:
         """The strategy, for people."""
-        shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.strategy]
-        return shown if self.head_weighting == "mean" else f"{shown}, head by {self.head_weighting}"
+        shown = self.job_strategy if self.federated else SOLO_STRATEGIES[self.job_strategy]
+        return f"{shown}, {self.variant}" if self.variant else shown

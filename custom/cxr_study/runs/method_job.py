@@ -36,9 +36,6 @@ def configure(
     own: dict[str, object] = {"threads": 1, "min_clients": len(sites)}
     if method.union_head:
         own["union"] = ",".join(union)
-    if method.own_columns:
-        own["head_weighting"] = row.head_weighting
-        own["report_counts"] = row.head_weighting == "positives"
     job_templates.configure(
         row.method,
         folder,

@@ -1,7 +1,7 @@
 import pytest
 
 from cxr_study.jobs import job_templates
-from cxr_study.jobs.methods import HEAD_WEIGHTED, TITLES, Row
+from cxr_study.jobs.methods import TITLES, Row
 from cxr_study.runs import baseline_run
 
 
@@ -13,20 +13,30 @@ def test_every_way_to_train_has_a_title_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("row", "federated", "variant"),
+    ("row", "federated", "shown"),
     [
-        (Row("surgical", "fedbn+-samples"), True, "fedbn+, head by samples"),
+        (Row("surgical", "fedbn+ samples"), True, "fedbn+, samples"),
+        (Row("individual", "fedavg slow"), False, "batch norm trained, slow"),
         (Row("vanilla", "fedavg"), True, "fedavg"),
         (Row("individual", "fedavg"), False, "batch norm trained"),
         (Row("complete", "fedbn+"), False, "batch norm frozen"),
     ],
 )
-def test_a_row_says_what_it_is(row, federated, variant):
-    assert (row.federated, row.variant) == (federated, variant)
+def test_a_row_says_what_it_is(row, federated, shown):
+    assert (row.federated, row.strategy_title) == (federated, shown)
+
+
+def test_a_variant_stands_behind_its_strategy():
+    row = Row("surgical", "fedbn+ samples")
+    assert (row.job_strategy, row.variant) == ("fedbn+", "samples")
+    assert (Row("surgical", "fedbn+").job_strategy, Row("surgical", "fedbn+").variant) == (
+        "fedbn+",
+        "",
+    )
 
 
 def test_names_differ_and_can_be_those_of_files():
-    strategies = ("fedbn+", *HEAD_WEIGHTED)
+    strategies = ("fedbn+", "fedbn+ samples", "fedbn+ positives")
     names = [Row(method, how).name for method in TITLES for how in strategies]
     assert len(set(names)) == len(names)
     assert not any(set(name) & set("/ \\:") for name in names)

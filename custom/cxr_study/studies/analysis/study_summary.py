@@ -50,7 +50,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
     for keys, rows in shown.groupby(["scenario", "method", "strategy", "model"], sort=False):
         scenario, method, strategy, model = keys
         row = Row(method, strategy)
-        beside = {"strategy": row.variant, "model": model}
+        beside = {"strategy": row.strategy_title, "model": model}
         by_test = {each["test"]: _told(each) for _, each in rows.iterrows()}
         table.add_row(
             scenario,

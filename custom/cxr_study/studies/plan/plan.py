@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -43,7 +43,8 @@ def check(
     """
     selected = trainings(study, selection)
     scenarios = list({scenario.name: scenario for _, scenario, _ in selected}.values())
-    run_settings.check(data, scenarios)
+    rows = {row: study.settings_of(row) for _, _, row in selected}
+    run_settings.check(data, scenarios, rows)
     known = None if project is None else PocProject.read(project).sites
     for scenario in scenarios if known else ():
         if not isinstance(scenario.sites, tuple) or not set(scenario.sites) <= set(known or ()):
@@ -94,7 +95,7 @@ def runs(
     """
     given = study.given and data.own_splits
     tests = study.tests if given else tuple(name for name in study.tests if name in found)
-    planner = _Planner(data, found, tests, folder, project, given)
+    planner = _Planner(study, data, found, tests, folder, project, given)
     planned: list[Run] = []
     for seed, scenario, row in trainings(study, selection):
         try:
@@ -117,6 +118,7 @@ class _Planner:
         given: Whether the sites are the data file's, with splits of their own.
     """
 
+    study: Study
     data: StudyData
     found: Mapping[str, DataSet]
     tests: tuple[str, ...]
@@ -143,12 +145,18 @@ class _Planner:
             for name in self.tests
         }
         # What would be tracked is in the run's record, and its folder is removed with the run's.
-        given = {**self.data.settings, **scenario.settings, "seed": seed, "tracking": "none"}
+        given = {
+            **self.data.settings,
+            **scenario.settings,
+            **self.study.settings_of(row),
+            "seed": seed,
+            "tracking": "none",
+        }
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
             "packages": {name: version(name) for name in _PACKAGES},
-            "row": {**asdict(row), "head_weighting": row.head_weighting},
+            "row": {"method": row.method, "strategy": row.job_strategy},
             "preset": self.data.preset,
             "given": given,
             "settings": run_settings.all_settings(

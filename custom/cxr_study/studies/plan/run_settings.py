@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from cxr_study.jobs import job_folder
@@ -16,8 +17,7 @@ from cxr_study.studies.plan.data_file import DataFileError, StudyData
 from cxr_study.studies.plan.study_file import Scenario, StudyFileError
 
 OWN_SETTINGS = (
-    "continues", "head_weighting", "initial_body", "min_clients", "report_counts", "seed", "sites",
-    "strategy", "tracking", "union",
+    "continues", "initial_body", "min_clients", "seed", "sites", "strategy", "tracking", "union",
 )  # fmt: skip
 """Settings that a study sets itself."""
 
@@ -28,12 +28,21 @@ _SAME_RECIPE = {"complete": "centralised"}
 """Method that differs from one of `baseline_run.METHODS` in its site files alone -> that one."""
 
 
-def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
+def check(
+    data: StudyData,
+    scenarios: Iterable[Scenario] = (),
+    rows: Mapping[Row, Settings] = MappingProxyType({}),
+) -> None:
     """Refuse settings that no training could use, before any data are read.
+
+    Args:
+        data: With settings for all trainings.
+        scenarios: With settings for theirs.
+        rows: With the settings of their variants.
 
     Raises:
         DataFileError: A setting is the study's own, or no job could run with it; names the file.
-        StudyFileError: The same of a scenario's; names the scenario.
+        StudyFileError: The same of a scenario's or a variant's; names it.
         ValueError: The initial body is of another network.
     """
     if own := [name for name in data.settings if name in OWN_SETTINGS]:
@@ -54,12 +63,29 @@ def check(data: StudyData, scenarios: Iterable[Scenario] = ()) -> None:
             _try(data, scenario.settings)
         except ValueError as error:
             raise StudyFileError(f"{place}: {error}") from error
+    for row, settings in rows.items():
+        _check_variant(data, row, settings)
 
 
-def _try(data: StudyData, more: Settings) -> None:
-    # This job has all settings that a data file can set; others leave some out.
-    row, settings = Row("surgical", "fedbn+"), {**data.settings, **more}
-    all_settings(row, ("site",), (), data.preset, settings)
+def _check_variant(data: StudyData, row: Row, settings: Settings) -> None:
+    place = f"variant {row.variant!r} of method {row.method!r}"
+    if own := [name for name in settings if name in (*OWN_SETTINGS, *NETWORK)]:
+        raise StudyFileError(f"{place}: {own[0]!r} is the study's to set; leave it out.")
+    try:
+        if row.federated:
+            _try(data, settings, row)
+        else:
+            baseline_run.all_settings(baseline_method(row), settings)
+    except ValueError as error:
+        raise StudyFileError(f"{place}: {error}") from error
+
+
+# This job has all settings that a data file can set; others leave some out.
+_ANY = Row("surgical", "fedbn+")
+
+
+def _try(data: StudyData, more: Settings, row: Row = _ANY) -> None:
+    all_settings(row, ("site",), (), data.preset, {**data.settings, **more})
 
 
 def all_settings(
@@ -103,7 +129,7 @@ def _without_federation(
     if row.method != "individual":
         own["union"] = ",".join(union)
     own |= {name: value for name, value in settings.items() if name in baseline_run.SETTINGS}
-    return baseline_run.all_settings(baseline_method(row), {**own, "strategy": row.strategy})
+    return baseline_run.all_settings(baseline_method(row), {**own, "strategy": row.job_strategy})
 
 
 def network(data: StudyData) -> dict[str, Any]:

@@ -10,6 +10,7 @@ not the best, and `methods` are those that the scenario has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -28,8 +29,7 @@ from cxr_study.common.spelling import nearest
 from cxr_study.common.yaml_files import EachOnce, FileModel, NeedError, Text, one_of, read_model
 from cxr_study.data.labels.class_sets import class_sets_of, published_sites
 from cxr_study.data.readers import DATASETS
-from cxr_study.jobs import job_templates
-from cxr_study.jobs.methods import HEAD_WEIGHTED, SOLO_STRATEGIES, TITLES, Row
+from cxr_study.jobs.methods import SOLO_STRATEGIES, TITLES, Row
 from cxr_study.studies.plan import shipped_files
 from cxr_study.studies.plan.data_file import DATA_SETS, StudyData
 from surgical_aggregation.aggregation.strategy import STRATEGIES
@@ -131,18 +131,16 @@ class Scenario(FileModel):
         return self.sites if isinstance(self.sites, tuple) else (str(self.cut),)
 
 
-def _check_strategies(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _check_some(methods: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     if not methods:
         raise NeedError("one line 'method: [strategies]' or more")
-    for method, strategies in methods.items():
-        known = tuple(STRATEGIES if method in job_templates.METHODS else SOLO_STRATEGIES)
-        known += tuple(HEAD_WEIGHTED) if method == "surgical" else ()
-        for name in strategies:
-            if name not in known:
-                raise ValueError(
-                    f"key '{method}' needs known strategies ({nearest(name, known)}); got {name!r}."
-                )
     return methods
+
+
+def _word(name: str) -> str:
+    if not re.fullmatch(r"[\w-]+", name):
+        raise ValueError(f"a variant's name needs letters, digits, - and _ alone; got {name!r}.")
+    return name
 
 
 class Study(FileModel):
@@ -150,6 +148,8 @@ class Study(FileModel):
 
     Attributes:
         factor: What varies from scenario to scenario, for axes and tables.
+        methods: Method -> strategies, or strategies with a variant: "fedavg refit".
+        variants: Name -> setting -> value; they win over the scenarios'.
         quick: Names of the scenarios of the quick form.
         seeds: How many: 0, 1, ...
         tests: Data sets that the models are tested on; none where the sites are the data file's.
@@ -164,13 +164,34 @@ class Study(FileModel):
     scenarios: Annotated[tuple[Scenario, ...], Field(min_length=1)]
     quick: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce]
     methods: Annotated[
-        dict[Annotated[str, one_of(TITLES)], _Strategies],
-        AfterValidator(_check_strategies),
+        dict[Annotated[str, one_of(TITLES)], _Strategies], AfterValidator(_check_some)
     ]
+    variants: dict[Annotated[str, AfterValidator(_word)], dict[str, Any]] = Field(
+        default_factory=dict
+    )
     seeds: Annotated[int, Field(strict=True, ge=1)]
     tests: _DataSets = ()
     name: str = Field(default="", exclude=True)
     given: bool = Field(default=False, exclude=True)
+
+    @model_validator(mode="after")
+    def _check_strategies(self) -> Study:
+        for row in self.rows:
+            place = f"key 'methods', key '{row.method}' needs known"
+            known = tuple(STRATEGIES if row.federated else SOLO_STRATEGIES)
+            if row.job_strategy not in known:
+                raise ValueError(
+                    f"{place} strategies ({nearest(row.job_strategy, known)}); got "
+                    f"{row.strategy!r}."
+                )
+            if row.variant and row.variant not in self.variants:
+                listed = tuple(self.variants) or ("none",)
+                raise ValueError(
+                    f"{place} variants ({nearest(row.variant, listed)}); got {row.strategy!r}."
+                )
+        if unused := sorted(self.variants.keys() - {row.variant for row in self.rows}):
+            raise ValueError(f"key 'variants' has {unused[0]!r}, which no method has.")
+        return self
 
     @model_validator(mode="after")
     def _check_scenarios(self) -> Study:
@@ -208,6 +229,10 @@ class Study(FileModel):
     def rows(self) -> tuple[Row, ...]:
         """Ways to train, in the file's order; see `rows_of`."""
         return tuple(Row(method, each) for method, all_ in self.methods.items() for each in all_)
+
+    def settings_of(self, row: Row) -> Mapping[str, Any]:
+        """Those of the row's variant."""
+        return self.variants.get(row.variant, {})
 
     def rows_of(self, scenario: Scenario) -> tuple[Row, ...]:
         """The ways to train that a scenario has: "complete" only where it cuts a data set."""

@@ -84,7 +84,7 @@ class LiveTable:
                 run, made = self._todo[key], self._rounds.get(key, 0)
                 table.add_row(
                     run.scenario,
-                    f"{run.row.title}, {run.row.variant}",
+                    f"{run.row.title}, {run.row.strategy_title}",
                     str(run.seed),
                     f"{made}/{run.rounds}",
                     ProgressBar(run.rounds, made, width=20),

@@ -157,6 +157,10 @@ def test_head_weightings_are_rows_that_share_the_mean_with_the_study_of_methods(
     weightings = [run.what["settings"]["head_weighting"] for run in runs]
     assert weightings == ["mean", "samples", "positives"]
     assert {run.what["settings"]["strategy"] for run in runs} == {"fedbn+"}
+    assert [run.what["settings"]["report_counts"] for run in runs] == [False, False, True]
+    assert [run.facts["strategy"] for run in runs] == [
+        "fedbn+", "fedbn+ samples", "fedbn+ positives",
+    ]  # fmt: skip
     shared = set(keys(runs)) & set(keys(given(scenarios=("equal rounds",), seeds=1)))
     assert shared == {runs[0].key}
 

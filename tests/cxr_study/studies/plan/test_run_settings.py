@@ -50,6 +50,23 @@ def test_unusable_settings_of_a_scenario_are_refused(small_data, settings, told)
         run_settings.check(small_data.data, [scenario])
 
 
+@pytest.mark.parametrize(
+    ("row", "settings", "told"),
+    [
+        (Row("surgical", "fedbn+ a"), {"refit_lest": True}, "no setting 'refit_lest'"),
+        (Row("surgical", "fedbn+ a"), {"freeze_statistics_at": 2}, "'fedavg' alone trains"),
+        (Row("surgical", "fedavg a"), {"pseudo_labels": "soft"}, "no setting 'pseudo_labels'"),
+        (Row("individual", "fedavg a"), {"refit_last": True}, "no setting 'refit_last'"),
+        (Row("surgical", "fedavg a"), {"seed": 2}, "'seed' is the study's to set"),
+        (Row("surgical", "fedavg a"), {"image_size": 32}, "'image_size' is the study's to set"),
+    ],
+)
+def test_unusable_settings_of_a_variant_are_refused(small_data, row, settings, told):
+    with pytest.raises(StudyFileError, match=rf"variant 'a' of method '{row.method}': .*{told}"):
+        run_settings.check(small_data.data, rows={row: settings})
+    run_settings.check(small_data.data, rows={row: {"learning_rate": 1e-4}})
+
+
 def test_an_initial_body_of_another_network_is_refused(check):
     with pytest.raises(InitialBodyError, match="densenet121"):
         check({"backbone": "densenet121"})

@@ -72,16 +72,19 @@ def test_optional_keys_of_a_scenario_are_read(write):
 def test_the_sites_may_be_those_of_the_data_file(write):
     how = {"settings": {"patience": 4}, "model": "last", "methods": ["surgical"]}
     scenarios = [ALL, {**ALL, "name": "b", "classes": "shared", **how}]
-    methods = {"surgical": ["fedbn+-samples"], "vanilla": ["fedavg"]}
-    study = read_study(write(scenarios=scenarios, quick=["b"], methods=methods, tests=...))
+    methods = {"surgical": ["fedbn+ samples"], "vanilla": ["fedavg"]}
+    variants = {"samples": {"head_weighting": "samples"}}
+    study = read_study(
+        write(scenarios=scenarios, quick=["b"], methods=methods, variants=variants, tests=...)
+    )
     data = StudyData.model_construct(path=Path("d.yaml"), sites=(Path("x"), Path("y")))
     a, b = study.on(data).scenarios
     assert study.on(data).tests == a.sites == b.sites == ("x", "y")
     assert (b.classes, b.model, b.settings) == ("shared", "last", {"patience": 4})
     assert a.model == "best"
-    assert study.rows_of(a) == (Row("surgical", "fedbn+-samples"), Row("vanilla", "fedavg"))
+    assert study.rows_of(a) == (Row("surgical", "fedbn+ samples"), Row("vanilla", "fedavg"))
     assert [row.method for row in study.rows_of(b)] == ["surgical"]
-    assert study.rows[0].job_strategy == "fedbn+" and study.rows[0].head_weighting == "samples"
+    assert [study.settings_of(row) for row in study.rows] == [{"head_weighting": "samples"}, {}]
     with pytest.raises(StudyFileError, match=r"needs two or more; .*d\.yaml has x"):
         study.on(data.model_copy(update={"sites": (Path("x"),)}))
 
@@ -108,9 +111,14 @@ def test_the_sites_may_be_those_of_the_data_file(write):
         ({"methods": {}}, "key 'methods' needs one line .* or more"),
         ({"methods": {"surgica": ["fedbn"]}}, "key 'methods'.* 'surgica'.*known: surgical"),
         ({"methods": {"surgical": []}}, "key 'methods', key 'surgical' needs a list with one"),
-        ({"methods": {"surgical": ["fedbm+"]}}, r"key 'methods': .* 'surgical' .*: fedbn\+.*"),
-        ({"methods": {"individual": ["fedbn"]}}, "key 'methods': .* 'individual' .* got 'fedbn'"),
-        ({"methods": {"vanilla": ["fedbn+-samples"]}}, "key 'methods': .* 'vanilla' .*-samples'"),
+        ({"methods": {"surgical": ["fedbm+"]}}, r"key 'methods', .*'surgical' .*: fedbn\+.*"),
+        ({"methods": {"individual": ["fedbn"]}}, "key 'methods', .*'individual' .* got 'fedbn'"),
+        (
+            {"methods": {"vanilla": ["fedbn+ samples"]}},
+            "key 'methods', key 'vanilla' needs known variants .known: none.; got 'fedbn. samples'",
+        ),
+        ({"variants": {"refit": {}}}, "key 'variants' has 'refit', which no method has"),
+        ({"variants": {"a b": {}}}, ".* needs letters, digits, - and _ alone; got 'a b'"),
     ],
 )
 def test_a_mistake_is_refused_by_file_and_key(write, keys, message):

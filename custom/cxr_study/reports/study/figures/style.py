@@ -33,10 +33,27 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
     "fedavg": ((0, (4, 1.6)), "none", "fedavg: batch norm trained"),
     "fedbn": ((0, (1, 1.2)), "bottom", "fedbn: batch norm of each site"),
     "fedbn+": ("-", "full", "fedbn+: batch norm frozen"),
-    "fedbn+-samples": ((0, (6, 1, 1, 1)), "left", "fedbn+, head by samples"),
-    "fedbn+-positives": ((0, (3, 1, 1, 1, 1, 1)), "right", "fedbn+, head by positives"),
 }
 """Strategy -> line style, how far a marker is filled, and its text in a legend."""
+
+VARIANTS: Mapping[str, tuple[str, Any, str]] = {
+    "samples": ("", (0, (6, 1, 1, 1)), "left"),
+    "positives": ("", (0, (3, 1, 1, 1, 1, 1)), "right"),
+    "refit": ("#332288", "-", "left"),
+    "average": ("#117733", "-", "right"),
+    "fixbn": ("#44AA99", (0, (6, 1, 1, 1)), "left"),
+    "momentum": ("#999933", (0, (6, 1, 1, 1)), "right"),
+    "consistency": ("#AA4499", (0, (3, 1, 1, 1, 1, 1)), "left"),
+    "classes": ("#CC6677", (0, (3, 1, 1, 1, 1, 1)), "right"),
+    "conflict-averse": ("#661100", (0, (2, 1)), "left"),
+    "soft": ("#DDAA33", (0, (6, 1, 1, 1)), "left"),
+    "confident": ("#BB5566", (0, (3, 1, 1, 1, 1, 1)), "right"),
+    "joining": ("#000000", "-", "full"),
+}
+"""Variant of a shipped study -> colour ("": the method's), line style, how far a marker is filled:
+Tol's muted and high-contrast colours."""
+
+_OTHER_VARIANT = ("", (0, (8, 2)), "top")
 
 LOOK: dict[Any, Any] = page.STYLE | {
     "font.sans-serif": ["DejaVu Sans"],  # the page has its own; names of others make texts long
@@ -72,13 +89,22 @@ def models_tested(models: Collection[str], test: str) -> list[str]:
 def row_name(row: Row, beside: Iterable[Row]) -> str:
     """The method, with its strategy where others beside it have the same method."""
     alone = all(other.method != row.method or other == row for other in beside)
-    return row.title if alone else f"{row.title}, {row.strategy}"
+    return row.title if alone else f"{row.title}, {row.strategy.replace(' ', ', ')}"
+
+
+def _looks(row: Row) -> tuple[str, Any, str]:
+    """Colour, line style, how far a marker is filled."""
+    line, filled, _ = STRATEGIES[row.job_strategy]
+    own, line, filled = (
+        VARIANTS.get(row.variant, _OTHER_VARIANT) if row.variant else ("", line, filled)
+    )
+    return own or METHODS[row.method][0], line, filled
 
 
 def marked(row: Row) -> dict[str, Any]:
     """Settings of matplotlib for a row's markers, without a line."""
-    colour, marker = METHODS[row.method]
-    _, filled, _ = STRATEGIES[row.strategy]
+    marker = METHODS[row.method][1]
+    colour, _, filled = _looks(row)
     return {
         "color": colour,
         "linestyle": "none",
@@ -93,8 +119,8 @@ def marked(row: Row) -> dict[str, Any]:
 
 def lined(row: Row) -> dict[str, Any]:
     """Settings of matplotlib for a row's line, without markers."""
-    style, _, _ = STRATEGIES[row.strategy]
-    return {"color": METHODS[row.method][0], "linestyle": style, "linewidth": 1.3}
+    colour, style, _ = _looks(row)
+    return {"color": colour, "linestyle": style, "linewidth": 1.3}
 
 
 def evenly(number: int, most: int) -> np.ndarray:
@@ -135,15 +161,16 @@ def panels(
 
 
 def _legend(shown: Sequence[Row]) -> list[Line2D]:
-    """A handle for each method, and for each strategy where there are several."""
+    """A handle for each method, for each strategy where there are several, and each variant."""
     methods = dict.fromkeys(row.method for row in shown)
     drawn: list[tuple[str, Row, dict[str, Any]]]
     drawn = [(TITLES[method], Row(method, "fedbn+"), {}) for method in methods]
-    strategies = [name for name in STRATEGIES if name in {row.strategy for row in shown}]
+    strategies = [name for name in STRATEGIES if name in {row.job_strategy for row in shown}]
     for name in strategies if len(strategies) > 1 else ():
         inside = {} if name == "fedavg" else {"markerfacecolor": page.MUTED}
         looks = {"color": page.MUTED, "markeredgecolor": page.MUTED} | inside
         drawn.append((STRATEGIES[name][2], Row("surgical", name), looks))
+    drawn += [(row.strategy_title, row, {}) for row in shown if row.variant]
     return [
         Line2D([], [], label=label, **marked(row) | lined(row) | looks)
         for label, row, looks in drawn

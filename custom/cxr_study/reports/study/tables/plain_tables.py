@@ -78,7 +78,7 @@ def _frame(
     words: dict[str, Any] = {
         "scenario": found["scenario"],
         against: [row.title for row in rows],
-        "strategy": [row.variant for row in rows],
+        "strategy": [row.strategy_title for row in rows],
         "model": found["model"],
         "on": found["test"].map(TESTS),
         **(more or {}),

@@ -35,7 +35,7 @@ class Line:
 
     @property
     def heading(self) -> str:
-        """What the line is about; its strategy is `row.variant`."""
+        """What the line is about; its strategy is `row.strategy_title`."""
         site = "" if self.model in (GLOBAL, LOCAL) else f", {TESTS[self.model]}"
         return f"{self.row.title}{site}"
 
