@@ -7,6 +7,7 @@ import pytest
 from cxr_study.evaluation.summary_json import (
     Best,
     ClassAuroc,
+    Difference,
     MeanAuroc,
     Round,
     SiteData,
@@ -66,10 +67,13 @@ SUMMARY = Summary(
         class_auroc("chexpert", "Fracture", True, 0.875),
         class_auroc("chexpert", "Hernia", False, 0.75),
     ),
+    differences=(Difference("nih", 0.125, 0.0625, 0.25),),
     means=(
         MeanAuroc("global", "nih", "all", 0.8125, 0.71, 0.91, 2, 3),
         MeanAuroc("global", "nih", "labelled", 0.875, 0.75, 0.9375, 1, 2),
         MeanAuroc("global", "nih", "unlabelled", 0.75, 0.625, 0.8125, 1, 1),
+        MeanAuroc("published", "nih", "all", 0.7, 0.6, 0.8, 2, 3),
+        MeanAuroc("published", "nih", "labelled", 0.725, 0.625, 0.825, 1, 2),
         MeanAuroc("local", "nih", "labelled", 0.75, 0.625, 0.8125, 1, 2),
         MeanAuroc("global", "chexpert", "all", 0.84, 0.78, 0.88, 3, 3),
         MeanAuroc("global", "chexpert", "labelled", 0.875, 0.75, 0.9375, 2, 2),
@@ -91,7 +95,12 @@ DEGENERATE = {
         "rounds": (SUMMARY.rounds[0], Round(1, 0.25, {"nih": site_round(0.25)}))
     },
     "a round without a measured site": {"rounds": (Round(0, None, {}),)},
-    "no local model": {"test": tuple(r for r in SUMMARY.test if r.model == "global")},
+    "no local model": {
+        "test": tuple(r for r in SUMMARY.test if r.model == "global"),
+        "means": tuple(r for r in SUMMARY.means if r.model == "global"),
+        "differences": (),
+    },
+    "a difference without interval": {"differences": (Difference("nih", 0.1, None, None),)},
     "no AUROC defined": {
         "test": tuple(
             dataclasses.replace(r, auroc=None, low=None, high=None) for r in SUMMARY.test

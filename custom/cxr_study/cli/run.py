@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,6 +33,12 @@ console = Console()
 MARK = "job/meta.json"
 """In a run's folder: tells it from any other."""
 
+DEMO_RECIPE = {
+    "batch_size": 16, "learning_rate": 4e-3, "consistency": 0.0, "average_decay": 0.0,
+}  # fmt: skip
+"""Of the demo: twelve rounds are few. So its steps are more and larger than the jobs' own, and what
+pays in long runs is off."""
+
 DEMO_EPILOG = "Example:  surgagg demo --out runs/demo --force"
 RUN_EPILOG = (
     "Example:  surgagg run surgical --site-files sites --sites a,b --set num_rounds=20      "
@@ -57,6 +64,9 @@ Settings = Annotated[
 ]
 Force = Annotated[bool, Option(help="Remove --out first if it is a run's folder.")]
 LocalModels = Annotated[bool, Option(help="Also train each site alone, for comparison.")]
+Published = Annotated[
+    bool, Option(help="Also run the method as published, without what goes beyond the papers.")
+]
 Preset = Annotated[
     str | None, Option(help=f"Settings that go together: {', '.join(PRESETS)}. --set wins.")
 ]
@@ -95,12 +105,18 @@ def demo(
 ) -> None:
     """Run a job on the phantom, and write a report.
 
-    Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, then each
-    site alone for comparison.
+    Two sites (NIH-like, 14 classes; CheXpert-like, 13; union 20) in FLARE's simulator, with the
+    preset "recommended"; beside it, with the same recipe, the method as published and each site
+    alone.
     """
     method = job_templates.METHODS.get(job.name)
     title = f"{method.title if method else job.name} on the phantom study"
-    run_and_report(_requested(job, out, settings), True, title, force)
+    both = job.name == "surgical"
+    recipe = [f"{name}={value}" for name, value in DEMO_RECIPE.items() if both]
+    request = _requested(
+        job, out, [*recipe, *(settings or [])], preset="recommended" if both else None
+    )
+    run_and_report(replace(request, local_models=True, published=both), title, force)
 
 
 def run(
@@ -113,12 +129,14 @@ def run(
     preset: Preset = None,
     settings: Settings = None,
     local_models: LocalModels = False,
+    published: Published = False,
     force: Force = False,
 ) -> None:
     """Run a job in FLARE's simulator, and write a report."""
     check_data(site_files, phantom)
     request = _requested(job, out, settings, sites, site_files, initial_body, preset)
-    run_and_report(request, local_models, f"{job.name} on {', '.join(request.sites)}", force)
+    request = replace(request, local_models=local_models, published=published)
+    run_and_report(request, f"{job.name} on {', '.join(request.sites)}", force)
 
 
 def continue_(
@@ -155,13 +173,15 @@ def continue_(
     for_all, per_site = parse(settings or [])
     for_all = {**_missing_rounds(earlier, start), **for_all}
     data = site_files or known
-    request = RunRequest(job, out, names, data, None, for_all, per_site, earlier, start)
-    check(request, local_models=local_models)
+    request = RunRequest(
+        job, out, names, data, None, for_all, per_site, earlier, start, local_models
+    )
+    check(request)
     rounds = {**job_folder.read_settings(job), **request.settings}["num_rounds"]
     say(f"{rounds} rounds from {request.start(request.workspace)}")
     for name in sorted(set(names) - request.states(request.workspace, names).keys()):
         say(f"{name} has no state of the earlier run to restore: its optimizer starts afresh")
-    run_and_report(request, local_models, f"{earlier.name}, continued on {', '.join(names)}", force)
+    run_and_report(request, f"{earlier.name}, continued on {', '.join(names)}", force)
 
 
 def asked(
@@ -218,9 +238,9 @@ def split(sites: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in sites.split(",")) if sites else ()
 
 
-def run_and_report(request: RunRequest, local_models: bool, title: str, force: bool) -> None:
+def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     """Run a job, print its result, and say where everything is."""
-    check(request, local_models=local_models)  # before an earlier run is removed for this one
+    check(request)  # before an earlier run is removed for this one
     check_room(request.folder, force)
     from cxr_study.reports.run.evaluate_run import report
     from cxr_study.runs import simulated_run
@@ -228,7 +248,7 @@ def run_and_report(request: RunRequest, local_models: bool, title: str, force: b
     simulated_run.prepare_data(request)
     make_room(request.folder, force)
     try:
-        simulated_run.run(request, local_models=local_models, console=console)
+        simulated_run.run(request, console=console)
     except KeyboardInterrupt:
         raise InterruptedRunError(simulated_run.how_to_go_on(request)) from None
     except JobFailedError as error:

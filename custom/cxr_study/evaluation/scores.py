@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from cxr_study.evaluation.bootstrap import class_ends, mean_interval, resample
+from cxr_study.evaluation.bootstrap import class_ends, difference_interval, mean_interval, resample
 from cxr_study.evaluation.calibration import calibration_error, reliability
 from cxr_study.evaluation.subgroup_scores import by_subgroup
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
+    Difference,
     Group,
     MeanAuroc,
     Model,
@@ -64,6 +65,26 @@ def score(
         if members:
             means.append(MeanAuroc(model, split.site, group, value, low, high, *counts))
     return rows, means
+
+
+def compare(
+    split: TestSplit, ours: pd.DataFrame, theirs: pd.DataFrame, seed: int
+) -> Difference | None:
+    """How far one model's mean AUROC is ahead of another's, over the classes the site labels.
+
+    The 95 % interval is of resamples by patient that both have in common. None where a model lacks
+    one of the classes, or none is defined.
+    """
+    classes = sorted(split.labelled)
+    if not set(classes) <= set(ours) & set(theirs):
+        return None
+    patients = split.table["patient"].to_numpy()
+    one, other = (
+        resample(split.labels(classes), each[classes].to_numpy(float), classes, patients, seed=seed)
+        for each in (ours, theirs)
+    )
+    found = difference_interval(one, other, "auroc", classes)
+    return None if found is None else Difference(split.site, found.value, found.low, found.high)
 
 
 def score_subgroups(split: TestSplit, probabilities: pd.DataFrame) -> list[SubgroupAuroc]:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 FORMAT: Literal[2] = 2
 """Number of the `summary.json` layout that this module reads and writes."""
 
-Model = Literal["global", "local"]
-"""`global`: the federation's model; `local`: one trained by that site alone for as many epochs."""
+Model = Literal["global", "published", "local"]
+"""`global`: the federation's model; `published`: one of the method as published, with the same
+recipe; `local`: one trained by that site alone for as many epochs."""
 
 Group = Literal["all", "labelled", "unlabelled"]
 """Classes of a mean: the union, those that the site labels itself, the others."""
@@ -151,6 +152,22 @@ class MeanAuroc(_Strict):
 
 
 @dataclass(frozen=True)
+class Difference(_Strict):
+    """How far the global model is ahead of the local one, on the classes that the site labels.
+
+    Attributes:
+        site: Whose test split, and whose local model.
+        auroc: Of the means over the classes; `low` and `high` are the ends of its 95 % interval,
+            by patient and paired, None when not defined.
+    """
+
+    site: str
+    auroc: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
 class SubgroupAuroc(_Strict):
     """The global model on a subgroup of one site's test split; see `subgroup_scores.by_subgroup`.
 
@@ -234,6 +251,7 @@ class Summary(_Strict):
     refusals: tuple[RefusedResult, ...] = ()
     test: tuple[ClassAuroc, ...] = ()
     means: tuple[MeanAuroc, ...] = ()
+    differences: tuple[Difference, ...] = ()
     subgroups: tuple[SubgroupAuroc, ...] = ()
     calibration: tuple[SiteCalibration, ...] = ()
     stopped_early: bool = False

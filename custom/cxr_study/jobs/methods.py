@@ -84,6 +84,12 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 """Name -> method."""
 
+BEYOND = (
+    "average_decay", "body_weighting", "consistency", "freeze_statistics_at", "pseudo_labels",
+    "refit_every", "refit_last", "server_optimizer",
+)  # fmt: skip
+"""Settings that no paper on these methods has, each off by default."""
+
 TITLES: Mapping[str, str] = {
     "surgical": "Surgical aggregation",
     "partial_loss": "FL with partial loss",

@@ -18,6 +18,9 @@ RUN_FILE = "run.json"
 RESULTS = "results"
 """In the folder of a run on a deployed system: the downloads, by job."""
 
+PUBLISHED = "published"
+"""In a run's folder: the same job and its workspace, with the method as published."""
+
 SERVER = "workspace"
 """In a download: the server's folder of the job."""
 
@@ -58,6 +61,7 @@ class FinishedRun:
         states: Site -> folder of its files of the run, as far as at hand. Its local models are in
             it, if the strategy leaves it any.
         alone: Site -> file of the best model that it trained alone, for comparison.
+        published: File of the best model of the method as published, likewise; None: not run.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
         made: "date" of its start and "code" that made it, as far as known.
     """
@@ -69,6 +73,7 @@ class FinishedRun:
     alone: Mapping[str, Path]
     elsewhere: bool = False
     made: Mapping[str, str] = field(default_factory=dict)
+    published: Path | None = None
 
 
 def write_facts(
@@ -114,7 +119,9 @@ def finished_run(folder: Path) -> FinishedRun:
     states = {site: checkpoint_folder(workspace, site) for site in sites}
     alone = {site: _alone(local / site, site) for site in sites if (local / site).is_dir()}
     server = server_folder(workspace)
-    return FinishedRun(job, (server,), site_files, states, alone, made=made)
+    published = folder / PUBLISHED / "workspace"
+    best = _best(published) if published.is_dir() else None
+    return FinishedRun(job, (server,), site_files, states, alone, made=made, published=best)
 
 
 def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = True) -> FinishedRun:
@@ -176,7 +183,13 @@ def _alone(workspace: Path, site: str) -> Path:
     from cxr_study.runs import job_results  # needs FLARE
 
     personal = job_results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
-    return personal.get(site) or job_results.best_checkpoint(server_folder(workspace))
+    return personal.get(site) or _best(workspace)
+
+
+def _best(workspace: Path) -> Path:
+    from cxr_study.runs import job_results  # needs FLARE
+
+    return job_results.best_checkpoint(server_folder(workspace))
 
 
 def _facts(folder: Path) -> dict:

@@ -10,8 +10,9 @@ from pathlib import Path
 from cxr_study.common.spelling import nearest
 from cxr_study.jobs import job_folder
 from cxr_study.jobs.command_line_settings import JobError, Settings
+from cxr_study.jobs.methods import METHODS
 from cxr_study.phantom import DEMO_SITES, DRAWINGS
-from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
+from cxr_study.runs.finished_run import PUBLISHED, RunFolderError, checkpoint_folder
 
 _LOGS = 64 * 2**20  # bytes of a run, besides models
 _COPIES = 5  # of the model: best and last, at server and sites, and optimizers
@@ -31,6 +32,9 @@ class RunRequest:
         per_site: Site -> setting -> value, at that site alone.
         earlier: Folder of the run that this one continues; None: it is a fresh run.
         model: Of the earlier run, to start from: "last", with the sites' state, or "best", without.
+        local_models: Whether each site runs the job alone as well, for comparison.
+        published: Whether the job is run as published as well, for comparison: the same recipe, the
+            method's own strategy, and nothing of `methods.BEYOND`.
     """
 
     job: Path
@@ -42,6 +46,8 @@ class RunRequest:
     per_site: Mapping[str, Settings] = field(default_factory=dict)
     earlier: Path | None = None
     model: str = "last"
+    local_models: bool = False
+    published: bool = False
 
     @property
     def workspace(self) -> Path:
@@ -51,6 +57,11 @@ class RunRequest:
     def local_workspace(self, site: str) -> Path:
         """FLARE's workspace of the run of one site alone."""
         return self.folder / "local" / site
+
+    @property
+    def published_workspace(self) -> Path:
+        """FLARE's workspace of the run as published."""
+        return self.folder / PUBLISHED / "workspace"
 
     def start(self, workspace: Path) -> Path | None:
         """Checkpoint that the run in a workspace starts from; None: see `initial_body`."""
@@ -75,12 +86,13 @@ class RunRequest:
         return {name: str(path.absolute()) for name, path in values.items() if path is not None}
 
 
-def check(request: RunRequest, *, local_models: bool) -> None:
+def check(request: RunRequest) -> None:
     """Refuse what `simulated_run.run` could not run. Quick: reads no table and no image.
 
     Raises:
         RunFolderError: The run's folder has a space in its path, its disk is full, or the run to
             continue has no model to start from; with `local_models`, also one of a site alone.
+        JobError: The job trains nothing, or with `published` is none of a paper's.
         ValueError: The job folder, a setting, a site file or its name is unusable, or sites are too
             few.
     """
@@ -108,7 +120,13 @@ def check(request: RunRequest, *, local_models: bool) -> None:
             "them; submit it to servers and sites that were provisioned for homomorphic "
             "encryption (nvflare poc prepare -he), and open the model with `surgagg model decrypt`."
         )
-    alone = [request.local_workspace(site) for site in sites] if local_models else []
+    if request.published and (job.name not in METHODS or not METHODS[job.name].common_model):
+        known = [name for name, method in METHODS.items() if method.common_model]
+        raise JobError(
+            f"--published needs one of the jobs {', '.join(known)}, by name; got {job.name!r}. "
+            "Leave it out."
+        )
+    alone = [request.local_workspace(site) for site in sites] if request.local_models else []
     for start in map(request.start, [request.workspace, *alone]):
         if request.earlier is not None and start is not None and not start.is_file():
             raise RunFolderError(

@@ -15,8 +15,9 @@ from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
+from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.phantom.demo_data import demo_study
-from cxr_study.runs.finished_run import JobFailedError, server_folder, write_facts
+from cxr_study.runs.finished_run import PUBLISHED, JobFailedError, server_folder, write_facts
 from cxr_study.runs.job_results import rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
@@ -76,10 +77,10 @@ def _move_aside(request: RunRequest) -> Path:
     return aside
 
 
-def run(request: RunRequest, *, local_models: bool, console: Console) -> None:
+def run(request: RunRequest, *, console: Console) -> None:
     """Run a job that `run_request.check` and `prepare_data` have passed.
 
-    Each site alone runs it, too, where that is asked for.
+    Each site alone runs it, too, where that is asked for, and all of them run it as published.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
 
@@ -94,10 +95,14 @@ def run(request: RunRequest, *, local_models: bool, console: Console) -> None:
     write_facts(request.folder, request.site_files)
     if request.site_files is None:
         demo_study()
-    alone = _alone(request) if local_models else []
-    federated: _Job = (job, request.workspace, request.sites, "federated run")
+    alone = _alone(request) if request.local_models else []
+    federated: list[_Job] = [(job, request.workspace, request.sites, "federated run")]
+    if request.published:
+        federated.append(_published(request))
     # The phantom's processes are small; with a hospital's data one run at a time has the memory.
-    at_once = [[federated, *alone]] if request.site_files is None else [[federated], alone]
+    at_once = [[*federated, *alone]]
+    if request.site_files is not None:
+        at_once = [*([each] for each in federated), alone]
     with round_bars(console) as progress:
         for jobs in filter(None, at_once):
             _simulate_all(request, jobs, progress)
@@ -122,6 +127,20 @@ def _alone(request: RunRequest) -> list[_Job]:
         job_folder.copy(request.job, job, sites=[site], settings=own)
         jobs.append((job, request.local_workspace(site), (site,), f"{site} alone"))
     return jobs
+
+
+def _published(request: RunRequest) -> _Job:
+    """The same job with the method as published, written beside the federated one."""
+    job, known = request.folder / PUBLISHED / "job", job_folder.read_settings(request.job)
+    as_published = {name: known[name] for name in BEYOND if name in known}
+    as_published["strategy"] = METHODS[request.job.name].strategy
+    settings = {**request.settings, **as_published}
+    per_site = {
+        site: {name: value for name, value in values.items() if name not in BEYOND}
+        for site, values in request.per_site.items()
+    }
+    job_folder.copy(request.job, job, sites=request.sites, settings=settings, per_site=per_site)
+    return job, request.published_workspace, request.sites, "as published"
 
 
 def _simulate_all(request: RunRequest, jobs: Sequence[_Job], progress: Progress) -> None:

@@ -46,12 +46,12 @@ def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
 def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_path):
     earlier = Path(shutil.move(earlier, tmp_path / "moved"))
     surgagg(earlier, "--out", tmp_path / "more")
-    ((study, local_models, title, force),) = started
+    ((study, title, force),) = started
     assert (study.job, study.folder) == (earlier / "job", tmp_path / "more")
     assert study.sites == ("a", "b") and study.site_files == Path("/my/sites")
     assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
     assert study.start(study.workspace).is_file()
-    assert (local_models, title, force) == (False, "moved, continued on a, b", False)
+    assert (study.local_models, title, force) == (False, "moved, continued on a, b", False)
     assert {**job_folder.read_settings(study.job), **study.settings}["batch_size"] == 8
 
 
@@ -63,11 +63,11 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
         "--site-files", tmp_path, "--from", "best", "--set", "num_rounds=3",
         "--set", "c:epochs=2", "--local-models", "--force",
     )  # fmt: skip
-    ((study, local_models, _, force),) = started
+    ((study, _, force),) = started
     assert study.sites == ("a", "c") and study.site_files == tmp_path
     assert study.model == "best"
     assert study.settings == {"num_rounds": 3} and study.per_site == {"c": {"epochs": 2}}
-    assert local_models and force
+    assert study.local_models and force
 
 
 @pytest.mark.parametrize(

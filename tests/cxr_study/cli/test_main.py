@@ -8,6 +8,7 @@ import typer
 from cxr_study.cli import main as cli
 from cxr_study.jobs.job_templates import METHODS
 from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_study.runs.run_request import check
 from cxr_study.runs.simulator_process import SimulationError
 from surgical_aggregation import __version__
 from typed import typed
@@ -19,9 +20,19 @@ JOB = Path(__file__).parents[3] / "jobs" / "surgical"
 def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
     call = typed("demo", "--job", method)
     assert call.code == 0, call.err
-    ((study, own, title, _),) = started
+    ((study, title, _),) = started
     assert title == f"{METHODS[method].title} on the phantom study"
-    assert own and study.site_files is None and study.sites == ("nih", "chexpert")
+    assert study.site_files is None and study.sites == ("nih", "chexpert")
+    assert study.local_models and study.published == (method == "surgical")
+    assert study.settings.get("refit_last", False) == study.published
+
+
+def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):
+    typed("demo", "--job", JOB, "--set", "batch_size=8", "--set", "refit_last=false")
+    ((study, _, _),) = started
+    check(study)
+    assert study.settings["batch_size"] == 8 and study.settings["refit_last"] is False
+    assert study.settings["strategy"] == "fedavg"
 
 
 @pytest.mark.parametrize("job", ["surgical", JOB])
@@ -31,10 +42,11 @@ def test_a_run_takes_a_job_by_name_or_folder_from_any_folder(job, started, tmp_p
     real = ("--site-files", "mine", "--sites", "a, b", "--local-models")
     real += ("--initial-body", "drawings")
     assert typed("run", job, *real).code == 0
-    (study, local_models, title, _), (other, others, _, _) = started
-    assert (study.job.name, study.site_files, local_models) == ("surgical", None, False)
+    (study, title, _), (other, _, _) = started
+    assert (study.job.name, study.site_files, study.local_models) == ("surgical", None, False)
     assert study.settings == {"num_rounds": 2} and title == "surgical on nih, chexpert"
-    assert (other.site_files, other.sites, others) == (Path("mine"), ("a", "b"), True)
+    assert (other.site_files, other.sites) == (Path("mine"), ("a", "b"))
+    assert other.local_models and not other.published
     assert other.initial_body == PRETRAINED_BODY
     assert not list(tmp_path.iterdir())
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pandas as pd
+import pytest
 
-from cxr_study.evaluation.scores import score
+from cxr_study.evaluation.scores import compare, score
 from cxr_study.evaluation.test_split import TestSplit
 
 UNION = ("Edema", "Fibrosis", "Hernia", "Mass")
@@ -64,3 +65,21 @@ def test_intervals_hold_the_value_and_resample_patients():
     families = split(labels, patients=np.arange(40) // 10)
     (wide,), _ = score("global", families, scores, ("Edema",), seed=1)
     assert (wide.low, wide.high) != (row.low, row.high)
+
+
+def test_two_models_are_compared_on_the_labelled_classes_and_the_same_resamples():
+    rng = np.random.default_rng(0)
+    labels = rng.random((120, 4)) < 0.3
+    here = split(labels, patients=np.repeat(np.arange(60), 2).astype(str))
+    good = pd.DataFrame(labels + rng.normal(scale=0.5, size=labels.shape), columns=list(UNION))
+    noise = pd.DataFrame(rng.random(labels.shape), columns=list(UNION))
+    found = compare(here, good, noise, seed=0)
+    ours, theirs = (
+        next(m.auroc for m in score("global", here, each, UNION, 0)[1] if m.classes == "labelled")
+        for each in (good, noise)
+    )
+    assert found.auroc == pytest.approx(ours - theirs) and found.site == "nih"
+    assert 0 < found.low < found.auroc < found.high
+    same = compare(here, good, good, seed=0)
+    assert (same.auroc, same.low, same.high) == (0, 0, 0)  # paired
+    assert compare(here, good, noise[["Edema"]], seed=0) is None

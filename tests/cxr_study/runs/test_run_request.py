@@ -1,6 +1,7 @@
 """What is refused before anything is made or removed."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -39,13 +40,14 @@ def request_of(tmp_path):
         ({"job": JOBS / "surgical_he"}, JobError, "are encrypted.*`surgagg model decrypt`"),
         ({"site_files": Path("none")}, SiteFileError, "none/nih.yaml does not exist"),
         ({"sites": ("nih", "mayo")}, JobError, "no site 'mayo'; known: nih, chexpert. Other sites"),
+        ({"job": JOBS / "personalised", "published": True}, JobError, "--published needs one of"),
         ({"folder": Path("/my run")}, RunFolderError, "without spaces in its path; got '/my run'"),
     ],
 )
 def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
-    check(request_of(), local_models=True)
+    check(request_of(local_models=True, published=True))
     with pytest.raises(kind, match=message):
-        check(request_of(**changes), local_models=False)
+        check(request_of(**changes))
 
 
 def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):
@@ -54,19 +56,19 @@ def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):
     client = job / job_folder.CLIENT_CONFIG
     client.write_text(client.read_text().replace(job_folder.SITE, "my.module.MySite"))
     with pytest.raises(JobError, match=r"nvflare simulator <folder> .* then surgagg report <works"):
-        check(request_of(job=job), local_models=False)
+        check(request_of(job=job))
 
 
 def test_a_run_to_continue_needs_a_model_and_for_a_site_alone_one_of_its_own(request_of, tmp_path):
     study = request_of(earlier=tmp_path / "earlier")
     last = checkpoint_folder(tmp_path / "earlier/workspace") / "last.npz"
     with pytest.raises(RunFolderError, match=r"earlier/workspace.*last\.npz, which is not there"):
-        check(study, local_models=False)
+        check(study)
     last.parent.mkdir(parents=True)
     last.touch()
-    check(study, local_models=False)
+    check(study)
     with pytest.raises(RunFolderError, match=r"earlier/local/nih/.*last\.npz, which is not there"):
-        check(study, local_models=True)
+        check(replace(study, local_models=True))
 
 
 def test_real_images_start_from_drawings_only_where_that_is_asked_for(
@@ -74,8 +76,8 @@ def test_real_images_start_from_drawings_only_where_that_is_asked_for(
 ):
     monkeypatch.setattr(site_file, "read_site_file", lambda path: None)
     with pytest.raises(JobError, match=r"needs --initial-body: a checkpoint .* or 'drawings'"):
-        check(request_of(site_files=tmp_path), local_models=False)
-    check(request_of(site_files=tmp_path, initial_body=PRETRAINED_BODY), local_models=False)
+        check(request_of(site_files=tmp_path))
+    check(request_of(site_files=tmp_path, initial_body=PRETRAINED_BODY))
 
 
 def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_path, monkeypatch):
@@ -83,7 +85,7 @@ def test_a_disk_on_which_the_models_would_not_fit_is_refused(request_of, tmp_pat
     body.write_bytes(bytes(2**20))
     free = SimpleNamespace(free=79 * 2**20)  # logs, and five models at the server and two sites
     monkeypatch.setattr(run_request.shutil, "disk_usage", lambda folder: free)
-    check(request_of(initial_body=body), local_models=False)
+    check(request_of(initial_body=body))
     free.free -= 1
     with pytest.raises(RunFolderError, match=r"needs about 79 MiB .* has 79\. Make room"):
-        check(request_of(initial_body=body), local_models=False)
+        check(request_of(initial_body=body))

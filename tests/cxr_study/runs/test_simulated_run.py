@@ -67,9 +67,9 @@ def study(tmp_path):
     return make
 
 
-def go(study, local_models=False):
+def go(study):
     text = io.StringIO()
-    run(study, local_models=local_models, console=Console(file=text, width=120))
+    run(study, console=Console(file=text, width=120))
     return text.getvalue().splitlines()
 
 
@@ -104,7 +104,7 @@ def test_the_phantom_is_made_and_on_record(study, simulated, phantom, monkeypatc
 
 
 def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simulated):
-    go(study(), local_models=True)
+    go(study(local_models=True))
     alone = {call.sites: call.job for call in simulated[1:]}
     assert set(alone) == {("nih",), ("chexpert",)}
     federated = job_folder.read_settings(simulated[0].job)
@@ -113,6 +113,22 @@ def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simul
         assert job_folder.sites(job) == sites
         assert settings["min_clients"] == 1 and settings["threads"] >= 1
         assert {**settings, "min_clients": 2, "threads": 0} == federated
+
+
+def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulated, tmp_path):
+    beyond = {"strategy": "fedavg", "refit_last": True, "consistency": 1.0, "server_momentum": 0.5}
+    per_site = {"nih": {"refit_every": 1, "epochs": 2}}
+    settings = {"num_rounds": 2, "learning_rate": 0.5, **beyond}
+    go(study(settings=settings, per_site=per_site, published=True))
+    ours, published = simulated
+    assert published.workspace == tmp_path / "run/published/workspace"
+    assert published.sites == ours.sites
+    settings, own = (job_folder.read_settings(call.job) for call in (ours, published))
+    assert {**settings, **beyond} == settings
+    off = {"strategy": "fedbn+", "refit_last": False, "consistency": 0.0}
+    assert own == {**settings, **off}
+    settings, own = (job_folder.read_settings(call.job, "nih") for call in (ours, published))
+    assert own == {**settings, **off, "refit_every": 0} and settings["refit_every"] == 1
 
 
 def test_sites_that_share_patients_are_told_before_anything_is_made(
@@ -144,7 +160,7 @@ def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):
 
     monkeypatch.setattr(simulated_run, "simulate", simulate)
     with pytest.raises(SimulationError, match="no disk"):
-        go(study(), local_models=True)
+        go(study(local_models=True))
     assert finished == []
 
 
@@ -158,11 +174,11 @@ def test_jobs_run_side_by_side_on_the_phantom_and_else_the_federation_first(
         ended.append(sites)
 
     monkeypatch.setattr(simulated_run, "simulate", simulate)
-    go(study(), local_models=True)
+    go(study(local_models=True))
     assert len(ended) == 3
     begun = threading.Barrier(3, timeout=60)  # breaks where one waits for another's end
     monkeypatch.setattr(simulated_run, "simulate", lambda *_, **__: begun.wait())
-    go(study(site_files=None, folder=tmp_path / "second"), local_models=True)
+    go(study(site_files=None, folder=tmp_path / "second", local_models=True))
 
 
 def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_have(
@@ -175,7 +191,7 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
             state.parent.mkdir(parents=True)
             state.touch()
     sites = ("nih", "mimic")
-    go(study(earlier=earlier, initial_body=None, sites=sites), local_models=True)
+    go(study(earlier=earlier, initial_body=None, sites=sites, local_models=True))
     calls = {call.sites: call for call in simulated}
     for took_part, workspace in ((sites, earlier / "workspace"), (("nih",), earlier / "local/nih")):
         start = calls[took_part].environment["CXR_INITIAL_BODY"]

@@ -5,15 +5,15 @@ from rich.table import Table
 from rich.text import Text
 
 from cxr_study.evaluation.summary_json import Group, Model, Summary
-from cxr_study.reports.page.numbers import duration
+from cxr_study.reports.page import numbers
 from cxr_study.reports.run import run_view
 
-COLUMNS: tuple[tuple[str, Model, Group], ...] = (
-    ("all classes", "global", "all"),
-    ("classes it labels", "global", "labelled"),
-    ("classes it labels", "local", "labelled"),
-    ("classes it does not label", "global", "unlabelled"),
+COLUMNS: tuple[tuple[str, Group], ...] = (
+    ("all classes", "all"),
+    ("classes it labels", "labelled"),
+    ("classes it does not label", "unlabelled"),
 )
+"""Heading -> classes of the mean."""
 
 
 def print_summary(summary: Summary, console: Console | None = None) -> None:
@@ -25,7 +25,7 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
         console.print(Text(line))
     console.print(_means(summary))
     loss = f"mean validation BCE {summary.best.mean_validation_bce:.3f}"
-    took = duration(summary.wall_seconds)
+    took = numbers.duration(summary.wall_seconds)
     rounds = f"rounds {run_view.rounds_made(summary)}"
     console.print(Text(f"{summary.job}, {rounds}, {loss}, {took}."))
     for notice in run_view.notices(summary):
@@ -34,22 +34,29 @@ def print_summary(summary: Summary, console: Console | None = None) -> None:
 
 
 def _means(summary: Summary) -> Table:
-    """One row per site: mean AUROC with its interval below, and over how many classes."""
+    """A row per site and model: mean AUROCs, each with its interval and over how many classes."""
     table = Table(
         title="Mean AUROC on each site's test split (95 % interval)", title_justify="left"
     )
     table.add_column("site", overflow="fold")
-    trained = {row.model for row in summary.means}
-    columns = [column for column in COLUMNS if column[1] in trained | {"global"}]
-    for group, model, _ in columns:
-        table.add_column(Text(f"{group}\n{model} model"))
+    models = run_view.models(summary)
+    if len(models) > 1:
+        table.add_column("model")
+    for heading, _ in COLUMNS:
+        table.add_column(heading)
     for site in summary.sites:
-        cells = [_cell(summary, site, model, classes) for _, model, classes in columns]
-        table.add_row(Text(site), *cells, end_section=True)
+        for model in models:
+            cells = [Text(site if model == models[0] else "")]
+            if len(models) > 1:
+                cells.append(Text(run_view.MODELS[model]))
+            cells += [_cell(summary, site, model, classes) for _, classes in COLUMNS]
+            table.add_row(*cells, end_section=model == models[-1])
     return table
 
 
 def _cell(summary: Summary, site: str, model: Model, classes: Group) -> Text:
+    if model == "local" and classes != "labelled":
+        return Text(numbers.UNDEFINED, "dim")
     row = run_view.mean(summary, model, site, classes)
     if row is None or row.auroc is None:
         return Text("no such class" if row is not None and row.of == 0 else "not defined", "dim")

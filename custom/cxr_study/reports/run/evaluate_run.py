@@ -14,9 +14,10 @@ from rich.console import Console
 from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import predict
-from cxr_study.evaluation.scores import score, score_calibration, score_subgroups
+from cxr_study.evaluation.scores import compare, score, score_calibration, score_subgroups
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
+    Difference,
     MeanAuroc,
     Model,
     SiteCalibration,
@@ -118,6 +119,7 @@ def _evaluated(
     site_files = run.site_files or demo_study()
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
+    differences: list[Difference | None] = []
     subgroups: list[SubgroupAuroc] = []
     calibration: list[SiteCalibration] = []
     pictures: list[Example] = []
@@ -133,17 +135,24 @@ def _evaluated(
         )
         unvalidated[site] = split.unvalidated
         models: dict[Model, Checkpoint] = {"global": personal.get(site, best)}
+        if run.published is not None:
+            models["published"] = load(run.published)
         if site in run.alone:
             models["local"] = load(run.alone[site])
-        for name, checkpoint in models.items():
-            probabilities = predict(checkpoint, network, split).probabilities
+        predicted = {
+            name: predict(checkpoint, network, split).probabilities
+            for name, checkpoint in models.items()
+        }
+        for name, probabilities in predicted.items():
             rows, row_means = score(name, split, probabilities, union, settings.seed)
             tests += rows
             means += row_means
-            if name == "global":
-                pictures += choose(split, probabilities, union)
-                subgroups += score_subgroups(split, probabilities)
-                calibration.append(score_calibration(split, probabilities))
+        ours = predicted["global"]
+        if "local" in predicted:
+            differences.append(compare(split, ours, predicted["local"], settings.seed))
+        pictures += choose(split, ours, union)
+        subgroups += score_subgroups(split, ours)
+        calibration.append(score_calibration(split, ours))
     data: Literal["phantom", "real"] = "phantom" if run.site_files is None else "real"
     measured = Measured(
         data,
@@ -154,6 +163,7 @@ def _evaluated(
         bool(personal),
         tuple(subgroups),
         tuple(calibration),
+        tuple(each for each in differences if each is not None),
         tuple(
             warnings(
                 best,

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from cxr_study.common.wording import FEW_IMAGES, Notice, counted, listed, shortened
@@ -82,31 +82,31 @@ def headlines(summary: Summary) -> list[str]:
     return [line for line in lines if line]
 
 
+MODELS: Mapping[Model, str] = {
+    "global": "federated",
+    "published": "as published",
+    "local": "site alone",
+}
+"""What a model is called in tables, in their order."""
+
+
+def models(summary: Summary) -> list[Model]:
+    """The models that were measured, in the order of tables; the federation's is always there."""
+    measured = {row.model for row in summary.means} | {"global"}
+    return [model for model in MODELS if model in measured]
+
+
 def local_headline(summary: Summary) -> str:
-    """Where a site's own model is better on the classes that the site labels, and where not."""
-    pairs = [
-        (site, mean(summary, "local", site, "labelled"), mean(summary, "global", site, "labelled"))
-        for site in summary.sites
-    ]
-    known = [
-        (site, local, shared)
-        for site, local, shared in pairs
-        if local is not None and local.auroc is not None
-        if shared is not None and shared.auroc is not None
-    ]
-    if not known:
+    """How far the model is ahead of the sites' own, on the classes that a site labels itself."""
+    if not summary.differences:
         return ""
-    better = [
-        f"{site} ({interval(local)} against {interval(shared)})"
-        for site, local, shared in known
-        if (local.auroc or 0) > (shared.auroc or 0)
-    ]
-    if not better:
-        return "On the classes that a site labels itself, no site's own model is better."
-    return (
-        "On the classes that a site labels itself, the model that it trains alone is better at "
-        f"{listed(better)}."
+    told = listed(
+        [
+            f"{each.site} {numbers.interval(each.auroc, each.low, each.high, signed=True)}"
+            for each in summary.differences
+        ]
     )
+    return f"On the classes that a site labels itself, against the model it trains alone: {told}."
 
 
 def is_interrupted(summary: Summary) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 from cxr_study.evaluation.summary_json import (
     Best,
     ClassAuroc,
+    Difference,
     MeanAuroc,
     RunWarning,
     SiteCalibration,
@@ -45,6 +46,7 @@ class Measured:
     personal: bool
     subgroups: tuple[SubgroupAuroc, ...] = ()
     calibration: tuple[SiteCalibration, ...] = ()
+    differences: tuple[Difference, ...] = ()
     warnings: tuple[RunWarning, ...] = ()
 
 
@@ -88,6 +90,7 @@ def summarise(run: FinishedRun, best: Checkpoint, measured: Measured, title: str
         refusals=job_results.refusals(*run.servers),
         test=measured.test,
         means=measured.means,
+        differences=measured.differences,
         subgroups=measured.subgroups,
         calibration=measured.calibration,
         planned_rounds=settings.num_rounds if len(run.servers) == 1 else None,

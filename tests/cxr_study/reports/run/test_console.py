@@ -18,14 +18,14 @@ def test_has_the_key_figures_and_limits(summary):
     assert "surgical, rounds 2 (best: 1), mean validation BCE 0.250, 2 min 03 s." in text
     for words in (
         "Two hospitals", "0.875", "0.750", "(0.625\u20130.812)", "over 1 of 2", "Phantom data.",
-        "not defined", "Research only, not for diagnosis.", "local model",
+        "not defined", "Research only, not for diagnosis.", "site alone", "0.725",
+        "as published", "against the model it trains alone",
     ):  # fmt: skip
         assert words in text
     means = tuple(row for row in summary.means if row.model == "global")
     other = printed(summary, stopped_early=True, means=means)
-    assert (
-        "surgical, rounds 2 (stopped early; best: 1), mean" in other and "local model" not in other
-    )
+    assert "surgical, rounds 2 (stopped early; best: 1), mean" in other
+    assert "site alone" not in other and "federated" not in other  # it is the only one
     narrow = printed(summary, width=80)
     assert max(map(len, narrow.splitlines())) <= 80
     assert narrow.count("(0.750\u20130.938)") == 2  # no number is cut

@@ -142,17 +142,18 @@ def test_warnings_of_the_run_come_first(summary):
     assert next(iter(found.items())) == (warning.heading, warning.text)
 
 
-def test_it_is_said_where_a_sites_own_model_is_better_on_its_classes(summary):
-    assert run_view.local_headline(summary).endswith("no site's own model is better.")
-    means = tuple(
-        dataclasses.replace(row, auroc=0.9) if row.model == "local" else row
-        for row in summary.means
-    )
-    better = dataclasses.replace(summary, means=means)
-    assert "is better at nih (0.90 (" in run_view.local_headline(better)
-    assert run_view.local_headline(better) in run_view.headlines(better)
+def test_it_is_said_how_far_the_model_is_ahead_of_a_sites_own_on_its_classes(summary):
+    line = run_view.local_headline(summary)
+    assert line.endswith("against the model it trains alone: nih +0.125 (+0.062 to +0.250).")
+    assert line in run_view.headlines(summary)
+    assert not run_view.local_headline(dataclasses.replace(summary, differences=()))
+
+
+def test_the_models_of_a_table_are_those_that_were_measured_the_federations_first(summary):
+    assert run_view.models(summary) == ["global", "published", "local"]
     shared = tuple(row for row in summary.means if row.model == "global")
-    assert not run_view.local_headline(dataclasses.replace(summary, means=shared))
+    assert run_view.models(dataclasses.replace(summary, means=shared)) == ["global"]
+    assert run_view.models(dataclasses.replace(summary, means=())) == ["global"]
 
 
 def test_the_final_model_has_no_bar_of_time(summary):
