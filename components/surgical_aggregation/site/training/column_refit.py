@@ -13,7 +13,7 @@ PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 """Candidates for lambda, from the strongest on."""
 
 _ITERATIONS = 200
-_TOLERANCE = 1e-5  # largest entry of the gradient with which a fit is finished
+_TOLERANCE = 1e-5  # largest entry of the scaled gradient with which a fit is finished
 
 
 class FeatureSplit(NamedTuple):
@@ -92,43 +92,57 @@ def refit_columns(
         A head fitted at the end, on the aggregated body: FedBABU, Oh et al., arXiv:2106.06042;
         CCVR, Luo et al., arXiv:2106.05001. The penalty is ours.
     """
-    from scipy.optimize import minimize
-
     features = train.features.astype(np.float64)
-    received = features @ kernel + bias
     mean, deviation = features.mean(axis=0), features.std(axis=0)
     varies = deviation > 0
     z = (features[:, varies] - mean[varies]) / deviation[varies]
-    labelled = ~np.isnan(train.labels)
-    labels = np.where(labelled, train.labels, 0.0)
-    both = (labels > 0).any(axis=0) & (labelled & (labels < 1)).any(axis=0)
-    share = labelled * both / np.maximum(labelled.sum(axis=0), 1)
-    if weights is not None:
-        share = share * (weights[0] + labels * (weights[1] - weights[0]))
-    shape = (z.shape[1] + 1, len(bias))
+    spread, axes = np.linalg.eigh(z.T @ z / len(z))
+    z, received = z @ axes, features @ kernel + bias
+    step, shift = np.zeros(kernel.shape), np.zeros(bias.shape)
+    for c, labels in enumerate(train.labels.T):
+        known = ~np.isnan(labels)
+        if not (labels > 0).any() or not (labels[known] < 1).any():
+            continue
+        own = np.ones(2) if weights is None else weights[:, c]
+        slopes, shift[c] = _moved(
+            z[known], np.maximum(spread, 0.0), labels[known], received[known, c], penalty, own
+        )
+        step[varies, c] = axes @ slopes / deviation[varies]
+    return (kernel + step).astype(kernel.dtype), (bias + shift - mean @ step).astype(bias.dtype)
+
+
+def _moved(
+    z: Array, spread: Array, labels: Array, received: Array, penalty: float, weights: Array
+) -> tuple[Array, float]:
+    """How far a class's logits move along each of the features' principal axes, and its bias.
+
+    Along these axes, each measured by the loss's curvature there, the loss is nearly a sphere: a
+    few steps lead to its minimum.
+    """
+    from scipy.optimize import minimize
+
+    share = (weights[0] + labels * (weights[1] - weights[0])) / len(labels)
+    sure = _probability(received)
+    curvature = max(float(np.sum(share * sure * (1 - sure))), np.finfo(float).eps)
+    length = 1 / np.sqrt(np.append(curvature * spread + penalty, curvature))
 
     def objective(flat: Array) -> tuple[float, Array]:
-        moved = flat.reshape(shape)
-        slopes, shift = moved[:-1], moved[-1]
-        logits = received + z @ slopes + shift
+        moved = length * flat
+        logits = received + z @ moved[:-1] + moved[-1]
         error = share * (_probability(logits) - labels)
-        gradient = np.vstack([z.T @ error + penalty * slopes, error.sum(axis=0)])
+        gradient = np.append(z.T @ error + penalty * moved[:-1], error.sum())
         loss = np.sum(share * (np.logaddexp(0.0, logits) - labels * logits))
-        return float(loss + penalty / 2 * np.sum(slopes**2)), gradient.ravel()
+        return float(loss + penalty / 2 * np.sum(moved[:-1] ** 2)), length * gradient
 
-    # Columns do not depend on each other, so one search finds the minimum of each.
     found = minimize(
         objective,
-        np.zeros(shape).ravel(),
+        np.zeros(len(length)),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": _ITERATIONS, "gtol": _TOLERANCE, "ftol": 0.0},
     )
-    moved = found.x.reshape(shape)
-    step = np.zeros(kernel.shape)
-    step[varies] = moved[:-1] / deviation[varies, None]
-    shift = moved[-1] - mean @ step
-    return (kernel + step).astype(kernel.dtype), (bias + shift).astype(bias.dtype)
+    moved = length * found.x
+    return moved[:-1], float(moved[-1])
 
 
 def _loss(split: FeatureSplit, kernel: Array, bias: Array) -> float:
