@@ -51,8 +51,9 @@ def has_gpu() -> bool:
 def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     """Set TensorFlow up; must run before the process's first TensorFlow operation.
 
-    Operations run one at a time; the same seed gives the same bits on CPU. Float16 is used where
-    there is a GPU; on a CPU it only costs time.
+    Operations run one at a time; the same seed gives the same bits on CPU. NumPy's linear algebra
+    gets as many threads as TensorFlow: sites that share a machine would wait for each other.
+    Float16 is used where there is a GPU; on a CPU it only costs time.
 
     Returns:
         Whether models compute in mixed precision from now on.
@@ -60,7 +61,9 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
     import_quietly()
     import keras
     import tensorflow as tf
+    from threadpoolctl import threadpool_limits
 
+    threadpool_limits(threads)
     gpus = tf.config.list_physical_devices("GPU")
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)  # sites may share one GPU

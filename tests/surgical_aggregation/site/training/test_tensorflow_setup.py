@@ -34,13 +34,16 @@ from surgical_aggregation.site.training import tensorflow_setup
 
 tensorflow_setup.configure(1, 0)
 print(gc.get_freeze_count())
+from threadpoolctl import threadpool_info
+print(*{each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"})
 print(*{"matplotlib", "pandas", "scipy", "sklearn"} & set(sys.modules))
 import matplotlib.pyplot, pandas, scipy.stats, sklearn.linear_model
 """
     code = [sys.executable, "-c", program]
     found = subprocess.run(code, capture_output=True, text=True, check=True)
-    frozen, packages = found.stdout.splitlines()
+    frozen, threads, packages = found.stdout.splitlines()
     assert int(frozen) > 100_000 and packages == ""
+    assert threads == "1"  # of NumPy's linear algebra
 
 
 def test_after_an_import_garbage_is_looked_for_as_before_and_loaded_packages_stay():

@@ -48,7 +48,8 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "conflict-averse": ("#661100", (0, (2, 1)), "left"),
     "soft": ("#DDAA33", (0, (6, 1, 1, 1)), "left"),
     "confident": ("#BB5566", (0, (3, 1, 1, 1, 1, 1)), "right"),
-    "joining": ("#000000", "-", "full"),
+    "recommended": ("#000000", "-", "full"),
+    "recommended-momentum": ("#000000", (0, (6, 1, 1, 1)), "none"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style, how far a marker is filled:
 Tol's muted and high-contrast colours."""
