@@ -66,7 +66,9 @@ def make(
             _add_component(client, f'id = "impostor", path = "faults.Impostor", args {{ {said} }}')
     if permitted is not None:
         arguments = f"args {{ permitted = {json.dumps(permitted)} }}"
-        _substitute(server, _CLASS_FILTERS, f'path = "{{}}", {arguments}', times=2)
+        _substitute(
+            server, _CLASS_FILTERS, f'path = "{{}}", {arguments}', times=3
+        )  # "refit" has one
     return target
 
 

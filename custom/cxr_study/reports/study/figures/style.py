@@ -39,20 +39,20 @@ STRATEGIES: Mapping[str, tuple[Any, str, str]] = {
 VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "samples": ("", (0, (6, 1, 1, 1)), "left"),
     "positives": ("", (0, (3, 1, 1, 1, 1, 1)), "right"),
-    "refit": ("#332288", "-", "left"),
-    "average": ("#117733", "-", "right"),
-    "fixbn": ("#44AA99", (0, (6, 1, 1, 1)), "left"),
-    "momentum": ("#999933", (0, (6, 1, 1, 1)), "right"),
-    "consistency": ("#AA4499", (0, (3, 1, 1, 1, 1, 1)), "left"),
-    "classes": ("#CC6677", (0, (3, 1, 1, 1, 1, 1)), "right"),
-    "conflict-averse": ("#661100", (0, (2, 1)), "left"),
-    "soft": ("#DDAA33", (0, (6, 1, 1, 1)), "left"),
-    "confident": ("#BB5566", (0, (3, 1, 1, 1, 1, 1)), "right"),
-    "recommended": ("#000000", "-", "full"),
-    "recommended-momentum": ("#000000", (0, (6, 1, 1, 1)), "none"),
+    "refit": ("#332288", None, "left"),
+    "average": ("#117733", None, "right"),
+    "fixbn": ("#44AA99", None, "left"),
+    "momentum": ("#999933", None, "right"),
+    "consistency": ("#AA4499", None, "left"),
+    "classes": ("#CC6677", None, "right"),
+    "conflict-averse": ("#661100", None, "left"),
+    "soft": ("#DDAA33", None, "left"),
+    "confident": ("#BB5566", None, "right"),
+    "recommended": ("#000000", None, "full"),
+    "recommended-momentum": ("#000000", None, "left"),
 }
-"""Variant of a shipped study -> colour ("": the method's), line style, how far a marker is filled:
-Tol's muted and high-contrast colours."""
+"""Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
+far a marker is filled: Tol's muted and high-contrast colours."""
 
 _OTHER_VARIANT = ("", (0, (8, 2)), "top")
 
@@ -96,10 +96,11 @@ def row_name(row: Row, beside: Iterable[Row]) -> str:
 def _looks(row: Row) -> tuple[str, Any, str]:
     """Colour, line style, how far a marker is filled."""
     line, filled, _ = STRATEGIES[row.job_strategy]
-    own, line, filled = (
-        VARIANTS.get(row.variant, _OTHER_VARIANT) if row.variant else ("", line, filled)
-    )
-    return own or METHODS[row.method][0], line, filled
+    colour = METHODS[row.method][0]
+    if not row.variant:
+        return colour, line, filled
+    own, own_line, filled = VARIANTS.get(row.variant, _OTHER_VARIANT)
+    return own or colour, own_line or line, filled
 
 
 def marked(row: Row) -> dict[str, Any]:
