@@ -56,12 +56,12 @@ def finished(surgagg, initial_body, job, out, *options):
 
 @pytest.fixture(scope="module")
 def phantom(surgagg, initial_body):
-    """A run on the phantom, with local models."""
+    """A run on the phantom of what is recommended, with local models, and as published."""
     write_phantom(surgagg.home / "phantom", images_per_site=120, size=32)
     return finished(
         surgagg, initial_body, ROOT / "jobs/surgical", "runs/phantom", "--local-models",
-        "--site-files", "phantom/sites", "--set", "num_rounds=2",
-        "--set", "nih:learning_rate=2e-3",
+        "--published", "--preset", "recommended", "--site-files", "phantom/sites",
+        "--set", "num_rounds=2", "--set", "nih:learning_rate=2e-3",
     )  # fmt: skip
 
 
@@ -103,6 +103,26 @@ class TestRun:
             known = {row.class_name for row in local if row.auroc is not None}
             assert known and known <= set(data.classes)
 
+    def test_the_method_as_published_and_each_site_alone_have_rows_beside_it(self, phantom):
+        ours, published = (
+            job_folder.read_settings(phantom.folder / name) for name in ("job", "published/job")
+        )
+        assert (ours["strategy"], ours["refit_last"]) == ("fedavg", True)
+        assert (published["strategy"], published["refit_last"]) == ("fedbn+", False)
+        assert published["num_rounds"] == ours["num_rounds"]
+        means = {
+            (row.model, row.site): row.auroc
+            for row in phantom.summary.means
+            if row.classes == "labelled"
+        }
+        assert {model for model, _ in means} == {"global", "published", "local"}
+        for each in phantom.summary.differences:
+            ahead = means["global", each.site] - means["local", each.site]
+            assert each.auroc == pytest.approx(ahead) and each.low <= each.auroc <= each.high
+        assert [each.site for each in phantom.summary.differences] == ["nih", "chexpert"]
+        assert means["global", "nih"] != means["published", "nih"]
+        assert "as published" in phantom.out and "as published" in phantom.html
+
     def test_a_setting_of_one_site_is_at_that_site_alone_and_in_its_own_run(self, phantom):
         job, own = (phantom.folder / name for name in ("job", "local"))
         for site, rate in {"nih": 2e-3, "chexpert": 1e-3}.items():
@@ -118,7 +138,7 @@ def test_real_images_are_cut_into_two_sites_and_the_report_names_its_limits(surg
     assert cut.code == 0, cut.err
     real = finished(
         surgagg, initial_body, "surgical", "runs/real", "--site-files", "runs/real-sites",
-        "--sites", "nih-1,nih-2", "--set", "num_rounds=1",
+        "--sites", "nih-1,nih-2", "--set", "num_rounds=1", "--preset", "recommended",
     )  # fmt: skip
     summary = real.summary
     assert [entry.round for entry in summary.rounds] == [0, 1] and summary.data == "real"
