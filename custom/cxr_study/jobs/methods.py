@@ -139,6 +139,11 @@ class Row:
         return self.method in METHODS
 
     @property
+    def pooled(self) -> bool:
+        """Whether it trains on the data of all sites in one place."""
+        return not self.federated and self.method != "individual"
+
+    @property
     def title(self) -> str:
         """The method, for people."""
         return TITLES[self.method]

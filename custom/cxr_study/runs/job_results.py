@@ -56,6 +56,13 @@ def rounds(*servers: Path, personal: bool = False) -> tuple[Round, ...]:
     return tuple(_round(number, sites, personal) for number, sites in sorted(measured.items()))
 
 
+def images(server: Path) -> int:
+    """Training images that the sites of a job together went through in its last round."""
+    path = server / _METRICS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return sum(site["weight"] for site in json.loads(lines[-1])["sites"]) if lines else 0
+
+
 def _measured(server: Path) -> dict[int, dict[str, dict[str, float]]]:
     """Round -> site -> metric -> value."""
     path = server / _METRICS

@@ -47,8 +47,9 @@ def train_alone(
     `patience` rounds older (0: never), round r is the last.
 
     Writes to `out`, in every round: best.npz and last.npz, checkpoints under wire names, and a
-    line of rounds.jsonl: {"round", "mean_validation_bce", "sites": {name: loss},
-    "validate_seconds", "train_seconds"}, null where there is none.
+    line of rounds.jsonl: {"round", "mean_validation_bce", "mean_validation_auroc",
+    "sites": {name: loss}, "images" (trained on in each round), "validate_seconds",
+    "train_seconds"}, null where there is none.
 
     Args:
         site: Whose data to train with, e.g. a `PooledSite`.
@@ -82,7 +83,10 @@ def train_alone(
                 name: training.model.evaluate(data, training.classes)
                 for name, data in splits.items()
             }
-            losses = {name: of.get("bce", math.nan) for name, of in values.items()}
+            losses, aurocs = (
+                {name: of.get(metric, math.nan) for name, of in values.items()}
+                for metric in ("bce", "auroc")
+            )
             loss = fmean(losses.values())
             if loss < best.get("value", math.inf) and not (warmed_up and round_ == 0):
                 best = {"round": round_, "metric": "bce", "value": loss, "sites": losses}
@@ -106,7 +110,9 @@ def train_alone(
             line = {
                 "round": round_,
                 "mean_validation_bce": _or_none(loss),
+                "mean_validation_auroc": _or_none(fmean(aurocs.values())),
                 "sites": {name: _or_none(value) for name, value in losses.items()},
+                "images": training.images * options.epochs,
                 "validate_seconds": measured - began,
                 "train_seconds": time.monotonic() - saved if round_ < last else None,
             }

@@ -80,6 +80,7 @@ def test_every_model_is_measured_at_all_sites_before_it_is_trained_and_the_final
         north, south = line["sites"]["north"], line["sites"]["south"]
         assert north != south
         assert line["mean_validation_bce"] == pytest.approx((north + south) / 2)
+        assert 0 < line["mean_validation_auroc"] < 1
         assert line["validate_seconds"] > 0
         assert (line["train_seconds"] is None) == (line["round"] == 3)
     variables, columns = wire.split(written.best.variables)
@@ -107,6 +108,7 @@ def test_a_round_is_as_many_passes_as_the_options_say(train):
     other = train(TrainingOptions(learning_rate=0.01, epochs=1), rounds=4)
     assert same(one.last.variables, other.last.variables)
     assert one.rounds[1]["sites"] == other.rounds[2]["sites"]
+    assert one.rounds[0]["images"] == 2 * other.rounds[0]["images"] == 2 * SITES["north"]["images"]
 
 
 class TestBestModel:

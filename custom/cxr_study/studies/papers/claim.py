@@ -126,15 +126,11 @@ def _growth(
     return slope * (max(places) - min(places))
 
 
-def _sites(scenario: Scenario) -> float:
-    return scenario.sites if isinstance(scenario.sites, int) else len(scenario.sites)
-
-
 KINDS: Mapping[str, Number] = {
     AHEAD: partial(_mean, _lead),
     NEARER: partial(_mean, _nearer),
     MORE_EVEN: partial(_mean, _more_even),
-    GROWS_WITH_SITES: partial(_growth, _sites),
+    GROWS_WITH_SITES: partial(_growth, lambda scenario: scenario.number_of_sites),
     GROWS_WITH_UNSHARED: partial(_growth, lambda scenario: -(scenario.shared or 0)),
     SAME: partial(_mean, _lead),
 }

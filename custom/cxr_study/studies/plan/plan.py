@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from cxr_study.data.labels.class_sets import ClassSetError, class_sets_of
 from cxr_study.deployment.poc_project import PocProject
@@ -152,6 +153,9 @@ class _Planner:
             "seed": seed,
             "tracking": "none",
         }
+        if scenario.equal_steps and row.pooled:
+            batch = self._settings(row, labelled, union, given)["batch_size"]
+            given["batch_size"] = batch * scenario.number_of_sites
         project = self.project if row.federated else None
         what = {
             "format": FORMAT,
@@ -159,9 +163,7 @@ class _Planner:
             "row": {"method": row.method, "strategy": row.job_strategy},
             "preset": self.data.preset,
             "given": given,
-            "settings": run_settings.all_settings(
-                row, tuple(labelled), union, self.data.preset, given
-            ),
+            "settings": self._settings(row, labelled, union, given),
             "network": run_settings.network(self.data),
             "sites": {site: list(classes) for site, classes in labelled.items()},
             "union": union,
@@ -183,6 +185,11 @@ class _Planner:
             "given": self.given,
         }
         return [Run(scenario.name, row, seed, what, where)]
+
+    def _settings(
+        self, row: Row, sites: Iterable[str], union: Sequence[str], given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return run_settings.all_settings(row, tuple(sites), union, self.data.preset, given)
 
     def _sites(
         self, scenario: Scenario, row: Row, seed: int

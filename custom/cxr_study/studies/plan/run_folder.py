@@ -39,6 +39,9 @@ class Result:
         best_round: Of the model that is tested; the largest, where every site has its own.
         losses: Mean validation BCE over sites of the model that each round started from, and of the
             final one; None where it is not defined.
+        aurocs: Mean validation AUROC over sites of the same models; empty in runs made when it was
+            not kept.
+        images: Training images of all sites together in one round; 0 in such runs.
         column_similarity: For each round, class -> how alike the columns were that sites sent; see
             `column_similarity`. Empty without a federation.
         classes: Model ("global", or the site whose own it is) -> its classes.
@@ -56,6 +59,8 @@ class Result:
     tests: Mapping[str, str]
     classes: Mapping[str, Sequence[str]]
     digests: Mapping[str, str]
+    aurocs: tuple[float | None, ...] = ()
+    images: int = 0
 
 
 def write_result(result: Result, folder: Path) -> None:
@@ -70,6 +75,6 @@ def read_result(folder: Path) -> Result | None:
     if not path.is_file():
         return None
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    for name in ("losses", "column_similarity"):
+    for name in {"losses", "aurocs", "column_similarity"} & values.keys():
         values[name] = tuple(values[name])
     return Result(**values)

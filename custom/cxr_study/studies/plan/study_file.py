@@ -86,6 +86,9 @@ class Scenario(FileModel):
         model: Which one of a training is tested: the best by validation loss, or that of the last
             round.
         methods: Those that are trained in it; none: all of the study.
+        equal_steps: Whether a training on data in one place takes as many steps through them as
+            each site takes through its own: its batches are as many times larger as there are
+            sites.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"knobs": "settings"}
@@ -99,6 +102,7 @@ class Scenario(FileModel):
     settings: dict[str, Any] = Field(default_factory=dict)
     model: Literal["best", "last"] = "best"
     methods: _Methods = ()
+    equal_steps: Annotated[bool, Field(strict=True)] = False
 
     @model_validator(mode="after")
     def _check_cut(self) -> Scenario:
@@ -124,6 +128,11 @@ class Scenario(FileModel):
         if self.share is None or not isinstance(self.sites, int):
             return Fraction(1)
         return self.share * self.sites
+
+    @property
+    def number_of_sites(self) -> int:
+        """How many take part; see `Study.on` for `ALL_SITES`."""
+        return self.sites if isinstance(self.sites, int) else len(self.sites)
 
     @property
     def data_sets(self) -> tuple[str, ...]:

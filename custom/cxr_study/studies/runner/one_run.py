@@ -124,6 +124,8 @@ def _test(
         rounds=trained.rounds,
         best_round=max(model.manifest["round"] for model in models.values()),
         losses=trained.losses,
+        aurocs=trained.aurocs,
+        images=trained.images,
         column_similarity=trained.column_similarity,
         tests=tests,
         classes={model: list(map(str, predicted[model, first].probabilities)) for model in models},

@@ -17,8 +17,7 @@ from cxr_study.deployment.poc_run import PocRun
 from cxr_study.runs import finished_run, job_results, method_job
 from cxr_study.runs.job_results import read_events
 from cxr_study.runs.training_process import Tell
-from cxr_study.studies.runner.simulator_training import similarities
-from cxr_study.studies.runner.training import Trained, Training
+from cxr_study.studies.runner.training import Trained, Training, federated
 from surgical_aggregation.server.models import persistor
 from surgical_aggregation.site import state_files
 
@@ -45,19 +44,14 @@ def train(training: Training, project: Path, tell: Tell) -> Trained:
         with _watched(poc, tell):
             poc_run.run(poc, Console(file=sys.stderr), lambda: None)
     finished = finished_run.finished_run(folder)
-    personal = method_job.is_personal(training.row)
-    if personal:
+    if method_job.is_personal(training.row):
         own = state_files.LAST_FILE if training.last else state_files.BEST_FILE
         models = {site: folder / own for site, folder in finished.states.items()}
     else:
         common = persistor.LAST_FILE if training.last else persistor.BEST_FILE
         models = dict.fromkeys(training.sites, finished.servers[-1] / "models" / common)
-    rounds = job_results.rounds(*finished.servers, personal=personal)
-    return Trained(
-        models,
-        job_results.rounds_run(*finished.servers),
-        tuple(each.mean_validation_bce for each in rounds),
-        similarities(finished.servers),
+    return federated(
+        training.row, models, job_results.rounds_run(*finished.servers), finished.servers
     )
 
 

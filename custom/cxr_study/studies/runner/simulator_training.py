@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from cxr_study.jobs import job_folder
-from cxr_study.runs import job_results, method_job
+from cxr_study.runs import method_job
 from cxr_study.runs.finished_run import checkpoint_folder, server_folder
-from cxr_study.runs.job_results import read_events
 from cxr_study.runs.simulator_process import LostSiteError, simulate
 from cxr_study.runs.training_process import Tell
-from cxr_study.studies.runner.training import Trained, Training
+from cxr_study.studies.runner.training import Trained, Training, federated
 from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.checkpoints.continuation import missing_rounds
 from surgical_aggregation.server.models.model_files import LAST_FILE
@@ -45,14 +43,12 @@ def train(training: Training, tell: Tell) -> Trained:
             parts = _parts(training)
         else:
             break
-    workspaces = [*parts, _part(training, number)]
-    servers = [server_folder(workspace) for workspace in workspaces]
-    personal = method_job.is_personal(training.row)
-    return Trained(
-        method_job.models(training.row, workspaces[-1], training.sites, best=not training.last),
-        _rounds_made(workspaces[-1]),
-        tuple(each.mean_validation_bce for each in job_results.rounds(*servers, personal=personal)),
-        similarities(servers),
+    last = _part(training, number)
+    return federated(
+        training.row,
+        method_job.models(training.row, last, training.sites, best=not training.last),
+        _rounds_made(last),
+        [server_folder(workspace) for workspace in (*parts, last)],
     )
 
 
@@ -102,11 +98,3 @@ def _simulate(training: Training, number: int, parts: Sequence[Path], tell: Tell
         states=states,
         watch=lambda events: tell(made + sum(event["event"] == "round" for event in events)),
     )
-
-
-def similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:
-    """Of each round; one that was made again is the later part's."""
-    events: dict[int, dict[str, Any]] = {}
-    for server in servers:
-        events.update((e["round"], e) for e in read_events(server) if e["event"] == "round")
-    return tuple(events[number]["column_similarity"] for number in sorted(events))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 from cxr_study.jobs.command_line_settings import Settings
 from cxr_study.jobs.methods import Row
+from cxr_study.runs import job_results, method_job
+from cxr_study.runs.job_results import read_events
 from cxr_study.runs.method_job import Models, configure
 
 
@@ -42,7 +46,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Trained:
-    """What came out; for `rounds`, `losses` and `column_similarity` see `run_folder.Result`.
+    """What came out; for all but `models` see `run_folder.Result`.
 
     Attributes:
         models: Site -> checkpoint of its best (or last) model, or of the global one.
@@ -51,4 +55,34 @@ class Trained:
     models: Models
     rounds: int
     losses: tuple[float | None, ...]
+    aurocs: tuple[float | None, ...]
+    images: int
     column_similarity: tuple[Mapping[str, float], ...] = ()
+
+
+def federated(row: Row, models: Models, rounds: int, servers: Sequence[Path]) -> Trained:
+    """What came out of a federation, by the server's folders of its jobs, oldest first."""
+    measured = job_results.rounds(*servers, personal=method_job.is_personal(row))
+    sites = [[site.validation_auroc for site in each.sites.values()] for each in measured]
+    return Trained(
+        models,
+        rounds,
+        losses=tuple(each.mean_validation_bce for each in measured),
+        aurocs=tuple(map(mean, sites)),
+        images=job_results.images(servers[-1]),
+        column_similarity=_similarities(servers),
+    )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """None where a value is missing, or all are."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def _similarities(servers: Sequence[Path]) -> tuple[Mapping[str, float], ...]:
+    """Of each round; one that was made again is the later part's."""
+    events: dict[int, dict[str, Any]] = {}
+    for server in servers:
+        events.update((e["round"], e) for e in read_events(server) if e["event"] == "round")
+    return tuple(events[number]["column_similarity"] for number in sorted(events))

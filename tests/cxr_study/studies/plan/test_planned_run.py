@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import pytest
 
@@ -39,6 +40,7 @@ def test_a_result_is_read_as_it_was_written_and_stays_where_another_cannot_be_wr
     result = dataclasses.replace(
         study_runs.RESULT,
         losses=(None, 0.1 + 0.2),
+        aurocs=(None, 0.75),
         column_similarity=({}, {"Ödem": -0.5}),
         tests={"nih": "0123"},
         classes={"global": ["Ödem", "Mass"]},
@@ -48,4 +50,9 @@ def test_a_result_is_read_as_it_was_written_and_stays_where_another_cannot_be_wr
     with pytest.raises(ValueError, match="JSON"):
         write_result(dataclasses.replace(result, losses=(float("nan"),)), tmp_path)
     assert read_result(tmp_path) == result
+    earlier = json.loads((tmp_path / RESULT_FILE).read_text(encoding="utf-8"))
+    del earlier["aurocs"], earlier["images"]
+    (tmp_path / "earlier").mkdir()
+    (tmp_path / "earlier" / RESULT_FILE).write_text(json.dumps(earlier), encoding="utf-8")
+    assert read_result(tmp_path / "earlier") == dataclasses.replace(result, aurocs=(), images=0)
     assert "Ödem" in (tmp_path / RESULT_FILE).read_text(encoding="utf-8")  # for people to read

@@ -27,7 +27,14 @@ def train(tmp_path, monkeypatch):
         def record(run, progress):
             runs.append(run)
             run.out.mkdir(parents=True, exist_ok=True)
-            made = [{"round": r, "mean_validation_bce": loss} for r, loss in enumerate(next(left))]
+            made = [
+                {
+                    "mean_validation_bce": loss,
+                    "mean_validation_auroc": 1 - (loss or 1),
+                    "images": 40,
+                }
+                for loss in next(left)
+            ]
             (run.out / ROUNDS_FILE).write_text("".join(json.dumps(line) + "\n" for line in made))
             progress(len(made) - 1, 99)
 
@@ -54,6 +61,7 @@ def test_centralised_data_are_one_training_with_one_model(train, tmp_path):
     assert run.out.parent == tmp_path
     assert done.trained.models == dict.fromkeys(SITES, run.out / BEST_FILE)
     assert (done.trained.rounds, done.trained.losses) == (2, (None, 0.5, 0.25))
+    assert (done.trained.aurocs, done.trained.images) == ((0.0, 0.5, 0.75), 40)
     assert done.trained.column_similarity == ()
     [complete] = train("complete", [[0.5]], sites=("nih",)).runs
     assert (complete.method, complete.sites) == ("centralised", ("nih",))
@@ -74,3 +82,4 @@ def test_each_site_alone_is_a_training_with_settings_and_a_model_of_its_own(trai
     # Losses are means of sites for the rounds that all made.
     assert (done.told, done.trained.rounds) == ([3, 2], 3)
     assert done.trained.losses == (None, 0.375, 0.5)
+    assert (done.trained.aurocs, done.trained.images) == ((0.25, 0.625, 0.5), 80)
