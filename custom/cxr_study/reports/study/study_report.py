@@ -17,7 +17,7 @@ from cxr_study.reports.study.figures.classes import class_dots
 from cxr_study.reports.study.figures.embedding import MOST, embedding
 from cxr_study.reports.study.figures.mean_auroc import auroc_by_scenario, bars
 from cxr_study.reports.study.figures.reliability import reliability_diagram
-from cxr_study.reports.study.figures.rounds import convergence, drift
+from cxr_study.reports.study.figures.rounds import convergence, drift, learning
 from cxr_study.reports.study.figures.style import scenarios
 from cxr_study.reports.study.tables import latex, plain_tables
 from cxr_study.reports.study.tables.layouts import averages
@@ -120,6 +120,7 @@ def page(
         most=MOST,
         metrics=plain_tables.measured(results),
         convergence=convergence(results, "convergence"),
+        learning=learning(results, "learning"),
         drift=drift(results, "drift"),
         embedding=embedding(results, last, "embedding"),
         files=files,

@@ -71,11 +71,15 @@ class Judged:
 
 
 def judge(claims: Sequence[Claim], results: StudyResults) -> tuple[Judged, ...]:
-    """Judge the claims about a study, in their order; those of other studies are left out."""
+    """Judge the claims about a study, in their order; those of other studies are left out.
+
+    What a claim says of all its study's scenarios is judged over all of this one's.
+    """
     evidence = StudyEvidence(results)
+    about = results.study.claims or results.study.name
     judged = []
     for claim in claims:
-        if claim.study == results.study.name:
+        if claim.study == about:
             found = [evidence.finding(which) for which in claim.comparisons]
             if findings := tuple(each for each in found if each is not None):
                 judged.append(Judged(claim, findings))

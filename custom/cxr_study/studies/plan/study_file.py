@@ -152,6 +152,12 @@ def _word(name: str) -> str:
     return name
 
 
+def _shipped(name: str) -> str:
+    if name not in shipped():
+        raise NeedError(f"the name of a shipped study ({nearest(name, shipped())})")
+    return name
+
+
 class Study(FileModel):
     """What a study file says.
 
@@ -163,6 +169,7 @@ class Study(FileModel):
         seeds: How many: 0, 1, ...
         tests: Data sets that the models are tested on; none where the sites are the data file's.
         given: Whether the sites are those of the data file.
+        claims: Name of the shipped study whose claims are tested; "": the study's own name.
     """
 
     renamed: ClassVar[Mapping[str, str]] = {"settings": "scenarios"}
@@ -180,6 +187,7 @@ class Study(FileModel):
     )
     seeds: Annotated[int, Field(strict=True, ge=1)]
     tests: _DataSets = ()
+    claims: Annotated[str, AfterValidator(_shipped)] = ""
     name: str = Field(default="", exclude=True)
     given: bool = Field(default=False, exclude=True)
 

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,10 @@ def test_claims_are_judged_about_what_this_study_was_to_run():
     assert found.claim is own
     assert [finding.comparison for finding in found.findings] == [AHEAD]
     assert judge([claim(*others)], two([0.8], [0.7])) == ()
+    same = two([0.8], [0.7])
+    theirs = same.study.model_copy(update={"name": "own", "claims": "shared-classes"})
+    [found] = judge([other, own], dataclasses.replace(same, study=theirs))
+    assert found.claim is other
     [found] = judge([claim(others[0])], two([0.8], [0.7], planned=[(OTHERS, "2", 0)]))
     assert found.findings[0].difference is None and found.verdict == NOT_DECIDED
 

@@ -152,6 +152,19 @@ def test_a_scenario_says_classes_settings_methods_and_which_model(given):
     assert set(by_scenario["equal classes"].what["union"]) == SHARED
 
 
+def test_at_equal_steps_pooled_data_have_larger_batches_and_federated_runs_are_the_same(runs):
+    wanted = {"scenarios": ("4",), "methods": ("surgical", "centralised", "complete"), "seeds": 1}
+    converged, equal = (
+        {run.row.name: run for run in runs(name, **wanted)}
+        for name in ("clients-converged", "clients-equal-steps")
+    )
+    for name, run in equal.items():
+        times = 4 if run.row.pooled else 1
+        batch = converged[name].what["settings"]["batch_size"]
+        assert run.what["settings"]["batch_size"] == times * batch
+        assert (run.key == converged[name].key) == (times == 1)
+
+
 def test_head_weightings_are_rows_that_share_the_mean_with_the_study_of_methods(given):
     runs = given(study="head-weightings", scenarios=("equal rounds",), seeds=1)
     weightings = [run.what["settings"]["head_weighting"] for run in runs]

@@ -117,6 +117,7 @@ def test_the_sites_may_be_those_of_the_data_file(write):
             {"methods": {"vanilla": ["fedbn+ samples"]}},
             "key 'methods', key 'vanilla' needs known variants .known: none.; got 'fedbn. samples'",
         ),
+        ({"claims": "client"}, ".*'claims'.*nearest known: clients"),
         ({"variants": {"refit": {}}}, "key 'variants' has 'refit', which no method has"),
         ({"variants": {"a b": {}}}, ".* needs letters, digits, - and _ alone; got 'a b'"),
     ],
@@ -183,8 +184,8 @@ def test_the_example_for_people_is_a_study_file_with_every_key(tmp_path):
 
 def test_every_shipped_study_can_be_read():
     assert shipped() == (
-        "beyond", "clients", "data-size", "fedfbn", "head-weightings", "methods", "nih-chexpert",
-        "shared-classes",
+        "beyond", "clients", "clients-converged", "clients-equal-steps", "data-size", "fedfbn",
+        "head-weightings", "methods", "nih-chexpert", "shared-classes",
     )  # fmt: skip
     for name in shipped():
         study = read_study(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import zip_longest
+from statistics import fmean
 
 import matplotlib as mpl
 import numpy as np
@@ -27,7 +28,8 @@ CLOSEST = 1e-5
 _TITLE = 20  # characters that fit over a panel
 
 Bands = Mapping[tuple[str, Row], pd.DataFrame]
-"""(scenario, row) -> mean, low and high in rounds 0, 1, ...; NaN where not defined."""
+"""(scenario, row) -> mean, low and high, by place on the horizontal axis: a line for each of rounds
+0, 1, ...; NaN where not defined."""
 
 
 @mpl.rc_context(LOOK)
@@ -56,6 +58,27 @@ def convergence(results: StudyResults, name: str) -> str | None:
         panel_of[scenario].plot(best, losses, **marked(row))
     next(iter(panel_of.values())).set_ylabel("validation BCE")
     return svg(figure, name, "Validation BCE over rounds, in each scenario")
+
+
+@mpl.rc_context(LOOK)
+def learning(results: StudyResults, name: str) -> str | None:
+    """Draw the mean validation AUROC over the training images that all sites together have seen.
+
+    Lines and bands are those of `convergence`. Runs in which neither was kept are left out.
+    """
+    every = {}
+    for key, several in _by_row(results).items():
+        if kept := [each for each in several if each.aurocs]:
+            values = pd.DataFrame(list(zip_longest(*(each.aurocs for each in kept))), dtype=float)
+            every[key] = values.set_index(values.index * fmean(each.images for each in kept))
+    bands = _bands(every, skipna=False)
+    if not bands:
+        return None
+    figure, panel_of = _draw(results, bands, across="images seen, by all sites together")
+    for axes in panel_of.values():
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    next(iter(panel_of.values())).set_ylabel("validation AUROC")
+    return svg(figure, name, "Validation AUROC over images seen, in each scenario")
 
 
 @mpl.rc_context(LOOK)
@@ -108,7 +131,9 @@ def _bands(every: Mapping[tuple[str, Row], pd.DataFrame], *, skipna: bool) -> Ba
     return bands
 
 
-def _draw(results: StudyResults, bands: Bands) -> tuple[Figure, dict[str, Axes]]:
+def _draw(
+    results: StudyResults, bands: Bands, across: str = "round"
+) -> tuple[Figure, dict[str, Axes]]:
     """Draw one band or more; the figure, and the panel of each scenario."""
     places = list(dict.fromkeys(scenario for scenario, _ in bands))
     shown = [row for row in style.rows(results) if row in {row for _, row in bands}]
@@ -125,5 +150,5 @@ def _draw(results: StudyResults, bands: Bands) -> tuple[Figure, dict[str, Axes]]
         axes.plot(drawn.index, drawn["mean"], **looks)
     for axes in every:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    style.label_below(figure, "round")
+    style.label_below(figure, across)
     return figure, panel_of

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cxr_study.reports.study.figures.rounds import CLOSEST, POINTS, convergence, drift
+from cxr_study.reports.study.figures.rounds import CLOSEST, POINTS, convergence, drift, learning
 from drawn_texts import legend
 
 REACHED = {("global", "nih"): {"Edema": 0.7}}
@@ -11,8 +11,9 @@ REACHED = {("global", "nih"): {"Edema": 0.7}}
 def finish(made_up):
     """A finished run with its losses and best round, or with similarities of columns."""
 
-    def finish(losses=(0.6, 0.5), best=1, similar=(), **run):
+    def finish(losses=(0.6, 0.5), best=1, similar=(), aurocs=(), images=0, **run):
         kept = {"losses": tuple(losses), "best_round": best, "column_similarity": tuple(similar)}
+        kept |= {"aurocs": tuple(aurocs), "images": images}
         made_up.finish(REACHED, result=kept, **run)
 
     return finish
@@ -55,6 +56,28 @@ def test_long_runs_are_thinned_out(finish, figure, lines):
     [(at, mean)] = lines(figure(convergence).axes[0], "surgical", markers=False)
     assert len(at) == POINTS and (at[0], at[-1]) == (0, 150)
     np.testing.assert_array_equal(mean, losses[at.astype(int)])
+
+
+def test_an_auroc_stands_over_the_images_that_were_seen_until_then(finish, made_up, figure, lines):
+    finish(aurocs=(None, 0.6, 0.7), images=1000, seed=0)
+    finish(aurocs=(None, 0.8), images=1000, seed=1)
+    finish(aurocs=(0.5, 0.75), images=3000, scenario="4", method="vanilla")
+    first, second = figure(learning).axes
+    [(at, mean)] = lines(first, "surgical", markers=False)
+    assert at.tolist() == [0, 1000, 2000]
+    np.testing.assert_allclose(mean, [np.nan, 0.7, np.nan])
+    [(at, mean)] = lines(second, "vanilla", markers=False)
+    assert (at.tolist(), mean.tolist()) == ([0, 3000], [0.5, 0.75])
+    assert first.get_ylabel() == "validation AUROC"
+    assert first.figure.get_supxlabel() == "images seen, by all sites together"
+
+
+def test_runs_that_kept_no_auroc_have_no_line_of_it(finish, made_up, figure, lines):
+    finish(seed=0)
+    assert learning(made_up.results(), "l") is None
+    finish(aurocs=(0.5, 0.75), images=10, seed=1)
+    [(_, mean)] = lines(figure(learning).axes[0], "surgical", markers=False)
+    assert mean.tolist() == [0.5, 0.75]
 
 
 def test_a_similarity_line_is_the_mean_over_classes_and_seeds_in_a_band(finish, figure, lines):
