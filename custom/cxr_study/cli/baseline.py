@@ -160,7 +160,7 @@ def _measured(
 ) -> Iterator[tuple[str, int, dict[Group, MeanAuroc]]]:
     """Site, round of the best model, and group of classes -> its mean AUROC there."""
     from cxr_study.evaluation import test_split
-    from cxr_study.evaluation.predictions import predict
+    from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
     from cxr_study.training.network_facts import Network
     from surgical_aggregation.checkpoints.checkpoint import load
@@ -169,9 +169,10 @@ def _measured(
     best = load(run.out / BEST_FILE)
     union = wire.classes_of(best.variables)
     network = Network(run.settings["backbone"], run.settings["image_size"], run.settings["hidden"])
+    predictor = Predictor(network)
     for site in run.sites:
         split = test_split.load(site_files / f"{site}.yaml", union, network.image_size)
-        probabilities = predict(best, network, split).probabilities
+        probabilities = predictor.predict(best, split).probabilities
         _, means = score("local", split, probabilities, union, run.settings["seed"])
         own = run.method == "individual"  # all its classes are those that it labels
         found = {mean.classes: mean for mean in means if not own or mean.classes == "labelled"}

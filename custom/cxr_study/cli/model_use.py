@@ -170,7 +170,8 @@ def evaluate(
     names = _site_names(sites, site)
     import pandas as pd
 
-    from cxr_study.evaluation import predictions, test_split
+    from cxr_study.evaluation import test_split
+    from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
     from cxr_study.models.loaded_model import load_model
     from cxr_study.phantom.demo_data import demo_study
@@ -178,11 +179,12 @@ def evaluate(
 
     loaded = load_model(model, site)
     import_quietly()
+    predictor = Predictor(loaded.network)
     rows, means = [], []
     for name in names:
         file = (site_files or demo_study()) / f"{name}.yaml"
         part = test_split.load(file, loaded.classes, loaded.network.image_size)
-        said = predictions.predict(loaded.checkpoint, loaded.network, part).probabilities
+        said = predictor.predict(loaded.checkpoint, part).probabilities
         found, over = score("global", part, said, loaded.classes, seed=0)
         rows += found
         means += [row for row in over if row.classes == "all"]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from cxr_study.evaluation.test_split import TestSplit
 from cxr_study.training.network_facts import Network
-from cxr_study.training.trained_network import restore
+from cxr_study.training.trained_network import load_into, restore
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
+from surgical_aggregation.wire import variables as wire
+
+if TYPE_CHECKING:  # TensorFlow must not start before its threads are set
+    from surgical_aggregation.site.training.keras_model import LocalModel
 
 
 class PredictionError(ValueError):
@@ -30,32 +35,47 @@ class SplitPredictions:
     features: np.ndarray
 
 
-def predict(checkpoint: Checkpoint, network: Network, split: TestSplit) -> SplitPredictions:
-    """Let a model predict a test split.
+class Predictor:
+    """Lets models of one network predict test splits.
 
-    The checkpoint is a global model, or a site's own.
-
-    Raises:
-        PredictionError: A probability is NaN.
-        SiteError: The checkpoint does not fit the network.
+    The network is built and traced once for all models of the same classes.
     """
-    # Here, for TensorFlow must not start before its threads are set.
-    from cxr_study.training.input_pipeline import dataset
 
-    local = restore(checkpoint, network)
-    nothing = np.zeros((len(split.rows), 0), np.float32)
-    batches = dataset(
-        split.pixels,
-        nothing,
-        batch_size=256,
-        rows=split.rows,
-        normalisation=network.normalisation,
-    )
-    said = local.predict(batches)
-    if np.isnan(said.probabilities).any():
-        raise PredictionError(
-            "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
+    def __init__(self, network: Network):
+        self._network = network
+        self._built: dict[tuple[str, ...], LocalModel] = {}
+
+    def predict(self, checkpoint: Checkpoint, split: TestSplit) -> SplitPredictions:
+        """Let a model, a global one or a site's own, predict a test split.
+
+        Raises:
+            PredictionError: A probability is NaN.
+            SiteError: The checkpoint does not fit the network.
+        """
+        # Here, for TensorFlow must not start before its threads are set.
+        from cxr_study.training.input_pipeline import dataset
+
+        local = self._loaded(checkpoint)
+        batches = dataset(
+            split.pixels,
+            np.zeros((len(split.rows), 0), np.float32),
+            batch_size=256,
+            rows=split.rows,
+            normalisation=self._network.normalisation,
         )
-    return SplitPredictions(
-        pd.DataFrame(said.probabilities, columns=list(local.classes)), said.features
-    )
+        said = local.predict(batches)
+        if np.isnan(said.probabilities).any():
+            raise PredictionError(
+                "the model predicts NaN, so it cannot be tested. Is the learning rate too high?"
+            )
+        return SplitPredictions(
+            pd.DataFrame(said.probabilities, columns=list(local.classes)), said.features
+        )
+
+    def _loaded(self, checkpoint: Checkpoint) -> LocalModel:
+        classes = tuple(wire.classes_of(checkpoint.variables))
+        if classes in self._built:
+            load_into(self._built[classes], checkpoint)
+        else:
+            self._built[classes] = restore(checkpoint, self._network)
+        return self._built[classes]

@@ -25,7 +25,7 @@ def restore(checkpoint: Checkpoint, network: Network) -> LocalModel:
     from cxr_study.training.network import build
     from surgical_aggregation.site.training.keras_model import LocalModel
 
-    body, columns = wire.split(checkpoint.variables)
+    columns = wire.classes_of(checkpoint.variables)
     if not columns:
         raise CheckpointError(
             "a model with a head is needed; this one has no class. It is an initial body, or its "
@@ -34,7 +34,17 @@ def restore(checkpoint: Checkpoint, network: Network) -> LocalModel:
     model = build(
         network.backbone, len(columns), image_size=network.image_size, hidden=network.hidden
     )
-    local = LocalModel(model, tuple(columns))
+    local = LocalModel(model, columns)
+    load_into(local, checkpoint)
+    return local
+
+
+def load_into(local: LocalModel, checkpoint: Checkpoint) -> None:
+    """Load a checkpoint into a network of its classes.
+
+    Raises:
+        SiteError: It does not fit the network.
+    """
+    body, columns = wire.split(checkpoint.variables)
     local.set_body(body)
     local.set_columns(columns)
-    return local

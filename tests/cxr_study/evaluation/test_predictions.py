@@ -2,9 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.evaluation.predictions import PredictionError, predict
+from cxr_study.evaluation import predictions
+from cxr_study.evaluation.predictions import PredictionError, Predictor
 from cxr_study.evaluation.test_split import TestSplit
 from cxr_study.training.network_facts import Network
+from cxr_study.training.trained_network import restore
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
 
@@ -52,7 +54,7 @@ def test_probabilities_are_the_networks_on_the_images_of_the_table_each_read_onc
         return whole(*args, **options)
 
     monkeypatch.setattr(input_pipeline, "dataset", counted)
-    predicted = predict(checkpoint(model), NETWORK, split)
+    predicted = Predictor(NETWORK).predict(checkpoint(model), split)
     assert read == [[3, 0, 2]]
     found, features = predicted.probabilities, predicted.features
     images = whole(split.pixels[[3, 0, 2]], np.zeros((3, 3)), batch_size=3)
@@ -70,4 +72,25 @@ def test_a_model_that_predicts_nan_is_refused(model, split):
     broken = checkpoint(model)
     broken.variables["head/Mass/bias"][:] = np.nan
     with pytest.raises(PredictionError, match=r"predicts NaN.*learning rate too high"):
-        predict(broken, NETWORK, split)
+        Predictor(NETWORK).predict(broken, split)
+
+
+def test_models_of_the_same_classes_share_a_network_and_keep_their_variables(
+    model, split, monkeypatch
+):
+    built = []
+
+    def counted(given, network):
+        built.append(sorted(wire.classes_of(given.variables)))
+        return restore(given, network)
+
+    monkeypatch.setattr(predictions, "restore", counted)
+    one, other = checkpoint(model), checkpoint(model)
+    for name in other.variables:
+        other.variables[name] = other.variables[name] * np.float32(0.5)
+    fewer = Checkpoint({n: v for n, v in one.variables.items() if "Mass" not in n})
+    predictor = Predictor(NETWORK)
+    for each in (one, other, fewer, one):
+        alone = Predictor(NETWORK).predict(each, split).probabilities
+        pd.testing.assert_frame_equal(predictor.predict(each, split).probabilities, alone)
+    assert len(built) == 4 + 2

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cxr_study.common.files import replace
 from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import predict
+from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import compare, score, score_calibration, score_subgroups
 from cxr_study.evaluation.summary_json import (
     ClassAuroc,
@@ -111,6 +111,7 @@ def _evaluated(
     settings = job_folder.typed(run.job)
     network = Network(settings.backbone, settings.image_size, settings.hidden)
     tensorflow_setup.configure(tensorflow_setup.cores(), settings.seed)
+    predictor = Predictor(network)
     personal = {
         site: load(path) for site, path in job_results.personal_checkpoints(run.states).items()
     }
@@ -140,7 +141,7 @@ def _evaluated(
         if site in run.alone:
             models["local"] = load(run.alone[site])
         predicted = {
-            name: predict(checkpoint, network, split).probabilities
+            name: predictor.predict(checkpoint, split).probabilities
             for name, checkpoint in models.items()
         }
         for name, probabilities in predicted.items():

@@ -50,7 +50,7 @@ def choose(
 
     First come pictures of at most three classes, each the one that adds most classes not shown yet;
     the last has none, if there is such a one. Predictions play no part: the choice flatters nobody.
-    `probabilities` are those of the global model; see `predictions.predict`.
+    `probabilities` are those of the global model; see `predictions.Predictor`.
     """
     present = split.labels(union) == 1
     number = present.sum(axis=1)

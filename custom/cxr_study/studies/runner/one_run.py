@@ -22,7 +22,7 @@ from filelock import FileLock
 from cxr_study.common import code_version
 from cxr_study.deployment.deployed_run import DeployedRunError
 from cxr_study.evaluation import test_split
-from cxr_study.evaluation.predictions import predict
+from cxr_study.evaluation.predictions import Predictor
 from cxr_study.jobs.methods import Row
 from cxr_study.runs import training_process
 from cxr_study.runs.simulator_process import SimulationError
@@ -105,12 +105,13 @@ def _test(
     models = {site: load(path) for site, path in trained.models.items()}
     if len(set(trained.models.values())) == 1:  # they have it in common
         models = {GLOBAL: next(iter(models.values()))}
+    predictor = Predictor(network)
     tests, predicted = {}, {}
     for name, site_file in spec["where"]["tests"].items():
         test = test_split.load(Path(site_file), training.union, network.image_size)
         tests[name] = test_split.keep(test.table, Path(spec["where"]["test_sets"]))
         for model, checkpoint in models.items():
-            predicted[model, name] = prediction_files.thinned(predict(checkpoint, network, test))
+            predicted[model, name] = prediction_files.thinned(predictor.predict(checkpoint, test))
     prediction_files.write(predicted, folder)
     for model, checkpoint in models.items():
         save(checkpoint, folder / MODELS / f"{model}.npz")
