@@ -34,11 +34,9 @@ MARK = "job/meta.json"
 """In a run's folder: tells it from any other."""
 
 DEMO_RECIPE = {
-    "num_rounds": 6, "batch_size": 16, "learning_rate": 4e-3, "consistency": 0.0,
-    "average_decay": 0.0,
+    "num_rounds": 6, "batch_size": 16, "learning_rate": 4e-3, "average_decay": 0.0,
 }  # fmt: skip
-"""Of the demo: few rounds, of more and larger steps than the jobs' own; what pays in long runs is
-off."""
+"""Of the demo: few rounds, of more and larger steps than the jobs' own, too few to average."""
 
 DEMO_EPILOG = "Example:  surgagg demo --out runs/demo --force"
 RUN_EPILOG = (

@@ -49,7 +49,8 @@ VARIANTS: Mapping[str, tuple[str, Any, str]] = {
     "soft": ("#DDAA33", None, "left"),
     "confident": ("#BB5566", None, "right"),
     "recommended": ("#000000", None, "full"),
-    "recommended-momentum": ("#000000", None, "left"),
+    "together": ("#000000", None, "right"),
+    "together-momentum": ("#000000", None, "left"),
 }
 """Variant of a shipped study -> colour ("": the method's), line style (None: the strategy's), how
 far a marker is filled: Tol's muted and high-contrast colours."""
