@@ -122,7 +122,8 @@ def list_() -> None:
     from cxr_study.studies.plan.study_file import path_of, read_study, shipped
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("name", "title", "scenarios", "source"):
+    table.add_column("name", no_wrap=True, min_width=max(map(len, shipped())))
+    for heading in ("title", "scenarios", "source"):
         table.add_column(heading)
     for name in shipped():
         study = read_study(name)
