@@ -82,7 +82,8 @@ def run(request: RunRequest, *, console: Console) -> None:
 
     Each site alone runs it, too, where that is asked for, and all of them run it as published.
 
-    "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with.
+    "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with,
+    and no optimizer at the server, which would slow the site's own down.
 
     Raises:
         SimulationError: A job failed.
@@ -119,7 +120,10 @@ def prepare(site_files: Path, sites: Sequence[str], size: int) -> None:
 
 def _alone(request: RunRequest) -> list[_Job]:
     """The same job for each site alone, written beside the federated one."""
-    settings = {"min_clients": 1, "threads": max(1, tensorflow_setup.cores() // len(request.sites))}
+    threads = max(1, tensorflow_setup.cores() // len(request.sites))
+    settings: dict[str, object] = {"min_clients": 1, "threads": threads}
+    if "server_optimizer" in job_folder.read_settings(request.job):
+        settings["server_optimizer"] = "none"
     jobs: list[_Job] = []
     for site in request.sites:
         job = request.folder / "local" / f"{site}-job"

@@ -115,6 +115,13 @@ def test_alone_a_site_runs_the_same_job_without_waiting_for_another(study, simul
         assert {**settings, "min_clients": 2, "threads": 0} == federated
 
 
+def test_alone_a_site_has_no_optimizer_at_the_server(study, simulated):
+    go(study(settings={"server_optimizer": "fedavgm"}, local_models=True))
+    federated, *alone = (job_folder.read_settings(call.job) for call in simulated)
+    assert federated["server_optimizer"] == "fedavgm" and len(alone) == 2
+    assert {settings["server_optimizer"] for settings in alone} == {"none"}
+
+
 def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulated, tmp_path):
     beyond = {"strategy": "fedavg", "refit_last": True, "consistency": 1.0, "server_momentum": 0.5}
     per_site = {"nih": {"refit_every": 1, "epochs": 2}}
