@@ -71,6 +71,11 @@ def back(folder, site):
     return Path(folder) / f"{site}-back"
 
 
+def accepted(folder, site, round_):
+    """The file by which the server says that a site's result was accepted in a round."""
+    return Path(folder) / f"accepted-{round_}-{site}"
+
+
 class Planned:
     """A component whose faults stand in a plan; a folder has the marks of those that struck."""
 
@@ -87,15 +92,16 @@ class FaultyExecutor(Planned, KerasExecutor):
 
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
-    test says that the site is back) or "hold" (until the task is aborted). Planned for the "start",
-    "last" is before the site's first message, until another has trained.
+    test says that the site is back) or "hold" (until the task is aborted). Planned for the "start"
+    is another site's name, until whose first result is accepted the site sends no message.
     """
 
     def handle_event(self, event_type, fl_ctx):
         super().handle_event(event_type, fl_ctx)
-        if event_type == EventType.START_RUN and self.strikes("start", ("last",)):
-            end = time.monotonic() + LONGEST
-            while not any(Path(self.folder).glob("*-0.npz")) and time.monotonic() < end:
+        if event_type == EventType.START_RUN:
+            others = [item.rpartition(":")[2] for item in self.plan if ":start:" in item]
+            first, end = self.strikes("start", others), time.monotonic() + LONGEST
+            while first and not accepted(self.folder, first, 0).exists() and time.monotonic() < end:
                 time.sleep(0.1)
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
@@ -220,7 +226,7 @@ class FaultyServer(Planned, FLComponent):
                 checkpoint._write = _half
         if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                (folder / f"accepted-{round_}-{site_of(fl_ctx)}").touch()
+                accepted(folder, site_of(fl_ctx), round_).touch()
         if event_type == AppEventType.ROUND_DONE:
             last = checkpoint_folders(fl_ctx)[0] / LAST_FILE
             shutil.copy(last, folder / f"round-{round_ + 1}.npz")
