@@ -23,14 +23,14 @@ def made(tmp_path_factory, initial_body):
     """A run with both, and the same in two parts, of which the second makes the candidates."""
     folder = tmp_path_factory.mktemp("candidates")
     whole = run(
-        folder / "whole", SITES, initial_body, num_rounds=ROUNDS, refit_last=True, plan=(),
+        folder / "whole", SITES, initial_body, num_rounds=ROUNDS, refit_model="best", plan=(),
         **SETTINGS,
     )  # fmt: skip
     half = run(folder / "half", SITES, initial_body, num_rounds=2, **SETTINGS)
     rest = run(
         folder / "rest", SITES, checkpoint_folder(half.workspace) / "last.npz",
         states={site: checkpoint_folder(half.workspace, site) for site in SITES},
-        num_rounds=ROUNDS - 2, refit_last=True, **SETTINGS,
+        num_rounds=ROUNDS - 2, refit_model="best", **SETTINGS,
     )  # fmt: skip
     return SimpleNamespace(whole=whole, rest=rest)
 

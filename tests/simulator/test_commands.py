@@ -107,8 +107,8 @@ class TestRun:
         ours, published = (
             job_folder.read_settings(phantom.folder / name) for name in ("job", "published/job")
         )
-        assert (ours["strategy"], ours["refit_last"]) == ("fedavg", True)
-        assert (published["strategy"], published["refit_last"]) == ("fedbn+", False)
+        assert (ours["strategy"], ours["refit_model"]) == ("fedavg", "last")
+        assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
         assert published["num_rounds"] == ours["num_rounds"]
         means = {
             (row.model, row.site): row.auroc

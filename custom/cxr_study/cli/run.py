@@ -34,7 +34,8 @@ MARK = "job/meta.json"
 """In a run's folder: tells it from any other."""
 
 DEMO_RECIPE = {
-    "num_rounds": 6, "batch_size": 16, "learning_rate": 4e-3, "average_decay": 0.0,
+    "num_rounds": 6, "batch_size": 16, "learning_rate": 2e-3, "average_decay": 0.0,
+    "refit_model": "last", "server_optimizer": "fedavgm", "server_momentum": 0.5,
 }  # fmt: skip
 """Of the demo: few rounds, of more and larger steps than the jobs' own, too few to average."""
 

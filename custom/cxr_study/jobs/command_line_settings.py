@@ -99,7 +99,7 @@ _NETWORK = {"backbone": "densenet121", "image_size": 224, "hidden": 0, "batch_si
 
 PRESETS: Mapping[str, Preset] = {
     # The method alone, not the network or the recipe: what the study "beyond" has found to be best.
-    "recommended": Preset({"strategy": "fedavg", "average_decay": 0.9, "refit_last": True}),
+    "recommended": Preset({"strategy": "fedavg", "average_decay": 0.9, "refit_model": "best"}),
     # ML4H 2024 (arXiv:2301.06683).
     "paper": Preset(
         {

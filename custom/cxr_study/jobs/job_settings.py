@@ -20,7 +20,12 @@ from surgical_aggregation.aggregation import server_optimizer, weight_average, w
 from surgical_aggregation.site.training.training_options import SENT, TrainingOptions
 from surgical_aggregation.wire.headers import NONE, TRACKERS
 
-WORDS = {"backbone": BACKBONES, "send": SENT, "tracking": (*TRACKERS, NONE)}
+WORDS = {
+    "backbone": BACKBONES,
+    "send": SENT,
+    "tracking": (*TRACKERS, NONE),
+    "refit_model": (NONE, "best", "last"),
+}
 """Setting -> its values."""
 
 FEW = 8  # values that an error names all
@@ -53,7 +58,7 @@ class JobSettings(BaseModel):
     server_learning_rate: float = 1.0
     server_momentum: float = 0.9
     average_decay: float = Field(0.0, title="of an average over late rounds; 0: none, 0.8: about 5")
-    refit_last: bool = Field(False, title="fit the best model's columns anew at the sites")
+    refit_model: str = Field("none", title="fit its columns anew at the end: none | best | last")
     tracking: str = Field("tensorboard", title="tensorboard | mlflow | none")
     model: str = Field("{$CXR_MODEL}", title="a checkpoint at the server")
     model_of: str = Field("", title="or the best one of an earlier job here, by its id")
@@ -137,17 +142,17 @@ class JobSettings(BaseModel):
 
     def _check_after_training(self, given: Set[str]) -> None:
         """What is done with the finished model needs one that all sites have in common."""
-        wanted = {"refit_last": self.refit_last, "average_decay": self.average_decay}
+        wanted = {"refit_model": self.refit_model != "none", "average_decay": self.average_decay}
         for name in (name for name, value in wanted.items() if value):
             if self.strategy == "fedbn":
                 raise JobError(
                     f"setting {name!r} needs one model for all sites; strategy 'fedbn' leaves "
                     "every site one of its own. Take 'fedavg' or 'fedbn+', or leave it off."
                 )
-        if self.refit_last and self.focal_gamma:
+        if self.refit_model != "none" and self.focal_gamma:
             raise JobError(
-                "columns are fitted anew to the plain cross-entropy; refit_last and focal_gamma do "
-                "not go together. Leave one of them off."
+                "columns are fitted anew to the plain cross-entropy; refit_model and focal_gamma "
+                "do not go together. Leave one of them off."
             )
 
 

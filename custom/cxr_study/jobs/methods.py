@@ -86,7 +86,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 
 BEYOND = (
     "average_decay", "body_weighting", "consistency", "freeze_statistics_at", "pseudo_labels",
-    "refit_every", "refit_last", "server_optimizer",
+    "refit_every", "refit_model", "server_optimizer",
 )  # fmt: skip
 """Settings that no paper on these methods has, each off by default."""
 

@@ -24,14 +24,14 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
     assert title == f"{METHODS[method].title} on the phantom study"
     assert study.site_files is None and study.sites == ("nih", "chexpert")
     assert study.local_models and study.published == (method == "surgical")
-    assert study.settings.get("refit_last", False) == study.published
+    assert ("refit_model" in study.settings) == study.published
 
 
 def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):
-    typed("demo", "--job", JOB, "--set", "batch_size=8", "--set", "refit_last=false")
+    typed("demo", "--job", JOB, "--set", "batch_size=8", "--set", "refit_model=none")
     ((study, _, _),) = started
     check(study)
-    assert study.settings["batch_size"] == 8 and study.settings["refit_last"] is False
+    assert study.settings["batch_size"] == 8 and study.settings["refit_model"] == "none"
     assert study.settings["strategy"] == "fedavg"
 
 

@@ -76,11 +76,11 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
         *[
             ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
-            for wish in ({"refit_last": True}, {"average_decay": 0.8})
+            for wish in ({"refit_model": "best"}, {"average_decay": 0.8})
         ],
         *[
             ("surgical", {"focal_gamma": 2.0, **wish}, {"focal_gamma": 0.0}, "plain cross-entropy")
-            for wish in ({"refit_last": True}, {"refit_every": 2})
+            for wish in ({"refit_model": "best"}, {"refit_every": 2})
         ],
     ],
 )

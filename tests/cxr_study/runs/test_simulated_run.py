@@ -123,7 +123,12 @@ def test_alone_a_site_has_no_optimizer_at_the_server(study, simulated):
 
 
 def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulated, tmp_path):
-    beyond = {"strategy": "fedavg", "refit_last": True, "consistency": 1.0, "server_momentum": 0.5}
+    beyond = {
+        "strategy": "fedavg",
+        "refit_model": "last",
+        "consistency": 1.0,
+        "server_momentum": 0.5,
+    }
     per_site = {"nih": {"refit_every": 1, "epochs": 2}}
     settings = {"num_rounds": 2, "learning_rate": 0.5, **beyond}
     go(study(settings=settings, per_site=per_site, published=True))
@@ -132,7 +137,7 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     assert published.sites == ours.sites
     settings, own = (job_folder.read_settings(call.job) for call in (ours, published))
     assert {**settings, **beyond} == settings
-    off = {"strategy": "fedbn+", "refit_last": False, "consistency": 0.0}
+    off = {"strategy": "fedbn+", "refit_model": "none", "consistency": 0.0}
     assert own == {**settings, **off}
     settings, own = (job_folder.read_settings(call.job, "nih") for call in (ours, published))
     assert own == {**settings, **off, "refit_every": 0} and settings["refit_every"] == 1

@@ -55,7 +55,7 @@ class SurgicalAggregator(Aggregator):
             "conflict_averse"; see `weighting.body_weights`.
         head_weighting: Strategy g: "mean" (default, the papers), "samples" or "positives".
         limits: Name of a limit -> its value, where it is not the default; see `Limits`.
-        columns_only: Results have columns and no body, see `BestModelRefit`. Default False.
+        columns_only: Results have columns and no body, see `ModelRefit`. Default False.
 
     Source:
         Kulkarni et al., "From Isolation to Collaboration", ML4H 2024, Section 3.

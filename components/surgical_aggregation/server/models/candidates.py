@@ -1,7 +1,7 @@
 """Models made after training from those of the rounds: candidates for the best one.
 
     average   the mean over the late rounds, see `weight_average`
-    refit     the best model so far, its columns fitted anew by their sites, see `BestModelRefit`
+    refit     the best model so far or the last, its columns fitted anew, see `ModelRefit`
 
 A candidate has the round of the model that it was made from. It is the context's global model while
 the sites measure it, and a file beside last.npz and best.npz.

@@ -1,4 +1,4 @@
-"""The workflow after training: sites fit their columns anew on the best model's body."""
+"""The workflow after training: sites fit a model's columns anew on its body."""
 
 from __future__ import annotations
 
@@ -19,22 +19,31 @@ from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.server.models.candidates import refit_of, set_global_model
 from surgical_aggregation.server.models.evaluated_model import continues_header
 from surgical_aggregation.server.models.global_model import GlobalModel
-from surgical_aggregation.server.models.model_files import BEST_FILE, checkpoint_folders
+from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
 from surgical_aggregation.wire.headers import MODEL_ROUND
 
+MODELS = {"best": BEST_FILE, "last": LAST_FILE}
+"""Whose columns can be fitted anew -> its file."""
 
-class BestModelRefit(CollectingController):
-    """Have every site fit its columns anew on the body of the best model, and average them.
+NONE = "none"
+"""In place of one of `MODELS`: nothing is done."""
+
+
+class ModelRefit(CollectingController):
+    """Have every site fit its columns anew on the body of a model, and average them.
 
     Runs on the server. A column lags behind a body that moves in every round; here it has the last
-    word. A site gets the best model as `SelectHead` cuts it, and sends its columns alone (see
-    `KerasExecutor`, task "refit"). They are averaged as in a round, over the sites that label a
-    class. What comes out is a candidate for the best model, see `candidates`: the next workflow has
-    it measured. A class that no site sent keeps its column.
+    word. After few rounds columns lag so far that the validation loss does not show that the last
+    body is the best: then "last" is the better choice.
+
+    A site gets the model as `SelectHead` cuts it, and sends its columns alone (see `KerasExecutor`,
+    task "refit"). They are averaged as in a round, over the sites that label a class. What comes
+    out is a candidate for the best model, see `candidates`: the next workflow has it measured. A
+    class that no site sent keeps its column.
 
     Args:
-        enabled: Default False: nothing is done.
+        model: Whose columns: "best", "last", or "none" (default): nothing is done.
         min_clients: Accepted results that are needed. Default 1.
         wait_seconds: Seconds to wait for the others then. Default 600.
         aggregator_id: Id of the aggregator, which takes `columns_only`. Default
@@ -44,28 +53,30 @@ class BestModelRefit(CollectingController):
 
     def __init__(
         self,
-        enabled: bool = False,
+        model: str = NONE,
         min_clients: int = 1,
         wait_seconds: int = 600,
         aggregator_id: str = "column_aggregator",
         task_name: str = "refit",
     ):
         super().__init__()
+        if model not in (NONE, *MODELS):
+            raise ValueError(f"model must be one of {(NONE, *MODELS)}; got {model!r}.")
         check_positive_int("min_clients", min_clients)
         check_non_negative_int("wait_seconds", wait_seconds)
-        self.enabled = enabled
+        self.model = model
         self.min_clients = min_clients
         self.wait_seconds = wait_seconds
         self.aggregator_id = aggregator_id
         self.task_name = task_name
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Send the best model, average the columns that come, and make the candidate."""
-        path = checkpoint_folders(fl_ctx)[0] / BEST_FILE
-        if not self.enabled:
+        """Send the model, average the columns that come, and make the candidate."""
+        if self.model == NONE:
             return
+        path = checkpoint_folders(fl_ctx)[0] / MODELS[self.model]
         if not path.is_file():
-            self.log_warning(fl_ctx, "there is no best model, so no columns are fitted anew")
+            self.log_warning(fl_ctx, f"there is no {self.model} model to fit columns anew of")
             return
         checkpoint = load(path)
         model = GlobalModel(checkpoint.variables, checkpoint.manifest)
@@ -103,7 +114,7 @@ def _objection(model: GlobalModel, aggregator: object) -> str | None:
     if has_personal(model.manifest["strategy"], personal_head=not model.columns):
         return (
             "it needs one body for all sites, and here every site has a model of its own (strategy "
-            f"{model.manifest['strategy']!r}, or a personal head). Leave refit_last off."
+            f"{model.manifest['strategy']!r}, or a personal head). Take refit_model=none."
         )
     return None
 

@@ -12,7 +12,7 @@ from flare import Engine, context, result
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel, current_global_model
-from surgical_aggregation.server.workflows.best_model_refit import BestModelRefit
+from surgical_aggregation.server.workflows.model_refit import ModelRefit
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CANDIDATE, CONTINUES, MODEL_ROUND, REFIT
 
@@ -22,6 +22,7 @@ def column(value):
 
 
 BODY = {"conv/kernel": np.float32([4, 4])}
+LAST_BODY = {"conv/kernel": np.float32([9, 9])}
 BEST = {"head_features": 2, "round": 3, "strategy": "fedavg", "body_kinds": {}}
 COLUMNS = {"Edema": column(1), "Mass": column(2)}
 
@@ -32,13 +33,16 @@ class Run:
     def __init__(self, folder, monkeypatch, columns=None, best=BEST, head=COLUMNS, **args):
         aggregator = SurgicalAggregator("fedavg", columns_only=True)
         self.engine = Engine(folder, column_aggregator=aggregator)
+        models = folder / "server/job/models"
         if best:
-            path = folder / "server/job/models/best.npz"
-            save(Checkpoint(wire.join(BODY, head), best), path)
-        last = GlobalModel(wire.join(BODY, {}), {**BEST, "round": 9})
-        self.fl_ctx = context(model=last, engine=self.engine, current_round=8)
+            save(Checkpoint(wire.join(BODY, head), best), models / "best.npz")
+        last = {**BEST, "round": 9}
+        save(Checkpoint(wire.join(LAST_BODY, head), last), models / "last.npz")
+        self.fl_ctx = context(
+            model=GlobalModel(wire.join(LAST_BODY, {}), last), engine=self.engine, current_round=8
+        )
         self.tasks, self.columns = [], columns or {}
-        self.workflow = BestModelRefit(**{"enabled": True, **args})
+        self.workflow = ModelRefit(**{"model": "best", **args})
         monkeypatch.setattr(self.workflow, "broadcast_and_wait", self.broadcast)
         self.workflow.control_flow(Signal(), self.fl_ctx)
 
@@ -75,6 +79,15 @@ def test_the_best_models_columns_are_averaged_over_the_sites_that_label_them(tmp
     assert (run.model.manifest["round"], run.model.manifest[CANDIDATE]) == (3, REFIT)
 
 
+def test_the_last_models_columns_are_fitted_to_its_body_where_that_is_wanted(tmp_path, monkeypatch):
+    run = Run(tmp_path, monkeypatch, {"a": {"Edema": 5}}, model="last")
+    (task,) = run.tasks
+    assert from_shareable(task.data).data["conv/kernel"].tolist() == [9, 9]
+    assert task.data.get_header(MODEL_ROUND) == 9
+    assert run.model.columns["Edema"][0].tolist() == [5, 5]
+    assert (run.model.manifest["round"], run.model.manifest[CANDIDATE]) == (9, REFIT)
+
+
 def test_a_column_that_no_site_sent_stays(tmp_path, monkeypatch):
     run = Run(tmp_path, monkeypatch, {"a": {"Edema": 5}})
     assert run.model.columns["Mass"][0].tolist() == [2, 2]
@@ -89,7 +102,7 @@ def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("how", "warned"), [({"enabled": False}, False), ({"best": None}, True)], ids=["off", "no best"]
+    ("how", "warned"), [({"model": "none"}, False), ({"best": None}, True)], ids=["off", "no best"]
 )
 def test_without_a_wish_or_a_best_model_nothing_is_sent(
     tmp_path, monkeypatch, logged, panics, how, warned
@@ -104,7 +117,7 @@ def test_without_a_wish_or_a_best_model_nothing_is_sent(
     ("how", "reason"),
     [
         ({"best": {**BEST, "strategy": "fedbn"}}, "every site has a model of its own"),
-        ({"head": {}}, "or a personal head). Leave refit_last off"),
+        ({"head": {}}, "or a personal head). Take refit_model=none"),
         ({"aggregator_id": "other"}, "an Aggregator is needed; got NoneType. Check aggregator_id"),
     ],
 )
@@ -115,7 +128,7 @@ def test_what_cannot_be_fitted_for_all_sites_ends_the_run_with_the_reason(
     assert run.tasks == [] and reason in panics[0]
 
 
-@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}])
+@pytest.mark.parametrize("settings", [{"min_clients": 0}, {"wait_seconds": -1}, {"model": "first"}])
 def test_settings_that_would_never_end_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
-        BestModelRefit(**settings)
+        ModelRefit(**settings)
