@@ -107,7 +107,7 @@ class TestRun:
         ours, published = (
             job_folder.read_settings(phantom.folder / name) for name in ("job", "published/job")
         )
-        assert (ours["strategy"], ours["refit_model"]) == ("fedavg", "last")
+        assert (ours["strategy"], ours["refit_model"]) == ("fedavg", "best")
         assert (published["strategy"], published["refit_model"]) == ("fedbn+", "none")
         assert published["num_rounds"] == ours["num_rounds"]
         means = {
