@@ -15,7 +15,7 @@ from statistics import median
 import psutil
 from measure import options, sampled, seconds
 
-from cxr_study.jobs import job_folder
+from cxr_study.jobs import code_shipping, job_folder
 from cxr_study.jobs.job_templates import opened
 from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import server_folder
@@ -35,6 +35,7 @@ def measured(row, settings, folder):
     with opened(Path(row.method)) as template:
         sites = job_folder.sites(template)
         job_folder.copy(template, job, sites=sites, settings=settings)
+        code_shipping.mark(job)
     before = psutil.net_io_counters(pernic=True)["lo"].bytes_sent
     with sampled(look):
         wall, _ = seconds(lambda: simulate(job, workspace, sites))
