@@ -24,7 +24,8 @@ def test_a_demo_is_called_as_its_method_and_takes_the_phantom(method, started):
     assert title == f"{METHODS[method].title} on the phantom study"
     assert study.site_files is None and study.sites == ("nih", "chexpert")
     assert study.local_models and study.published == (method == "surgical")
-    assert ("refit_model" in study.settings) == study.published
+    refit = study.settings.get("refit_model", "none")
+    assert refit == ("last" if study.published else "none")
 
 
 def test_what_is_set_for_a_demo_wins_over_its_recipe_and_preset(started):

@@ -21,13 +21,10 @@ from surgical_aggregation.server.models.evaluated_model import continues_header
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import MODEL_ROUND
+from surgical_aggregation.wire.headers import MODEL_ROUND, NONE
 
 MODELS = {"best": BEST_FILE, "last": LAST_FILE}
 """Whose columns can be fitted anew -> its file."""
-
-NONE = "none"
-"""In place of one of `MODELS`: nothing is done."""
 
 
 class ModelRefit(CollectingController):
