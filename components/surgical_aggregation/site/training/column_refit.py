@@ -92,22 +92,26 @@ def refit_columns(
         A head fitted at the end, on the aggregated body: FedBABU, Oh et al., arXiv:2106.06042;
         CCVR, Luo et al., arXiv:2106.05001. The penalty is ours.
     """
+    import scipy.linalg  # noqa: F401  # so that its threads are limited, too
+    from threadpoolctl import threadpool_limits
+
     features = train.features.astype(np.float64)
     mean, deviation = features.mean(axis=0), features.std(axis=0)
     varies = deviation > 0
     z = (features[:, varies] - mean[varies]) / deviation[varies]
-    spread, axes = np.linalg.eigh(z.T @ z / len(z))
-    z, received = z @ axes, features @ kernel + bias
     step, shift = np.zeros(kernel.shape), np.zeros(bias.shape)
-    for c, labels in enumerate(train.labels.T):
-        known = ~np.isnan(labels)
-        if not (labels > 0).any() or not (labels[known] < 1).any():
-            continue
-        own = np.ones(2) if weights is None else weights[:, c]
-        slopes, shift[c] = _moved(
-            z[known], np.maximum(spread, 0.0), labels[known], received[known, c], penalty, own
-        )
-        step[varies, c] = axes @ slopes / deviation[varies]
+    with threadpool_limits(1):  # a step of L-BFGS is so short that threads wait 20 times as long
+        spread, axes = np.linalg.eigh(z.T @ z / len(z))
+        z, received = z @ axes, features @ kernel + bias
+        for c, labels in enumerate(train.labels.T):
+            known = ~np.isnan(labels)
+            if not (labels > 0).any() or not (labels[known] < 1).any():
+                continue
+            own = np.ones(2) if weights is None else weights[:, c]
+            slopes, shift[c] = _moved(
+                z[known], np.maximum(spread, 0.0), labels[known], received[known, c], penalty, own
+            )
+            step[varies, c] = axes @ slopes / deviation[varies]
     return (kernel + step).astype(kernel.dtype), (bias + shift - mean @ step).astype(bias.dtype)
 
 

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -91,6 +94,34 @@ def test_the_scale_of_a_feature_makes_no_difference_and_a_constant_one_keeps_its
     flat, _ = refit_columns(data, kernel, bias, 0.1)
     np.testing.assert_array_equal(flat[2], kernel[2])
     assert flat.dtype == np.float32 and np.isfinite(flat).all()
+
+
+THREADS = """
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+from surgical_aggregation.site.training import column_refit
+
+def threads():
+    return {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+
+def seen(logits, probability=column_refit._probability):
+    during.update(threads())
+    return probability(logits)
+
+during, column_refit._probability = {}, seen
+threadpool_limits(2)
+data = column_refit.FeatureSplit(np.float32([[1], [2], [4]]), np.float32([[0], [1], [0]]))
+column_refit.refit_columns(data, np.zeros((1, 1)), np.zeros(1), 0.1)
+print(len(during), *during.values(), *(threads()[path] for path in during))
+"""
+
+
+def test_it_fits_with_one_thread_also_of_the_library_that_scipy_brings_with_it():
+    found = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True)
+    libraries, *threads = map(int, found.stdout.split())
+    numpys = threads[libraries]
+    assert libraries >= 2 and threads[:libraries] == [1] * libraries, found.stderr
+    assert numpys == 2, "the limit stayed after the fit"
 
 
 @pytest.mark.parametrize("label", [0.0, 1.0, np.nan])
