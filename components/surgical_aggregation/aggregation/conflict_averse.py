@@ -58,7 +58,7 @@ def weights(gram: Array) -> list[float]:
             scaled.mean(axis=0) + RADIUS * against / norm
         )
 
-    found = minimize(
+    chosen = minimize(
         objective,
         even,
         jac=True,
@@ -66,8 +66,7 @@ def weights(gram: Array) -> list[float]:
         bounds=[(0, 1)] * count,
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-12, "maxiter": 500},
-    )
-    chosen = np.clip(found.x, 0, 1) / np.clip(found.x, 0, 1).sum()
+    ).x
     lift = RADIUS / np.sqrt(max(chosen @ scaled @ chosen, np.finfo(float).tiny))
     total = even + lift * chosen
     return [float(weight) for weight in count * total / total.sum()]

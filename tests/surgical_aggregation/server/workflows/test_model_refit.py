@@ -73,6 +73,7 @@ def test_the_best_models_columns_are_averaged_over_the_sites_that_label_them(tmp
     assert task.name == "refit" and given["conv/kernel"].tolist() == [4, 4]
     assert given["head/Mass/kernel"].tolist() == [2, 2]
     assert task.data.get_header(MODEL_ROUND) == 3 and task.data.get_header(CONTINUES) is None
+    assert task.data.get_cookie(AppConstants.CONTRIBUTION_ROUND) == 8
     kernels = {name: kernel.tolist() for name, (kernel, _) in run.model.columns.items()}
     assert kernels == {"Edema": [6, 6], "Mass": [8, 8]}
     assert run.model.body["conv/kernel"].tolist() == [4, 4]
