@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from cxr_study.common.spelling import nearest
 
-ALIKE = ("backbone", "image_size", "hidden", "union", "strategy", "freeze_statistics_at")
+ALIKE = (
+    "backbone", "image_size", "hidden", "union", "strategy", "weighting", "freeze_statistics_at",
+)  # fmt: skip
 """Settings of a site that must be the same at all of them."""
 
 Settings = Mapping[str, object]

@@ -128,17 +128,28 @@ class JobSettings(BaseModel):
         weighting.check("head_weighting", self.head_weighting, heads)
         weight_average.check(self.average_decay)
         self._check_after_training(given)
-        if self.body_weighting == "classes" and "head_weighting" not in given:
-            raise JobError(
-                "body_weighting 'classes' needs columns at the server; here heads stay at the "
-                "sites. Take 'mean' or 'samples'."
-            )
+        self._check_taught(given)
         if self.head_weighting == "positives" and not self.report_counts:
             raise JobError(
                 "head_weighting 'positives' needs the sites' counts; set report_counts=true as "
                 "well."
             )
         return self
+
+    def _check_taught(self, given: Set[str]) -> None:
+        """What a site teaches differs where each sends the columns of its own classes."""
+        if self.body_weighting != "classes":
+            return
+        if "union" in given:
+            why = "every site sends the columns of the whole union"
+        elif "head_weighting" not in given:
+            why = "heads stay at the sites"
+        else:
+            return
+        raise JobError(
+            "body_weighting 'classes' needs a job whose sites send the columns of their own "
+            f"classes; here {why}. Take 'mean' or 'samples'."
+        )
 
     def _check_after_training(self, given: Set[str]) -> None:
         """What is done with the finished model needs one that all sites have in common."""

@@ -53,8 +53,8 @@ class SurgicalAggregationRecipe(Recipe):
         min_clients: Results that a round needs. Default None: the folder's, 2.
         site_files: Folder of <site>.yaml at every site. Default None: the variable CXR_SITES there,
             else the phantom.
-        initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there,
-            else the phantom's.
+        initial_body: Checkpoint at the server. Default None: the variable CXR_INITIAL_BODY there;
+            unset, FLARE's simulator on the phantom takes "drawings", and others refuse.
         code: "marked" (default) where there is no allow-list, as in SimEnv and PocEnv; "installed"
             for sites whose kits allow the packages; see `code_shipping`.
         site: Component that brings classes, network and data in place of the chest X-ray site,

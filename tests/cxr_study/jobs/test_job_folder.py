@@ -199,6 +199,11 @@ class TestPerSite:
         assert [settings[name] for name in ("learning_rate", "epochs", "seed")] == [1e-5, 4, 7]
         assert job_folder.read_settings(second, "a")["seed"] == 0
 
+    def test_weights_that_server_and_sites_must_share_cannot_be_one_sites(self, tmp_path):
+        sites, own = ["a", "b"], {"a": {"weighting": "samples"}}
+        with pytest.raises(JobError, match="'weighting' must be the same at every site"):
+            job_folder.check(JOBS / "surgical_he", sites=sites, settings={}, per_site=own)
+
     @pytest.mark.parametrize(
         ("per_site", "message"),
         [

@@ -73,6 +73,10 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
         ("surgical_he", {"weighting": "positives"}, None, "weighting must be one of"),
         ("surgical_he", {"weighting": "classes"}, None, "weighting must be one of"),
         ("personalised", {"body_weighting": "classes"}, None, "heads stay at the sites"),
+        *[
+            (job, {"body_weighting": "classes"}, None, "sends the columns of the whole union")
+            for job in ("vanilla", "partial_loss")
+        ],
         ("evaluation", {"tracking": "foo"}, None, r"tracking.*foo"),
         *[
             ("surgical", {"strategy": "fedbn", **wish}, {"strategy": "fedavg"}, "needs one model")
