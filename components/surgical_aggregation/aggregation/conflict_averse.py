@@ -6,11 +6,12 @@ With g_k the update of site k, g_0 their mean, and g_w = sum_k w_k g_k,
 
 and the step is g_0 + (c |g_0| / |g_w|) g_w: of all steps within c |g_0| of the mean, the one that
 does most for the site for which it does least. Here it is divided by the sum of its weights, so
-that the new body stays between those of the sites.
+that the new body stays between those of the sites, and the factor before g_w is at most 1: else a
+site that hardly moves would have all the weight, and hold the others.
 
 Source:
     CAGrad: Liu et al., NeurIPS 2021, arXiv:2110.14048, Eq. 5 and Algorithm 1; between the sites of
-    a federation with different tasks FedHCA2, Lu et al., CVPR 2024. The division is ours.
+    a federation with different tasks FedHCA2, Lu et al., CVPR 2024. Division and limit are ours.
 """
 
 from __future__ import annotations
@@ -67,6 +68,6 @@ def weights(gram: Array) -> list[float]:
         constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
         options={"ftol": 1e-12, "maxiter": 500},
     ).x
-    lift = RADIUS / np.sqrt(max(chosen @ scaled @ chosen, np.finfo(float).tiny))
+    lift = RADIUS / np.sqrt(max(chosen @ scaled @ chosen, RADIUS**2))
     total = even + lift * chosen
     return [float(weight) for weight in count * total / total.sum()]

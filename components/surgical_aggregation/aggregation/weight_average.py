@@ -62,7 +62,9 @@ def updated(
     for name in sent:
         value = model[name].astype(np.float64)
         before = averages.get(f"{_PREFIX}{name}")
-        mean = value if before is None else decay * before + (1 - decay) * value
+        mean = value
+        if before is not None:
+            mean = decay * before.astype(np.float64) + (1 - decay) * value
         averages[f"{_PREFIX}{name}"] = np.asarray(
             mean, np.promote_types(model[name].dtype, np.float32)
         )

@@ -25,6 +25,13 @@ def test_it_is_the_mean_of_the_rounds_with_weights_that_fall_by_the_decay():
         np.testing.assert_allclose(found, np.dot(weights, values), rtol=1e-6)
 
 
+def test_it_is_computed_in_float64():
+    before, after = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
+    (found,) = updated({"average/w": before}, {"w": after}, ["w"], 0.9).values()
+    exact = 0.9 * before.astype(np.float64) + (1 - 0.9) * after.astype(np.float64)
+    np.testing.assert_array_equal(found, exact.astype(np.float32))
+
+
 def test_a_column_that_nobody_sent_keeps_its_mean_while_others_go_on():
     moments = updated({}, model(4, 4), NAMES, 0.5)
     moments = updated(moments, model(8, 5), ["conv/kernel"], 0.5)  # the holder was away

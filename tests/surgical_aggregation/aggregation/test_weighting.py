@@ -76,6 +76,12 @@ class TestConflictAverse:
         weights = self.of([1, 0], [1, 0.1], [-1, 0.2])
         assert weights.index(max(weights)) == 2
 
+    @pytest.mark.parametrize("share", [0.0, 0.01, 0.1])
+    def test_a_site_that_hardly_moves_does_not_hold_the_others(self, share):
+        updates = [[3.0, 1.0]] * 9 + [[3.0 * share, share]]
+        step, average = self.step(*updates), np.mean(updates, axis=0)
+        assert 0.5 <= np.linalg.norm(step) / np.linalg.norm(average) < 1
+
     def test_the_scale_of_all_updates_makes_no_difference(self):
         one = self.of([3, 1], [-1, 2])
         np.testing.assert_allclose(self.of([3e-3, 1e-3], [-1e-3, 2e-3]), one, rtol=1e-2)

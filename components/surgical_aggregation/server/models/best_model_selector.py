@@ -93,16 +93,17 @@ class BestModelSelector(FLComponent):
                 self._accepted.add(site_of(fl_ctx))
                 self._measured(metrics, fl_ctx)
         elif event_type == AppEventType.BEFORE_AGGREGATION:
-            self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx)
+            if not self._decide(fl_ctx.get_prop(AppConstants.CURRENT_ROUND), fl_ctx):
+                manifest = current_global_model(fl_ctx).manifest
+                manifest["not_compared"] = manifest.get("not_compared", 0) + 1
         elif event_type == AppEventType.VALIDATION_RESULT_RECEIVED and final:
             if self._votes(site_of(fl_ctx), fl_ctx):
                 result = fl_ctx.get_prop(AppConstants.VALIDATION_RESULT)
                 self._measured(from_shareable(result).data, fl_ctx)
         elif event_type == EventType.END_WORKFLOW and final:
-            manifest = current_global_model(fl_ctx).manifest
-            if CANDIDATE in manifest and not self._losses:
-                return  # a workflow without a model to measure
-            self._decide(manifest["round"], fl_ctx)
+            if not self._losses or _aborted(fl_ctx):
+                return  # there was no model to measure, or not every site could
+            self._decide(current_global_model(fl_ctx).manifest["round"], fl_ctx)
             self.fire_event(MODEL_VALIDATED, fl_ctx)
 
     def _votes(self, site: str, fl_ctx: FLContext) -> bool:
@@ -134,7 +135,8 @@ class BestModelSelector(FLComponent):
         self._losses[site] = loss
         self._classes[site] = sorted(declared_classes(fl_ctx))
 
-    def _decide(self, round_: int, fl_ctx: FLContext) -> None:
+    def _decide(self, round_: int, fl_ctx: FLContext) -> bool:
+        """Whether the model could be compared with the best one, or became it."""
         model = current_global_model(fl_ctx)
         columns = frozenset(model.columns)
         if validation := self._validation(model):
@@ -148,11 +150,10 @@ class BestModelSelector(FLComponent):
         if verdict.best:
             model.manifest.pop("not_compared", None)
             self._announce(candidate, verdict.why, fl_ctx)
-            return
-        if self._selection.best and not verdict.compared:
-            model.manifest["not_compared"] = model.manifest.get("not_compared", 0) + 1
+            return True
         said = "is not better" if verdict.compared else "cannot be the best"
         self.log_info(fl_ctx, f"{_name(model.manifest | {'round': round_})} {said}: {verdict.why}")
+        return verdict.compared or self._selection.best is None
 
     def _validation(self, model: GlobalModel) -> dict[str, dict[str, float]]:
         """Site -> class -> AUROC of the model, as its manifest keeps them; of a personal one none.
@@ -217,6 +218,13 @@ class BestModelSelector(FLComponent):
         ):
             fl_ctx.set_prop(name, value, private=True, sticky=False)
         self.fire_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, fl_ctx)
+
+
+def _aborted(fl_ctx: FLContext) -> bool:
+    """Whether the run is ended early; FLARE ends its workflows all the same."""
+    signal = fl_ctx.get_run_abort_signal()
+    fatal = bool(fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR))
+    return fatal or bool(signal and signal.triggered)
 
 
 def _name(facts: Mapping[str, Any]) -> str:

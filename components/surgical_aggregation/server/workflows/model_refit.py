@@ -21,7 +21,7 @@ from surgical_aggregation.server.models.evaluated_model import continues_header
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.server.models.model_files import BEST_FILE, LAST_FILE, checkpoint_folders
 from surgical_aggregation.server.workflows.collecting_controller import CollectingController
-from surgical_aggregation.wire.headers import MODEL_ROUND, NONE
+from surgical_aggregation.wire.headers import CANDIDATE, MODEL_ROUND, NONE, REFIT
 
 MODELS = {"best": BEST_FILE, "last": LAST_FILE}
 """Whose columns can be fitted anew -> its file."""
@@ -76,6 +76,9 @@ class ModelRefit(CollectingController):
             self.log_warning(fl_ctx, f"there is no {self.model} model to fit columns anew of")
             return
         checkpoint = load(path)
+        if checkpoint.manifest.get(CANDIDATE) == REFIT:
+            self.log_info(fl_ctx, f"the columns of the {self.model} model were fitted anew before")
+            return
         model = GlobalModel(checkpoint.variables, checkpoint.manifest)
         aggregator = fl_ctx.get_engine().get_component(self.aggregator_id)
         if why := _objection(model, aggregator):

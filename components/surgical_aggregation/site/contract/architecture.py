@@ -14,6 +14,9 @@ from surgical_aggregation.aggregation.variable_kinds import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.site.contract.site import SiteError
 
+RANDOM_STATE = "seed_generator_state"
+"""End of the path of a Keras random generator's state (dropout has one)."""
+
 
 def head_layer(model: keras.Model, classes: tuple[str, ...]) -> keras.layers.Dense:
     """The last layer of a model.

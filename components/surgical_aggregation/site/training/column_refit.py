@@ -151,8 +151,8 @@ def _moved(
 
 def _loss(split: FeatureSplit, kernel: Array, bias: Array) -> float:
     losses = bce(split.labels, _probability(split.features.astype(np.float64) @ kernel + bias))
-    known = losses[~np.isnan(losses)]
-    return float(known.mean()) if known.size else 0.0
+    labelled = losses[~np.isnan(split.labels).all(axis=0)]
+    return float(labelled.mean()) if labelled.size else 0.0
 
 
 def _probability(logits: Array) -> Array:

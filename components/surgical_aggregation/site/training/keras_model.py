@@ -13,6 +13,7 @@ from nvflare.app_opt.tf.fedprox_loss import TFFedProxLoss
 from surgical_aggregation.aggregation import metrics
 from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.site.contract.architecture import (
+    RANDOM_STATE,
     batch_norm_layers,
     body_variables,
     check_body,
@@ -26,9 +27,6 @@ from surgical_aggregation.site.training.stopping import Stop, check, never
 from surgical_aggregation.site.training.teacher import TaughtOutputs, Teacher, Terms
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from surgical_aggregation.wire.variables import Columns
-
-RANDOM_STATE = "seed_generator_state"
-"""End of the path of a Keras random generator's state (dropout has one)."""
 
 
 class Predicted(NamedTuple):
@@ -104,7 +102,8 @@ class LocalModel:
         )
         self._learner.compile(optimizer=adam, loss=loss)
         # From here on the optimizer's state can be read and set, also before the first batch.
-        adam.build(self.model.trainable_variables)
+        # Keras has wrapped it where it computes in float16.
+        self._learner.optimizer.build(self.model.trainable_variables)
 
     def freeze_statistics(self) -> None:
         """From now on normalise by the running statistics; gamma and beta go on learning.

@@ -30,6 +30,8 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from surgical_aggregation.site.contract.architecture import RANDOM_STATE
+
 POSITIVE, NEGATIVE = 0.85, 0.01
 """Beyond these probabilities a teacher is confident, as in FedLSM's experiments."""
 
@@ -68,6 +70,8 @@ class Teacher:
     def __init__(self, network: keras.Model):
         self._network = network
         self._kept = [tf.Variable(v.value, trainable=False) for v in network.variables]
+        pairs = zip(network.variables, self._kept, strict=True)
+        self._generators = [pair for pair in pairs if pair[0].path.endswith(RANDOM_STATE)]
 
     def learn(self) -> None:
         """Keep the values that the network's variables have now."""
@@ -75,9 +79,15 @@ class Teacher:
             kept.assign(variable.value)
 
     def __call__(self, images: tf.Tensor, *, training: bool) -> tuple[tf.Tensor, tf.Tensor]:
-        """Inputs of the head and probabilities, float32; no gradient goes through them."""
-        with keras.StatelessScope(list(zip(self._network.variables, self._kept, strict=True))):
+        """Inputs of the head and probabilities, float32; no gradient goes through them.
+
+        In training, dropout drops what it drops in the network's own pass over these images.
+        """
+        pairs = list(zip(self._network.variables, self._kept, strict=True))
+        with keras.StatelessScope(pairs) as scope:
             outputs = self._network(images, training=training)
+        for variable, kept in self._generators if training else ():
+            kept.assign(scope.get_current_value(variable))
         features, probabilities = (tf.stop_gradient(tf.cast(o, tf.float32)) for o in outputs)
         return features, probabilities
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from nvflare.apis.dxo import DXO, DataKind
 from nvflare.apis.event_type import EventType
-from nvflare.apis.fl_constant import FLContextKey
+from nvflare.apis.fl_constant import FLContextKey, ReservedKey
+from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
@@ -28,6 +29,10 @@ from surgical_aggregation.wire.headers import (
 COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 EMPTY = global_model({})
 EDEMA, BOTH = ("Edema",), ("Edema", "Mass")
+ABORT = Signal()
+ABORT.trigger("abort")
+FLARE_ENDS = {FLContextKey.FATAL_SYSTEM_ERROR: True}
+FLARE_STOPS = {ReservedKey.RUN_ABORT_SIGNAL: ABORT}
 
 
 class Run:
@@ -80,8 +85,11 @@ class Run:
             self.result(round_, site, loss, accepted, (classes or {}).get(site, EDEMA), model)
         self.fire(AppEventType.BEFORE_AGGREGATION, round_, model=model)
 
-    def final(self, last_round, losses, workflow="validate_final", **facts):
-        """After the last round; of a job that made none of its own, no round is current."""
+    def final(self, last_round, losses, workflow="validate_final", end=(), **facts):
+        """After the last round; of a job that made none of its own, no round is current.
+
+        `end`: properties of the context when the workflow ends. Returns the model's manifest.
+        """
         model = GlobalModel(self.model.variables, {"round": last_round + 1, **facts})
         final = {FLContextKey.WORKFLOW: workflow}
         self.fire(EventType.START_WORKFLOW, None, final, model=model)
@@ -89,7 +97,8 @@ class Run:
             measured = DXO(DataKind.METRICS, data={"bce": loss, "auroc/Edema": 0.75}).to_shareable()
             props = {**final, AppConstants.VALIDATION_RESULT: measured}
             self.fire(AppEventType.VALIDATION_RESULT_RECEIVED, None, props, site, model=model)
-        self.fire(EventType.END_WORKFLOW, None, final, model=model)
+        self.fire(EventType.END_WORKFLOW, None, {**final, **dict(end)}, model=model)
+        return model.manifest
 
 
 class TestValidation:
@@ -144,6 +153,12 @@ class TestCandidates:
         said = list(logged["info"])
         run.final(4, {}, "validate_refit", **{CANDIDATE: AVERAGE})
         assert logged["info"] == said and len(run.validated) == 1
+
+
+    @pytest.mark.parametrize("workflow", ["validate_average", "validate_refit"])
+    def test_without_one_no_round_is_counted_for_the_last_model_is_in_memory(self, workflow):
+        run = self.after()
+        assert run.final(4, {}, workflow) == {"round": 5} and run.validated == []
 
 
 class TestRounds:
@@ -266,6 +281,21 @@ class TestFinalModel:
         facts = {"Edema": {"sites": trained_by, "last_round": 7}}
         run.final(7, {"a": 0.125, "b": 0.375}, classes=facts)
         assert run.announced == [(8, loss)]
+
+
+    def test_is_counted_by_the_round_that_starts_from_it_alone(self):
+        run = Run()
+        run.round(0, dict.fromkeys("abc", 0.5))
+        assert "not_compared" not in run.final(3, {"a": 0.1})
+
+    @pytest.mark.parametrize("why", [FLARE_ENDS, FLARE_STOPS], ids=["panic", "abort"])
+    def test_is_not_chosen_where_the_run_was_ended_before_all_sites_could_measure_it(self, why):
+        run = Run()
+        run.round(0, {"a": 0.5, "b": 0.5})
+        run.final(3, {"a": 0.1}, end=why)
+        assert run.best_round == 0 and run.validated == []
+        run.final(3, {"a": 0.1})
+        assert run.best_round == 4
 
 
 class TestContinued:

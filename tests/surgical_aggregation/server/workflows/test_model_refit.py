@@ -102,6 +102,11 @@ def test_a_result_with_a_body_is_not_taken(tmp_path, monkeypatch):
     assert aggregator.accept(result({}, {"Edema": column(1)}), context("a", model=model))
 
 
+def test_columns_that_an_earlier_job_has_fitted_anew_are_not_fitted_again(tmp_path, monkeypatch):
+    run = Run(tmp_path, monkeypatch, {"a": {"Edema": 5}}, best={**BEST, CANDIDATE: REFIT})
+    assert run.tasks == [] and CANDIDATE not in run.model.manifest
+
+
 @pytest.mark.parametrize(
     ("how", "warned"), [({"model": "none"}, False), ({"best": None}, True)], ids=["off", "no best"]
 )

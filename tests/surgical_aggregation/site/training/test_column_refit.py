@@ -163,6 +163,12 @@ class TestChoice:
         found = best_refit(wrong, validation, good, -2 * good.sum(axis=0))
         assert found.penalty is None and found.kernel is good
 
+    def test_a_fit_that_is_not_finite_is_not_chosen(self):
+        train, (kernel, bias) = split(), received()
+        train.features[7, 1] = np.inf  # as of an image that overflows in float16
+        with np.errstate(invalid="ignore"):
+            assert best_refit(train, split(1), kernel, bias).kernel is kernel
+
     def test_without_a_labelled_validation_image_nothing_is_changed(self):
         train, (kernel, bias) = split(), received()
         empty = FeatureSplit(train.features, np.full_like(train.labels, np.nan))

@@ -244,6 +244,20 @@ class TestTrainingState:
         continued.train(data, stop=never)
         assert not changed(straight.variables(), continued.variables())
 
+    def test_in_float16_too_whose_optimizer_scales_the_loss(self, data):
+        keras.config.set_dtype_policy("mixed_float16")
+        try:
+            straight, continued = local_model(), local_model()
+            assert straight.training_state().keys() == continued.training_state().keys()
+            straight.train(data)
+            continued.assign(straight.variables())
+            continued.set_training_state(straight.training_state())
+            for model in (straight, continued):
+                model.train(data)
+            assert not changed(straight.variables(), continued.variables())
+        finally:
+            keras.config.set_dtype_policy("float32")
+
     def test_of_another_rate_it_keeps_its_own_and_of_another_model_it_is_refused(self):
         other = local_model(learning_rate=0.5)
         other.set_training_state(local_model(learning_rate=0.1).training_state())

@@ -68,6 +68,19 @@ class TestTeacher:
         np.testing.assert_array_equal(network.get_layer("bn").moving_mean, np.zeros(FEATURES))
 
 
+    def test_in_training_it_drops_what_the_network_drops_in_every_batch(self, batch):
+        inputs = keras.Input((3,))
+        features = keras.layers.Dropout(0.5, seed=1)(keras.layers.Dense(FEATURES)(inputs))
+        network = keras.Model(inputs, [features, keras.layers.Dense(3, name="head")(features)])
+        teacher, dropped = Teacher(network), set()
+        for _ in range(3):
+            taught, _ = teacher(batch[0], training=True)
+            teacher(batch[0], training=False)  # which drops nothing
+            np.testing.assert_array_equal(taught, network(batch[0], training=True)[0])
+            dropped.add((taught.numpy() == 0).tobytes())
+        assert len(dropped) == 3
+
+
 class TestConsistency:
     @pytest.mark.parametrize("strategy", ["fedavg", "fedbn", "fedbn+"])
     def test_the_distance_begins_at_nothing(self, data, strategy):
