@@ -111,12 +111,19 @@ def has_own_site(job: Path) -> bool:
 def check(
     job: Path, *, sites: Sequence[str], settings: Settings, per_site: Mapping[str, Settings]
 ) -> None:
-    """Refuse what nobody could run: what `copy` refuses, and fewer sites than the job waits for.
+    """Refuse what nobody could run: what `copy` refuses, too few sites, and a job without rounds.
 
     Raises:
-        ValueError: See `copy`; or there are too few sites.
+        ValueError: See `copy`; or there are fewer sites than the job waits for, or it has no round
+            to make and continues none.
     """
-    needed = _check(job, sites, settings, per_site).min_clients
+    asked = _check(job, sites, settings, per_site)
+    if asked.num_rounds == 0 and not asked.continues:
+        raise JobError(
+            "setting 'num_rounds' must be 1 or more, or 0 in a job that makes up for the rounds "
+            "that an earlier one has not made; got 0. Set continues=<the earlier job's id> as well."
+        )
+    needed = asked.min_clients
     if len(sites) < needed:
         raise JobError(
             f"this job needs the results of {needed} sites; got {', '.join(sites)}. Add sites, or "

@@ -109,12 +109,6 @@ class JobSettings(BaseModel):
                 raise JobError(f"setting {name!r} must be one of {values}; got {got!r}.")
         if "strategy" not in given:
             return self
-        if self.num_rounds == 0 and not self.continues:
-            raise JobError(
-                "setting 'num_rounds' must be 1 or more, or 0 in a job that makes up for the "
-                "rounds that an earlier one has not made; got 0. Set continues=<the earlier job's "
-                "id> as well."
-            )
         options = {field.name for field in fields(TrainingOptions)} & given
         TrainingOptions(**{name: getattr(self, name) for name in options})
         augmentation_ranges(self.augmentation)

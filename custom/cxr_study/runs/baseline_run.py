@@ -73,6 +73,8 @@ def all_settings(method: str, settings: Settings) -> dict[str, Any]:
             "only in what a site does not send. Use fedavg."
         )
     typed = checked({**own, **settings})
+    if not typed.num_rounds:
+        raise JobError("without a federation 'num_rounds' must be 1 or more; got 0.")
     return {name: getattr(typed, name) for name in own}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -22,6 +23,9 @@ from surgical_aggregation.site.state_files import BEST_FILE, LAST_FILE
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"
+
+ENDING = 60.0
+"""Seconds that a job may take to end after its last round, once a site's process has ended."""
 
 _LOST = re.compile(r"(?:Communication error with|Subprocess died for) client ([^\s:,]+)")
 _LOST_UNNAMED = "run_client_thread error"
@@ -57,7 +61,7 @@ def simulate(
         watch: Called about twice a second with the run's events so far.
 
     Raises:
-        LostSiteError: A site's process ended before its last round, and nobody said why.
+        LostSiteError: A site's process ended before the job did, and nobody said why.
         SimulationError: The job failed otherwise, or ended before its last round or early stop.
     """
     log = workspace.with_name(f"{workspace.name}-{LOG_FILE}")
@@ -78,6 +82,7 @@ def simulate(
         family: set[psutil.Process] = set()
         workers: dict[psutil.Process, str] = {}
         waiting = dict(states or {})
+        first_gone = math.inf
         try:
             while process.poll() is None and not _failed(events := read_events(server)):
                 for member in _descendants(process):
@@ -91,8 +96,11 @@ def simulate(
                     waiting = {}
                 watch(events)
                 gone = _gone(workers) or _lost(workspace)
+                if gone:
+                    first_gone = min(first_gone, time.monotonic())
+                overdue = time.monotonic() - first_gone > ENDING
                 # Read once more: sites also go because all is done, meanwhile.
-                if gone and not _done(read_events(server), job):
+                if gone and (overdue or not _done(read_events(server), job)):
                     if reason := _reason(workspace, sites):
                         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"

@@ -226,6 +226,14 @@ class TestPerSite:
         assert not (tmp_path / "copies").exists()
 
 
+def test_no_round_is_for_a_job_that_continues_an_earlier_one():
+    none = {"num_rounds": 0}
+    with pytest.raises(JobError, match="Set continues="):
+        job_folder.check(SURGICAL, sites=["a", "b"], settings=none, per_site={})
+    going_on = {**none, "continues": "0043d777"}
+    job_folder.check(SURGICAL, sites=["a", "b"], settings=going_on, per_site={})
+
+
 @pytest.mark.parametrize(
     ("sites", "settings", "message"),
     [

@@ -46,7 +46,7 @@ def test_a_value_of_another_type_or_out_of_range_is_refused(name, value, need):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *[(name, 0) for name in ("num_rounds", "epochs")],
+        ("epochs", 0),
         ("average_decay", 1.0),
         *[(name, -1.0) for name in ("learning_rate", "focal_gamma", "server_learning_rate")],
         *[(name, "foo") for name in ("backbone", "strategy", "augmentation", "class_weighting",
@@ -62,7 +62,6 @@ def test_what_no_run_could_use_is_refused_by_name(name, value):
 @pytest.mark.parametrize(
     ("job", "values", "more", "message"),
     [
-        ("surgical", {"num_rounds": 0}, {"continues": "0043d777"}, "Set continues="),
         (
             "surgical",
             {"head_weighting": "positives"},

@@ -140,11 +140,13 @@ def test_states_are_put_where_flare_has_emptied_its_workspace(run, tmp_path):
          "the process of a site is gone"),
         (WORKER, LostSiteError, "the process of south is gone"),
         (WORKER + GOOD + 'record("gone")\ntime.sleep(5)\nsys.exit()\n', None, ""),  # all is done
+        (WORKER + GOOD + 'record("gone")\n', LostSiteError, "the process of south is gone"),
     ],
 )  # fmt: skip
 def test_nobody_waits_for_a_site_that_is_gone_nor_for_a_server_that_gave_up(
-    run, tmp_path, program, error, message
+    run, tmp_path, monkeypatch, program, error, message
 ):
+    monkeypatch.setattr(simulator_process, "ENDING", 8.0)
     began, seen = time.monotonic(), []
     server = server_folder(tmp_path / "runs/workspace")
 

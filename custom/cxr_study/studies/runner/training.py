@@ -69,7 +69,8 @@ def federated(row: Row, models: Models, rounds: int, servers: Sequence[Path]) ->
         rounds,
         losses=tuple(each.mean_validation_bce for each in measured),
         aurocs=tuple(map(mean, sites)),
-        images=job_results.images(servers[-1]),
+        # The last of the jobs may have made no round, only what comes after them.
+        images=next(filter(None, map(job_results.images, reversed(servers))), 0),
         column_similarity=_similarities(servers),
     )
 
