@@ -62,6 +62,7 @@ class FinishedRun:
             it, if the strategy leaves it any.
         alone: Site -> file of the best model that it trained alone, for comparison.
         published: File of the best model of the method as published, likewise; None: not run.
+        unfinished: Runs for comparison that have not ended, or failed, and are left out.
         elsewhere: Whether the sites' data is elsewhere, so that nothing can be evaluated here.
         made: "date" of its start and "code" that made it, as far as known.
     """
@@ -74,6 +75,7 @@ class FinishedRun:
     elsewhere: bool = False
     made: Mapping[str, str] = field(default_factory=dict)
     published: Path | None = None
+    unfinished: tuple[str, ...] = ()
 
 
 def write_facts(
@@ -103,6 +105,8 @@ def read_site_files(folder: Path) -> Path | None:
 def finished_run(folder: Path) -> FinishedRun:
     """The run that a folder holds, in FLARE's simulator or on a deployed system.
 
+    Runs for comparison that have not ended well are left out; see `FinishedRun.unfinished`.
+
     Raises:
         RunFolderError: The folder is no run's.
         ResultsError: A site that ran alone has left no model.
@@ -117,11 +121,20 @@ def finished_run(folder: Path) -> FinishedRun:
         return FinishedRun(job, servers, site_files, states, {}, facts["elsewhere"], made)
     workspace, local = folder / "workspace", folder / "local"
     states = {site: checkpoint_folder(workspace, site) for site in sites}
-    alone = {site: _alone(local / site, site) for site in sites if (local / site).is_dir()}
-    server = server_folder(workspace)
     published = folder / PUBLISHED / "workspace"
-    best = _best(published) if published.is_dir() else None
-    return FinishedRun(job, (server,), site_files, states, alone, made=made, published=best)
+    compared = {"as published": published, **{f"{site} alone": local / site for site in sites}}
+    begun = {title: of for title, of in compared.items() if of.is_dir()}
+    ended = {of for of in begun.values() if _ended(of)}
+    return FinishedRun(
+        job,
+        (server_folder(workspace),),
+        site_files,
+        states,
+        alone={site: _alone(local / site, site) for site in sites if local / site in ended},
+        made=made,
+        published=_best(published) if published in ended else None,
+        unfinished=tuple(title for title, of in begun.items() if of not in ended),
+    )
 
 
 def run_of(folder: Path, site_files: Path | None = None, *, elsewhere: bool = True) -> FinishedRun:
@@ -184,6 +197,13 @@ def _alone(workspace: Path, site: str) -> Path:
 
     personal = job_results.personal_checkpoints({site: checkpoint_folder(workspace, site)})
     return personal.get(site) or _best(workspace)
+
+
+def _ended(workspace: Path) -> bool:
+    from cxr_study.runs import job_results  # needs FLARE
+
+    events = {event["event"] for event in job_results.read_events(server_folder(workspace))}
+    return "ended" in events and "failed" not in events
 
 
 def _best(workspace: Path) -> Path:

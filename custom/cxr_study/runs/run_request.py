@@ -133,12 +133,29 @@ def check(request: RunRequest) -> None:
                 f"the run to continue needs {start}, which is not there: it ended before its first "
                 "round, or that site was not in it. Run it anew, or without --local-models."
             )
+    if request.published and (start := request.start(request.workspace)) is not None:
+        _check_published_start(request, start)
     check_site_files(request.site_files, sites)
     if request.site_files is None:
         check_phantom(sites)
     if request.earlier is None:
         check_body(request.site_files, request.initial_body)
     _check_disk(request, parties=1 + len(sites) + len(alone))
+
+
+def _check_published_start(request: RunRequest, start: Path) -> None:
+    """Refuse a start that the method as published could not have, before the other runs are made.
+
+    Raises:
+        StrategyError: See `check_start`.
+    """
+    from surgical_aggregation.aggregation.strategy import check_start
+    from surgical_aggregation.aggregation.variable_kinds import kinds_of
+    from surgical_aggregation.checkpoints.checkpoint import load
+
+    body = load(start)
+    kinds = kinds_of(body.manifest, body.variables)
+    check_start(METHODS[request.job.name].strategy, kinds, body.variables)
 
 
 def check_body(site_files: Path | None, initial_body: Path | None) -> None:

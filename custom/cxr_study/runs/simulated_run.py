@@ -15,12 +15,14 @@ from cxr_study.common.progress import RoundProgress, bar, round_bars
 from cxr_study.data.sites.site_data import check_disjoint, load_images
 from cxr_study.evaluation import test_split
 from cxr_study.jobs import code_shipping, job_folder
+from cxr_study.jobs.job_settings import JobSettings
 from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.phantom.demo_data import demo_study
 from cxr_study.runs.finished_run import PUBLISHED, JobFailedError, server_folder, write_facts
 from cxr_study.runs.job_results import rounds_run
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
+from surgical_aggregation.checkpoints.checkpoint import load
 from surgical_aggregation.site.training import tensorflow_setup
 
 _Job = tuple[Path, Path, Sequence[str], str]
@@ -83,7 +85,8 @@ def run(request: RunRequest, *, console: Console) -> None:
     Each site alone runs it, too, where that is asked for, and all of them run it as published.
 
     "Alone" is the same job with one site: as many epochs, the same recipe, nobody to share with,
-    and no optimizer at the server, which would slow the site's own down.
+    and no optimizer at the server, which would slow the site's own down. Of a run that is continued
+    it ends with the same round.
 
     Raises:
         SimulationError: A job failed.
@@ -127,16 +130,30 @@ def _alone(request: RunRequest) -> list[_Job]:
     jobs: list[_Job] = []
     for site in request.sites:
         job = request.folder / "local" / f"{site}-job"
+        workspace = request.local_workspace(site)
         own = {**request.settings, **request.per_site.get(site, {}), **settings}
+        if request.earlier is not None:
+            own["num_rounds"] = _rounds_alone(request, workspace)
         job_folder.copy(request.job, job, sites=[site], settings=own)
-        jobs.append((job, request.local_workspace(site), (site,), f"{site} alone"))
+        jobs.append((job, workspace, (site,), f"{site} alone"))
     return jobs
+
+
+def _rounds_alone(request: RunRequest, workspace: Path) -> int:
+    """How many rounds bring a site alone as far as the federation, wherever each of them starts."""
+    first, own = (_round(request.start(each)) for each in (request.workspace, workspace))
+    return max(0, first + job_folder.typed(request.job, request.settings).num_rounds - own)
+
+
+def _round(start: Path | None) -> int:
+    return load(start).manifest.get("round", 0) if start is not None and start.is_file() else 0
 
 
 def _published(request: RunRequest) -> _Job:
     """The same job with the method as published, written beside the federated one."""
     job, known = request.folder / PUBLISHED / "job", job_folder.read_settings(request.job)
-    as_published = {name: known[name] for name in BEYOND if name in known}
+    off = JobSettings.model_fields
+    as_published: dict[str, object] = {n: off[n].default for n in BEYOND if n in known}
     as_published["strategy"] = METHODS[request.job.name].strategy
     settings = {**request.settings, **as_published}
     per_site = {

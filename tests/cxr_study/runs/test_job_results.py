@@ -15,6 +15,7 @@ from cxr_study.runs.finished_run import (
     write_facts,
 )
 from cxr_study.runs.job_results import ResultsError
+from surgical_aggregation.server.records.run_record import RECORD_FILE
 from tiny_job import JOBS
 
 
@@ -148,7 +149,21 @@ def test_a_run_in_the_simulator(folder, monkeypatch):
     nih = touch(folder / "local/nih/server/simulate_job/models/best.npz")
     touch(folder / "local/chexpert/server/simulate_job/models/best.npz")
     own = touch(folder / "local/chexpert/chexpert/checkpoints/simulate_job/site_best.npz")
-    assert finished_run(folder).alone == {"nih": nih, "chexpert": own}
+    published = touch(folder / "published/workspace/server/simulate_job/models/best.npz")
+    chexpert = folder / "local/chexpert/server/simulate_job/models/best.npz"
+    compared = (published, nih, chexpert)
+    for best in compared:  # there from the first round on, and not to be taken for the final one
+        (best.parents[1] / RECORD_FILE).write_text('{"event": "round"}\n')
+    begun = finished_run(folder)
+    assert (begun.alone, begun.published) == ({}, None)
+    assert begun.unfinished == ("as published", "nih alone", "chexpert alone")
+    for best in compared:
+        (best.parents[1] / RECORD_FILE).write_text('{"event": "ended", "seconds": 1}\n')
+    whole = finished_run(folder)
+    assert whole.alone == {"nih": nih, "chexpert": own}
+    assert (whole.published, whole.unfinished) == (published, ())
+    (published.parents[1] / RECORD_FILE).write_text('{"event": "failed"}\n{"event": "ended"}\n')
+    assert finished_run(folder).unfinished == ("as published",)
 
 
 def test_a_run_on_a_deployed_system_has_every_job_that_made_it(folder):

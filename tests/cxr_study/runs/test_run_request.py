@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cxr_study.data.sites import site_file
@@ -15,6 +16,8 @@ from cxr_study.phantom.demo_data import PRETRAINED_BODY
 from cxr_study.runs import run_request
 from cxr_study.runs.finished_run import RunFolderError, checkpoint_folder
 from cxr_study.runs.run_request import RunRequest, check
+from surgical_aggregation.aggregation.strategy import StrategyError
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 
 JOBS = Path(__file__).parents[3] / "jobs"
 
@@ -48,6 +51,20 @@ def test_what_nobody_could_run_is_refused(request_of, changes, kind, message):
     check(request_of(local_models=True, published=True))
     with pytest.raises(kind, match=message):
         check(request_of(**changes))
+
+
+def test_what_the_published_method_could_not_start_from_is_refused_before_the_rest_is_trained(
+    request_of, tmp_path
+):
+    random = {
+        f"bn/{name}": np.full(2, value, np.float32)
+        for name, value in (("gamma", 1), ("beta", 0), ("moving_mean", 0), ("moving_variance", 1))
+    }
+    save(Checkpoint(random, {"head_features": 2}), tmp_path / "random.npz")
+    wish = {"initial_body": tmp_path / "random.npz", "settings": {"strategy": "fedavg"}}
+    check(request_of(**wish))
+    with pytest.raises(StrategyError, match="freezes batch normalisation"):
+        check(request_of(**wish, published=True))
 
 
 def test_a_job_with_sites_of_ones_own_is_left_to_flare(request_of, tmp_path):

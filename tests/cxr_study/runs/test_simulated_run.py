@@ -20,6 +20,7 @@ from cxr_study.runs.simulated_run import run
 from cxr_study.runs.simulator_process import SimulationError
 from site_files import write_data, write_site
 from surgical_aggregation import __version__
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
 from surgical_aggregation.site.state_files import STATE_FILE
 
 PREPARE = simulated_run.prepare
@@ -143,6 +144,15 @@ def test_as_published_it_is_the_same_job_without_what_goes_beyond(study, simulat
     assert own == {**settings, **off, "refit_every": 0} and settings["refit_every"] == 1
 
 
+def test_as_published_is_as_published_whatever_a_folder_of_ones_own_has(study, simulated, tmp_path):
+    mine = tmp_path / "surgical"
+    both = ("nih", "chexpert")
+    job_folder.copy(JOB, mine, sites=both, settings={"average_decay": 0.9, "strategy": "fedavg"})
+    go(study(job=mine, settings={"num_rounds": 2}, published=True))
+    own = job_folder.read_settings(simulated[1].job)
+    assert (own["average_decay"], own["strategy"]) == (0.0, "fedbn+")
+
+
 def test_sites_that_share_patients_are_told_before_anything_is_made(
     study, simulated, monkeypatch, tmp_path
 ):
@@ -212,6 +222,18 @@ def test_continued_it_starts_from_the_earlier_model_and_sites_restore_what_they_
     go(study(earlier=earlier, model="best", folder=tmp_path / "afresh"))
     assert simulated[-1].environment["CXR_INITIAL_BODY"].endswith("best.npz")
     assert simulated[-1].states == {}
+
+
+def test_continued_a_site_alone_ends_with_the_round_of_the_federation(study, simulated, tmp_path):
+    earlier = tmp_path / "earlier"  # interrupted; its runs went side by side
+    made = {"workspace": 3, "local/nih": 5, "local/chexpert": 7}
+    for workspace, round_ in made.items():
+        path = checkpoint_folder(earlier / workspace) / "last.npz"
+        save(Checkpoint({}, {"round": round_}), path)
+    more = {"num_rounds": 3}
+    go(study(earlier=earlier, initial_body=None, settings=more, local_models=True))
+    planned = {call.sites: job_folder.read_settings(call.job)["num_rounds"] for call in simulated}
+    assert planned == {("nih", "chexpert"): 3, ("nih",): 1, ("chexpert",): 0}
 
 
 def rounds(folder, number):

@@ -118,6 +118,8 @@ def _evaluated(
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
     site_files = run.site_files or demo_study()
+    for title in run.unfinished:
+        console.print(f"left out, as its run has not ended: {title}", highlight=False)
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
     differences: list[Difference | None] = []

@@ -154,7 +154,6 @@ class TestCandidates:
         run.final(4, {}, "validate_refit", **{CANDIDATE: AVERAGE})
         assert logged["info"] == said and len(run.validated) == 1
 
-
     @pytest.mark.parametrize("workflow", ["validate_average", "validate_refit"])
     def test_without_one_no_round_is_counted_for_the_last_model_is_in_memory(self, workflow):
         run = self.after()
@@ -281,7 +280,6 @@ class TestFinalModel:
         facts = {"Edema": {"sites": trained_by, "last_round": 7}}
         run.final(7, {"a": 0.125, "b": 0.375}, classes=facts)
         assert run.announced == [(8, loss)]
-
 
     def test_is_counted_by_the_round_that_starts_from_it_alone(self):
         run = Run()

@@ -67,7 +67,6 @@ class TestTeacher:
         np.testing.assert_allclose(np.mean(features, axis=0), 0, atol=1e-5)
         np.testing.assert_array_equal(network.get_layer("bn").moving_mean, np.zeros(FEATURES))
 
-
     def test_in_training_it_drops_what_the_network_drops_in_every_batch(self, batch):
         inputs = keras.Input((3,))
         features = keras.layers.Dropout(0.5, seed=1)(keras.layers.Dense(FEATURES)(inputs))
