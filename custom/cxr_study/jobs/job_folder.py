@@ -277,7 +277,10 @@ def _check(
                 "have the name of the others'. Rename the site."
             )
         check_known(values, _config_settings(job / CLIENT_CONFIG), f"a site of job {job.name!r}")
-        checked({**read_settings(job, site if site in own else None), **settings, **values})
+    apart = {site for site, app in own.items() if app != CLIENT_APP} & set(sites)
+    for site in sorted(apart | per_site.keys()):
+        as_it_is = read_settings(job, site if site in own else None)
+        checked({**as_it_is, **settings, **per_site.get(site, {})})
     for values in (settings, *per_site.values()):
         for name in values.keys() - JobSettings.model_fields.keys():  # that only this job has
             if type(values[name]) is not type(shared[name]):

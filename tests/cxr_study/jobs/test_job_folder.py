@@ -204,6 +204,18 @@ class TestPerSite:
         with pytest.raises(JobError, match="'weighting' must be the same at every site"):
             job_folder.check(JOBS / "surgical_he", sites=sites, settings={}, per_site=own)
 
+    def test_settings_that_do_not_go_with_those_a_site_has_already_are_refused(
+        self, copy, tmp_path
+    ):
+        job_folder.copy(
+            SURGICAL, tmp_path / "mine", sites=["a", "b"], settings={},
+            per_site={"b": {"focal_gamma": 2.0}},
+        )  # fmt: skip
+        wish = {"settings": {"refit_every": 2}, "per_site": {}}
+        with pytest.raises(ValueError, match="refit_every and focal_gamma do not go together"):
+            job_folder.check(tmp_path / "mine", sites=["a", "b"], **wish)
+        job_folder.check(tmp_path / "mine", sites=["a", "c"], **wish)
+
     @pytest.mark.parametrize(
         ("per_site", "message"),
         [

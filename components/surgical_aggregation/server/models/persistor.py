@@ -104,8 +104,10 @@ class CheckpointPersistor(ModelPersistor):
             return
         beside = path.with_name(BEST_FILE)
         try:
-            is_last = record["round"] == start.manifest.get("round", 0)
-            best = start if is_last and CANDIDATE not in record else load(beside)
+            is_best = record["round"] == start.manifest.get("round", 0) and (
+                record.get(CANDIDATE) == start.manifest.get(CANDIDATE)
+            )
+            best = start if is_best else load(beside)
             if best.manifest.get("best") != record:
                 raise CheckpointError(f"{str(beside)!r} is another model")
         except CheckpointError as error:

@@ -249,6 +249,15 @@ class TestContinue:
         server.save()
         assert server.records("last.npz") == [None] * 2
 
+    def test_an_average_of_the_best_models_round_is_not_taken_for_it(self, tmp_path):
+        record = {**RECORD, "round": 3}
+        earlier(tmp_path, record, best=record)
+        start, facts = tmp_path / "average.npz", {"best": record, CANDIDATE: AVERAGE}
+        save(Checkpoint(BODY, {**EARLIER, **facts}), start)
+        server = Server(tmp_path, start)
+        server.load()
+        assert server.kernels("best.npz") == [[7, 7]] * 2
+
     def test_of_several_jobs_it_is_the_first_that_left_a_model(self, tmp_path):
         for round_, job in enumerate("ab"):
             earlier(tmp_path / "server/checkpoints" / job, round=round_)
