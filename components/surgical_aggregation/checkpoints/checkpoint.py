@@ -37,9 +37,10 @@ class Checkpoint:
             `variable_kinds` (may be missing where another program wrote the file); from a run also
             `classes` (class -> the sites that trained it and the last round in which one did),
             `round` (number of rounds made), `planned_rounds` (made and planned), `job`, `history`
-            (earlier jobs, see `continuation`), `best` (see `headers.BEST`), `not_compared` (rounds
-            since then whose models could not be compared with it), `removed` (see `remove_classes`)
-            and the digest of the initial body.
+            (earlier jobs, see `continuation`), `best` (see `headers.BEST`), `best_of_rounds` (the
+            same of the rounds' models alone), `not_compared` (rounds since then whose models could
+            not be compared with it), `removed` (see `remove_classes`) and the digest of the initial
+            body.
         moments: Of the server's optimizer (see `server_optimizer`).
     """
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
 
 class ClassImportError(ValueError):
@@ -89,7 +90,9 @@ def with_columns(
         facts: Class -> what its manifest says under "imported" besides its origin.
     """
     more = facts or {}
-    manifest = {key: value for key, value in into.manifest.items() if key != "best"}
+    manifest = {
+        key: value for key, value in into.manifest.items() if key not in ("best", BEST_OF_ROUNDS)
+    }
     trained = {
         name: {
             **source.manifest.get("classes", {}).get(name, {"sites": [], "last_round": None}),

@@ -8,6 +8,7 @@ from typing import Any
 from surgical_aggregation.aggregation import server_optimizer
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import BEST_OF_ROUNDS
 
 
 class RemovalError(ValueError):
@@ -37,7 +38,7 @@ def remove(checkpoint: Checkpoint, classes: Iterable[str]) -> Checkpoint:
     round_ = manifest.get("round", 0)
     sites = {name: facts.get(name, {}).get("sites", []) for name in gone}
     removed = {name: {"round": round_, "sites": sites[name]} for name in gone}
-    kept = {key: value for key, value in manifest.items() if key != "best"}
+    kept = {key: value for key, value in manifest.items() if key not in ("best", BEST_OF_ROUNDS)}
     if "validation" in kept:
         kept["validation"] = _without(kept["validation"], gone)
     dropped = {name for name in checkpoint.variables if wire.class_of(name) in gone}

@@ -26,7 +26,7 @@ CONTINUES = "surgical.continues"
 """In a continued run: {"jobs", "round"}; see `continuation.continued`."""
 
 BEST_ROUND = "surgical.best_round"
-"""Round of the best model, if there is one; at the server also a private sticky property."""
+"""Round of the best of the rounds' models, if any; at the server also a private sticky property."""
 
 MODEL_ROUND = "surgical.model_round"
 """Of an evaluation: the model's round; at the server also a property."""
@@ -69,6 +69,9 @@ BEST_DROPPED, DROPPED = "surgical.best_dropped", "surgical.dropped"
 CANDIDATE, AVERAGE, REFIT = "candidate", "average", "refit"
 """In a manifest, and in a best model's record: how the model was made after training from those of
 the rounds, one of the two; see `candidates`. The models of the rounds do not have the key."""
+
+BEST_OF_ROUNDS = "best_of_rounds"
+"""In a manifest: the record of the best of the rounds' models, see `BEST`; no candidate's."""
 
 BEST = "surgical.best"
 """With GLOBAL_BEST_MODEL_AVAILABLE, the best model's record: {"round", "metric", "value": mean loss

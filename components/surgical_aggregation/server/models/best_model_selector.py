@@ -24,6 +24,7 @@ from surgical_aggregation.wire.headers import (
     AVERAGE,
     BEST,
     BEST_DROPPED,
+    BEST_OF_ROUNDS,
     BEST_ROUND,
     CANDIDATE,
     DROPPED,
@@ -44,9 +45,12 @@ class BestModelSelector(FLComponent):
 
     The manifest of a model that was measured has its AUROC by site and class.
 
-    Sites may be absent; see `ModelComparison`. The manifest counts the rounds since the best model
-    whose models could not be compared with it (`not_compared`), for early stopping. A site whose
-    results were all refused does not vote on the final model.
+    Sites may be absent; see `ModelComparison`. A site whose results were all refused does not vote
+    on the final model.
+
+    Early stopping counts from the best of the rounds' models, so that candidates, which every job
+    makes at its end, do not change it: the manifest has its record (`best_of_rounds`), and counts
+    the rounds since whose models could not be compared with it (`not_compared`).
 
     In a continued run the earlier run's best model is the one to beat, over the sites that are in
     this run. It is dropped when it could not be this run's best model, or its loss is another.
@@ -70,6 +74,7 @@ class BestModelSelector(FLComponent):
         self.workflows = workflows
         self.min_share = min_share
         self._selection = ModelComparison(min_share)
+        self._rounds = ModelComparison(min_share)
         self._losses: dict[str, float] = {}
         self._classes: dict[str, list[str]] = {}
         self._auroc: dict[str, dict[str, float]] = {}
@@ -80,8 +85,7 @@ class BestModelSelector(FLComponent):
         """Collect losses, and decide when all of a model's are in."""
         final = fl_ctx.get_prop(FLContextKey.WORKFLOW) in self.workflows
         if event_type == AppEventType.INITIAL_MODEL_LOADED:
-            self._earlier_best = fl_ctx.get_prop(BEST)
-            self._set_best(_of_record(self._earlier_best) if self._earlier_best else None, fl_ctx)
+            self._continue_from(fl_ctx.get_prop(BEST), fl_ctx)
         elif event_type == AppEventType.ROUND_STARTED or (
             event_type == EventType.START_WORKFLOW and final
         ):
@@ -118,10 +122,24 @@ class BestModelSelector(FLComponent):
             )
         return site in voters
 
-    def _set_best(self, best: Measured | None, fl_ctx: FLContext) -> None:
-        self._selection.best = best
-        round_ = None if best is None else best.round
-        fl_ctx.set_prop(BEST_ROUND, round_, private=True, sticky=True)
+    def _continue_from(self, record: dict[str, Any] | None, fl_ctx: FLContext) -> None:
+        """Take over the best model of an earlier run, and of its rounds; or none."""
+        self._earlier_best = record
+        self._selection.best = self._rounds.best = None
+        manifest = current_global_model(fl_ctx).manifest
+        of_rounds = manifest.pop(BEST_OF_ROUNDS, record)
+        if record is not None:
+            self._selection.best = _of_record(record)
+            self._set_best_of_rounds(_of_record(of_rounds), of_rounds, fl_ctx)
+        else:
+            fl_ctx.set_prop(BEST_ROUND, None, private=True, sticky=True)
+
+    def _set_best_of_rounds(
+        self, best: Measured, record: dict[str, Any], fl_ctx: FLContext
+    ) -> None:
+        self._rounds.best = best
+        current_global_model(fl_ctx).manifest[BEST_OF_ROUNDS] = record
+        fl_ctx.set_prop(BEST_ROUND, best.round, private=True, sticky=True)
 
     def _measured(self, metrics: object, fl_ctx: FLContext) -> None:
         site = site_of(fl_ctx)
@@ -136,7 +154,7 @@ class BestModelSelector(FLComponent):
         self._classes[site] = sorted(declared_classes(fl_ctx))
 
     def _decide(self, round_: int, fl_ctx: FLContext) -> bool:
-        """Whether the model could be compared with the best one, or became it."""
+        """Whether the model could be compared with the best one of the rounds, or became it."""
         model = current_global_model(fl_ctx)
         columns = frozenset(model.columns)
         if validation := self._validation(model):
@@ -146,14 +164,25 @@ class BestModelSelector(FLComponent):
             self._drop(why, self._earlier_best, fl_ctx)
         for site in fl_ctx.get_prop(GONE, {}):
             self._selection.sites.pop(site, None)  # who left for good is not waited for
+        self._rounds.sites = self._selection.sites
+        compared = CANDIDATE in model.manifest or self._compare_rounds(candidate, fl_ctx)
         verdict = self._selection.consider(candidate)
         if verdict.best:
-            model.manifest.pop("not_compared", None)
             self._announce(candidate, verdict.why, fl_ctx)
-            return True
-        said = "is not better" if verdict.compared else "cannot be the best"
-        self.log_info(fl_ctx, f"{_name(model.manifest | {'round': round_})} {said}: {verdict.why}")
-        return verdict.compared or self._selection.best is None
+        else:
+            said = "is not better" if verdict.compared else "cannot be the best"
+            name = _name(model.manifest | {"round": round_})
+            self.log_info(fl_ctx, f"{name} {said}: {verdict.why}")
+        return compared
+
+    def _compare_rounds(self, model: Measured, fl_ctx: FLContext) -> bool:
+        """Whether a round's model was compared with the best of the rounds', if any, or is it."""
+        first = self._rounds.best is None
+        verdict = self._rounds.consider(model)
+        if verdict.best:
+            current_global_model(fl_ctx).manifest.pop("not_compared", None)
+            self._set_best_of_rounds(model, self._record(model), fl_ctx)
+        return verdict.best or verdict.compared or first
 
     def _validation(self, model: GlobalModel) -> dict[str, dict[str, float]]:
         """Site -> class -> AUROC of the model, as its manifest keeps them; of a personal one none.
@@ -181,21 +210,23 @@ class BestModelSelector(FLComponent):
         self.log_warning(
             fl_ctx, f"the best model so far, of round {record['round']}, is dropped: {why}"
         )
-        self._earlier_best = None
-        self._set_best(None, fl_ctx)
+        self._continue_from(None, fl_ctx)
         fl_ctx.set_prop(DROPPED, why, private=True, sticky=False)
         self.fire_event(BEST_DROPPED, fl_ctx)
 
-    def _announce(self, model: Measured, why: str, fl_ctx: FLContext) -> None:
-        loss = model.mean(model.losses)
-        best = {
+    def _record(self, model: Measured) -> dict[str, Any]:
+        return {
             "round": model.round,
             "metric": self.metric,
-            "value": loss,
+            "value": model.mean(model.losses),
             "sites": dict(sorted(model.losses.items())),
             "classes": dict(sorted(model.classes.items())),
             "columns": sorted(model.columns),
         }
+
+    def _announce(self, model: Measured, why: str, fl_ctx: FLContext) -> None:
+        best = self._record(model)
+        loss = best["value"]
         if made := current_global_model(fl_ctx).manifest.get(CANDIDATE):
             best[CANDIDATE] = made
         selection = {
@@ -205,7 +236,6 @@ class BestModelSelector(FLComponent):
             "best_metrics": {self.metric: loss},
         }
         self._earlier_best = None
-        self._set_best(model, fl_ctx)
         self.log_info(
             fl_ctx,
             f"{_name(best)} is the best: {self.metric} {loss:.4f} over "

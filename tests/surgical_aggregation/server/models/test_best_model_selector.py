@@ -154,6 +154,22 @@ class TestCandidates:
         run.final(4, {}, "validate_refit", **{CANDIDATE: AVERAGE})
         assert logged["info"] == said and len(run.validated) == 1
 
+    def test_one_changes_neither_from_where_early_stopping_counts_nor_what_it_counts(self):
+        run = self.after((AVERAGE, {"a": 0.1, "b": 0.1}))
+        assert run.announced == [(0, 0.6), (5, 0.1)] and run.best_round == 0
+        manifest = dict(run.model.manifest)
+        continued = Run()
+        continued.model.manifest.update(manifest)
+        continued.continue_from(run.records[-1])
+        assert continued.best_round == 0
+        for round_, loss in ((5, 0.7), (6, 0.5)):
+            continued.round(round_, {"a": loss, "b": loss})
+        continued.round(7, {"a": 0.4})  # of two sites one: enough
+        assert continued.announced == [] and continued.best_round == 7
+        assert "not_compared" not in continued.model.manifest
+        continued.round(8, {"a": 0.05, "b": 0.05})
+        assert continued.announced == [(8, 0.05)]
+
     @pytest.mark.parametrize("workflow", ["validate_average", "validate_refit"])
     def test_without_one_no_round_is_counted_for_the_last_model_is_in_memory(self, workflow):
         run = self.after()
