@@ -16,6 +16,8 @@ OTHERS = {
 }
 # So fast a learner gets worse soon.
 SETTINGS = {"learning_rate": 0.3, "patience": 2, "server_optimizer": "fedavgm"}
+FIRST = 4
+"""Rounds of the first part: after the best model's, and before training is stopped."""
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +25,10 @@ def continued(tmp_path_factory, initial_body):
     """One undisturbed run, and one in two parts; and its first part continued with other sites."""
     folder = tmp_path_factory.mktemp("continued")
     whole = run(folder / "whole", TWO, initial_body, num_rounds=8, **SETTINGS)
-    half = run(folder / "half", TWO, initial_body, num_rounds=2, **SETTINGS)
+    half = run(folder / "half", TWO, initial_body, num_rounds=FIRST, **SETTINGS)
     start = checkpoint_folder(half.workspace) / "last.npz"
     states = {site: checkpoint_folder(half.workspace, site) for site in TWO}
-    rest = run(folder / "rest", TWO, start, states=states, num_rounds=6, **SETTINGS)
+    rest = run(folder / "rest", TWO, start, states=states, num_rounds=8 - FIRST, **SETTINGS)
     grown = run(folder / "grown", OTHERS, start, num_rounds=2, **SETTINGS)
     return SimpleNamespace(whole=whole, half=half, rest=rest, grown=grown)
 
@@ -44,8 +46,8 @@ def test_a_continued_run_ends_with_the_model_of_an_undisturbed_run_bit_for_bit(c
 
 def test_rounds_history_best_model_and_patience_go_on(continued):
     rest = continued.rest
-    assert rest.last.manifest["history"] == [{"job": "simulate_job", "rounds": [0, 2]}]
-    assert rest.events("round")[0]["round"] == 2
+    assert rest.last.manifest["history"] == [{"job": "simulate_job", "rounds": [0, FIRST]}]
+    assert rest.events("round")[0]["round"] == FIRST
     assert rest.events("best")[0] == continued.half.events("best")[-1]
     assert rest.events("best_dropped") == []
     assert rest.events("stopped") == continued.whole.events("stopped")
@@ -56,14 +58,14 @@ def test_other_sites_keep_the_columns_and_get_a_best_model_of_their_own(continue
     for name in ("head/Fracture/kernel", "head/Fracture/bias"):
         assert grown.last.variables[name].tobytes() == before[name].tobytes()
     classes = grown.last.manifest["classes"]
-    assert classes["Fracture"]["last_round"] == 1
+    assert classes["Fracture"]["last_round"] == FIRST - 1
     assert classes["Support Devices"] == {
-        "last_round": 3, "sites": ["west"], "rounds": [[2, 3, ["west"]]],
+        "last_round": FIRST + 1, "sites": ["west"], "rounds": [[FIRST, FIRST + 1, ["west"]]],
     }  # fmt: skip
     assert classes["Edema"]["sites"] == ["north", "south", "west"]
     (dropped,) = grown.events("best_dropped")
     assert dropped["reason"] == "it has no columns for all classes of ['west']"
-    assert grown.best.manifest["best"]["round"] >= 3
+    assert grown.best.manifest["best"]["round"] >= FIRST + 1
     union = ("Edema", "Fracture", "Nodule/Mass", "Support Devices")
     assert wire.classes_of(grown.best.variables) == union
     lines = (grown.server / "metrics/round_metrics.jsonl").read_text().splitlines()
