@@ -23,7 +23,7 @@ from cxr_study.studies.plan.selection import Selection, StudyError, trainings
 from cxr_study.studies.plan.study_file import Scenario, Study
 from surgical_aggregation.checkpoints.checkpoint import digest, load
 
-FORMAT = 1
+FORMAT = 2
 """Of runs; raise it when the same settings no longer give the same run."""
 
 _PACKAGES = ("surgical-aggregation", "nvflare", "tensorflow", "keras", "numpy")
