@@ -100,7 +100,11 @@ def simulate(
                     first_gone = min(first_gone, time.monotonic())
                 overdue = time.monotonic() - first_gone > ENDING
                 # Read once more: sites also go because all is done, meanwhile.
-                if gone and (overdue or not _done(read_events(server), job)):
+                if (
+                    gone
+                    and not _ended(now := read_events(server))
+                    and (overdue or not _done(now, job))
+                ):
                     if reason := _reason(workspace, sites):
                         raise SimulationError(f"the job failed: {reason}\nThe log is {log}")
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
@@ -155,6 +159,10 @@ def _worker_site(process: psutil.Process) -> str | None:
         if any("simulator_worker" in word for word in command) and "--client" in command:
             return command[command.index("--client") + 1]
     return None
+
+
+def _ended(events: list[dict]) -> bool:
+    return any(event["event"] == "ended" for event in events)
 
 
 def _failed(events: list[dict]) -> list[str]:
