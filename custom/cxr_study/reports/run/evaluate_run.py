@@ -118,8 +118,6 @@ def _evaluated(
     known = (best, *personal.values())
     union = wire.classes_of(chain.from_iterable(each.variables for each in known))
     site_files = run.site_files or demo_study()
-    for title in run.unfinished:
-        console.print(f"left out, as its run has not ended: {title}", highlight=False)
     tests: list[ClassAuroc] = []
     means: list[MeanAuroc] = []
     differences: list[Difference | None] = []
@@ -173,6 +171,7 @@ def _evaluated(
                 on_phantom=data == "phantom",
                 mixed_precision_on_cpu=settings.mixed_precision and not tensorflow_setup.has_gpu(),
                 unvalidated=unvalidated,
+                unfinished=run.unfinished,
             )
         ),
     )

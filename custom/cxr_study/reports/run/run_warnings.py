@@ -23,6 +23,7 @@ def warnings(
     on_phantom: bool,
     mixed_precision_on_cpu: bool,
     unvalidated: Mapping[str, Sequence[str]],
+    unfinished: Sequence[str],
 ) -> Iterator[RunWarning]:
     """Find what must be said of a run.
 
@@ -31,6 +32,7 @@ def warnings(
         on_phantom: Whether its images are the phantom's.
         mixed_precision_on_cpu: Whether it was asked for, and there is no GPU here.
         unvalidated: Site -> its classes that no image of its validation split has.
+        unfinished: Runs for comparison that are left out; see `FinishedRun.unfinished`.
     """
     if not on_phantom and started_from_drawings(best):
         yield RunWarning(
@@ -51,4 +53,9 @@ def warnings(
             "Classes without a positive validation image.",
             f"{listed(found)}. The choice of the best round does not see them; surgagg data split "
             "makes a split in which they are, where there are patients enough.",
+        )
+    if unfinished:
+        yield RunWarning(
+            "Comparisons are left out.",
+            f"These runs failed or have not ended: {listed(list(unfinished))}.",
         )

@@ -1,0 +1,34 @@
+"""What is said of a run beside its figures."""
+
+import pytest
+
+from cxr_study.phantom.demo_data import PRETRAINED_BODY
+from cxr_study.reports.run.run_warnings import warnings
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, load
+
+FINE = {
+    "on_phantom": False, "mixed_precision_on_cpu": False, "unvalidated": {"nih": ()},
+    "unfinished": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, None),
+        ({"mixed_precision_on_cpu": True}, "the sites computed in float32"),
+        ({"unvalidated": {"nih": ["Hernia"], "b": ()}}, "nih: Hernia. The choice of the best"),
+        ({"unfinished": ("as published", "nih alone")}, "ended: as published and nih alone."),
+    ],
+)
+def test_each_has_its_cause_and_a_fine_run_has_none(changes, said):
+    found = [warning.text for warning in warnings(Checkpoint({}), **{**FINE, **changes})]
+    assert len(found) == (said is not None) and (said or "") in "".join(found)
+
+
+@pytest.mark.parametrize("on_phantom", [True, False])
+def test_real_images_that_started_from_drawings_do(on_phantom):
+    start = load(PRETRAINED_BODY).manifest["initial_body_sha256"]
+    best = Checkpoint({}, {"initial_body_sha256": start})
+    found = [each.heading for each in warnings(best, **{**FINE, "on_phantom": on_phantom})]
+    assert found == ([] if on_phantom else ["Started from drawings."])
