@@ -114,7 +114,13 @@ def measured(run: FinishedRun) -> Measured:
         means=tuple(mean for site in names for mean in _means(site, tests[site])),
         personal=not head or has_personal(str(best.manifest.get("strategy"))),
         warnings=tuple(
-            warnings(best, on_phantom=False, mixed_precision_on_cpu=False, unvalidated={})
+            warnings(
+                best,
+                on_phantom=False,
+                mixed_precision_on_cpu=False,
+                unvalidated={},
+                unfinished=run.unfinished,
+            )
         ),
     )
 
