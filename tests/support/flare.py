@@ -1,5 +1,10 @@
 """FLARE contexts for unit tests: what a component sees of a message, without a server."""
 
+import shutil
+import tempfile
+import weakref
+from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
@@ -17,14 +22,25 @@ from surgical_aggregation.wire.headers import CLASSES, POSITIVES, PROCESS
 
 
 class Engine:
-    """Components by id, a workspace in a folder, and the events fired but those of logging."""
+    """Components by id, a workspace in a folder, and the events fired but those of logging.
+
+    Where no folder is given, a new one is made when it is needed.
+    """
 
     def __init__(self, folder=None, **components):
         self.components = components
-        self.folder = folder
+        self._folder = folder
         self.events = []
         self.logged = []
         self.sites = []
+
+    @cached_property
+    def folder(self):
+        if self._folder:
+            return self._folder
+        made = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, made)
+        return Path(made)
 
     def get_component(self, component_id):
         return self.components.get(component_id)

@@ -24,7 +24,7 @@ def mean(arrays: Sequence[Array], weights: Sequence[float]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):  # `MergeIntoGlobalModel` looks at the result
         total = np.multiply(arrays[0], shares[0], dtype=np.float64)
         for share, array in zip(shares[1:], arrays[1:], strict=True):
-            total = total + np.multiply(array, share, dtype=np.float64)
+            total += np.multiply(array, share, dtype=np.float64)
         return np.asarray(total, dtype=arrays[0].dtype)
 
 

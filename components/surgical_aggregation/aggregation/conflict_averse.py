@@ -26,12 +26,28 @@ RADIUS = 0.5
 """c above."""
 
 
-def products(updates: Sequence[Variables]) -> Array:
-    """Dot products of updates that have the same names, in float64; shape (sites, sites)."""
-    gram = np.zeros((len(updates), len(updates)))
-    for name in sorted(updates[0]):
-        rows = np.stack([update[name].ravel().astype(np.float64) for update in updates])
-        gram += rows @ rows.T
+BLOCK = 2**20
+"""Numbers of a variable that are looked at together, so that memory does not grow with it."""
+
+
+def products(bodies: Sequence[Variables], start: Variables) -> Array:
+    """Dot products of the updates that bodies are from a start, in float64.
+
+    Args:
+        bodies: Of each site; each has the variables of `start`.
+        start: By name.
+
+    Returns:
+        Shape (sites, sites).
+    """
+    gram = np.zeros((len(bodies), len(bodies)))
+    for name in sorted(start):
+        before = start[name].ravel()
+        after = [body[name].ravel() for body in bodies]
+        for first in range(0, before.size, BLOCK):
+            part = slice(first, first + BLOCK)
+            rows = np.stack([(value[part] - before[part]).astype(np.float64) for value in after])
+            gram += rows @ rows.T
     return gram
 
 

@@ -28,6 +28,15 @@ def check(argument: str, weighting: str, known: tuple[str, ...]) -> None:
         raise WeightingError(f"{argument} must be one of {known}; got {weighting!r}.")
 
 
+def check_counts(body_weighting: str, head_weighting: str, contribution: Contribution) -> None:
+    """Raise `WeightingError` where a site did not report what the weightings need of it."""
+    if body_weighting == "samples":
+        _samples(contribution)
+    if body_weighting == "classes":
+        _taught([contribution.columns.keys()])
+    head_weights(head_weighting, contribution)
+
+
 def body_weights(
     weighting: str, contributions: Sequence[Contribution], start: Variables
 ) -> list[float]:
@@ -54,8 +63,8 @@ def body_weights(
     if weighting == "conflict_averse":
         from surgical_aggregation.aggregation import conflict_averse  # its maths need NumPy
 
-        updates = [{n: c.body[n] - value for n, value in start.items()} for c in contributions]
-        return conflict_averse.weights(conflict_averse.products(updates))
+        bodies = [contribution.body for contribution in contributions]
+        return conflict_averse.weights(conflict_averse.products(bodies, start))
     return [1.0] * len(contributions)
 
 

@@ -10,6 +10,7 @@ from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import ReturnCode, Shareable, make_reply
 from nvflare.app_common.app_constant import AppConstants
 
+from surgical_aggregation.aggregation.averaging import Array
 from surgical_aggregation.aggregation.class_names import twins
 from surgical_aggregation.server.access.declared_classes import (
     Table,
@@ -73,7 +74,8 @@ class SelectHead(PermittedFilter):
         in   body variables, head/<class>/... for every class the server knows
         out  body variables, head/<class>/... for the classes the receiving site declared
 
-    All sites share the incoming object, so arrays are copied; meta does not go out. Adds the header
+    The dict is new, and the arrays in it are those that all sites share, as views that nobody can
+    write to: FLARE encodes them when the site fetches them. Meta does not go out. Adds the header
     BEST_ROUND where there is a best model. A site that has declared no classes gets the body alone,
     and data that is not a model is withheld; the server's log says so. Never raises: that would end
     the round for every site.
@@ -98,11 +100,17 @@ class SelectHead(PermittedFilter):
                 f"{site} has declared no permitted classes, so it gets the body alone. "
                 "Is DeclareClasses among the components of its client configuration?",
             )
-        data = {name: v.copy() for name, v in variables.items() if class_of[name] in own}
+        data = {name: _view(v) for name, v in variables.items() if class_of[name] in own}
         best = fl_ctx.get_prop(BEST_ROUND)
         if best is not None:
             shareable.set_header(BEST_ROUND, best)
         return DXO(DataKind.WEIGHTS, data=data).update_shareable(shareable)
+
+
+def _view(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class CheckResult(PermittedFilter):

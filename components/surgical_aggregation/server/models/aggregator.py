@@ -21,7 +21,12 @@ from surgical_aggregation.aggregation.averaging import Array, column_similarity,
 from surgical_aggregation.aggregation.class_names import Spellings
 from surgical_aggregation.aggregation.result_checks import Contribution, Expected
 from surgical_aggregation.aggregation.size_limits import limits as limits_by_name
-from surgical_aggregation.aggregation.weighting import WeightingError, body_weights, head_weights
+from surgical_aggregation.aggregation.weighting import (
+    WeightingError,
+    body_weights,
+    check_counts,
+    head_weights,
+)
 from surgical_aggregation.server.access.refusal_events import Refusal, announce
 from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.server.models.global_model import (
@@ -29,6 +34,8 @@ from surgical_aggregation.server.models.global_model import (
     current_global_model,
     from_learnable,
 )
+from surgical_aggregation.server.models.model_files import job_folder
+from surgical_aggregation.server.models.result_files import on_disk
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, POSITIVES, TRAINED_BY
 
@@ -45,7 +52,9 @@ class SurgicalAggregator(Aggregator):
     same site, beyond a limit, or malformed (see `result_checks.fault`). The spelling of a class is
     the global model's, or else that of the first accepted result. A refusal may name another site's
     class, so it goes no further than the server's log and record. Sums run in site-name order: two
-    runs with the same results agree bit for bit.
+    runs with the same results agree bit for bit. Until the round's end results wait in the job's
+    folder on disk (see `on_disk`), and are averaged variable by variable: the server's memory does
+    not grow with the sites. Where the disk takes no more, the run ends with the reason.
 
     Args:
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
@@ -112,6 +121,9 @@ class SurgicalAggregator(Aggregator):
         try:
             with self._lock:  # FLARE may call from several threads
                 reason = self._take(site, shareable, current, fl_ctx)
+        except _DiskFullError as error:  # no fault of the site's
+            reason = str(error)
+            self.system_panic(reason, fl_ctx)
         except Exception as error:
             reason = f"it could not be read ({type(error).__name__}: {error})"
         if reason is None:
@@ -138,12 +150,23 @@ class SurgicalAggregator(Aggregator):
         if reason := too_large or self._fault(contribution, expected):
             return reason
         try:
-            self._weigh([contribution], self._start)
+            check_counts(self.body_weighting, self.head_weighting, contribution)
         except WeightingError as error:
             return str(error).rstrip(".")
-        self._accepted[site] = contribution
+        self._accepted[site] = self._kept(contribution, fl_ctx)
         expected.known.add(contribution.columns)
         return None
+
+    def _kept(self, contribution: Contribution, fl_ctx: FLContext) -> Contribution:
+        folder = job_folder(fl_ctx)
+        try:
+            return on_disk(contribution, folder)
+        except OSError as error:
+            raise _DiskFullError(
+                f"a result could not be kept in {str(folder)!r} until the end of its round: "
+                f"{error.strerror or error}. The results of all sites must have room there: make "
+                "some, and continue the job"
+            ) from error
 
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         dxo = wire.result(shareable)
@@ -224,6 +247,10 @@ class SurgicalAggregator(Aggregator):
             self._accepted = {}
             self._start = None
             self._closed = False
+
+
+class _DiskFullError(Exception):
+    """The server's disk does not take a result."""
 
 
 def labelled(dxo: DXO) -> Contribution:

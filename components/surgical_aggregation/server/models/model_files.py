@@ -21,6 +21,11 @@ def jobs_folder(fl_ctx: FLContext) -> Path:
     return Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "checkpoints"
 
 
+def job_folder(fl_ctx: FLContext) -> Path:
+    """The running job's folder in the server's workspace."""
+    return Path(fl_ctx.get_engine().get_workspace().get_run_dir(fl_ctx.get_job_id()))
+
+
 def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
     """Folders of a job's checkpoints on the server.
 
@@ -28,9 +33,7 @@ def checkpoint_folders(fl_ctx: FLContext) -> tuple[Path, Path]:
         `models/` in the job's own workspace, which is downloaded with the job, and
         `checkpoints/<job id>/` in the server's, which outlives the job's.
     """
-    workspace = fl_ctx.get_engine().get_workspace()
-    job = fl_ctx.get_job_id()
-    return Path(workspace.get_run_dir(job)) / "models", jobs_folder(fl_ctx) / job
+    return job_folder(fl_ctx) / "models", jobs_folder(fl_ctx) / fl_ctx.get_job_id()
 
 
 def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:

@@ -1,0 +1,114 @@
+"""A site whose model is constants, so that any size of it can be checked number by number.
+
+Every variable is filled with one value. A site adds its own step to all of them and sends them
+back; so the model of a round is known from the constants of the round before and the names of the
+sites whose results were averaged. What a site received goes to a small file, for the check.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.shareable import make_reply
+from nvflare.app_common.app_constant import AppConstants
+
+from surgical_aggregation.site.contract.site import Site
+from surgical_aggregation.wire import variables as wire
+
+FEATURES = 64
+
+
+def drawn(*of):
+    """A number in [0, 1) that depends on its arguments alone."""
+    return int.from_bytes(hashlib.sha256(repr(of).encode()).digest()[:4], "big") / 2**32
+
+
+def step(site, round_):
+    """What a site adds to every value in a round."""
+    return np.float32(0.01 * (drawn("step", site, round_) - 0.5))
+
+
+def first_column(site, label):
+    """The value of a column that the server does not have yet."""
+    return np.float32(drawn("column", site, label))
+
+
+class ConstantSite(Site):
+    """A site that labels classes, and has neither images nor a network."""
+
+    def __init__(self, site: str, table: str):
+        super().__init__()
+        self.site = site
+        self.table = table
+
+    @property
+    def classes(self):
+        return tuple(json.loads(Path(self.table).read_text())[self.site])
+
+    def model(self):
+        raise NotImplementedError
+
+    def data(self, split, *, training=False, first_pass=0):
+        raise NotImplementedError
+
+
+class ConstantExecutor(Executor):
+    """Add the site's step; fail in some rounds, as drawn.
+
+    Args:
+        site: The site's name.
+        table: Json file: site -> classes.
+        folder: For what was received.
+        absent: Share of the rounds in which the site fails.
+    """
+
+    def __init__(self, site: str, table: str, folder: str, absent: float = 0.0):
+        super().__init__()
+        self.site = site
+        self.table = table
+        self.folder = folder
+        self.absent = absent
+
+    def execute(self, task_name, shareable, fl_ctx, abort_signal):
+        classes = json.loads(Path(self.table).read_text())[self.site]
+        variables = wire.weights(shareable).data
+        received = {name: _constant(value) for name, value in variables.items()}
+        foreign = set(wire.classes_of(variables)) - set(classes)
+        if task_name != "train":
+            return DXO(DataKind.METRICS, data=_metrics(classes)).to_shareable()
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        what = {"received": received, "foreign": sorted(foreign)}
+        _write(Path(self.folder) / f"{round_}-{self.site}.json", what)
+        if drawn("absent", self.site, round_) < self.absent:
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        by = step(self.site, round_)
+        for value in variables.values():
+            value += by
+        for label in classes:
+            for part, shape in (("kernel", (FEATURES,)), ("bias", (1,))):
+                name = f"head/{label}/{part}"
+                if name not in variables:
+                    start = first_column(self.site, label)
+                    variables[name] = np.full(shape, start + by, np.float32)
+        meta = {MetaKey.INITIAL_METRICS: _metrics(classes), MetaKey.NUM_STEPS_CURRENT_ROUND: 100}
+        return DXO(DataKind.WEIGHTS, data=variables, meta=meta).to_shareable()
+
+
+def _constant(value):
+    """The one value of an array; None where there are several."""
+    return float(value.flat[0]) if value.min() == value.max() else None
+
+
+def _metrics(classes):
+    return {"bce": 0.5, "auroc": 0.5, **{f"auroc/{name}": 0.5 for name in classes}}
+
+
+def _write(path, content):
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(content))
+    temporary.replace(path)

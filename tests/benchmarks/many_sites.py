@@ -1,0 +1,250 @@
+"""A hundred sites at one real FLARE server over TLS: seconds a round, memory, wrong results.
+
+Sites have classes as drawn, and a model of constants (see `constant_site`), so every number of
+every round is checked. In each round a tenth of the sites fails; some are killed on the way. Takes
+about 150 MB of memory for each site; of several numbers of sites one after the other:
+    python tests/benchmarks/many_sites.py --sites 100 --rounds 20
+    python tests/benchmarks/many_sites.py --sites 4 --megabytes 1024 --rounds 3 --absent 0 --dead 0
+"""
+
+import json
+import os
+import re
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+from measure import SUPPORT, options
+
+from constant_site import FEATURES, drawn, first_column, step
+from cxr_study.deployment import processes
+from cxr_study.deployment.flare_session import FlareSession
+from cxr_study.deployment.poc_system import PocSystem
+from cxr_study.jobs import job_folder
+from surgical_aggregation.aggregation.variable_kinds import VariableKinds
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
+from surgical_aggregation.wire import variables as wire
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = [str(Path(__file__).resolve().parent), SUPPORT, os.environ.get("PYTHONPATH")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))  # of the services
+os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # so that all sites fit into one machine
+
+CLASSES = [f"Sign {n}" for n in range(40)]
+
+CLIENT = """format_version = 2
+components = [
+  {{ id = "site", path = "constant_site.ConstantSite"
+    args {{ site = "{{SITE_NAME}}", table = "{table}" }} }}
+  {{ id = "declare_classes", path = "surgical_aggregation.site.class_declaration.DeclareClasses" }}
+]
+executors = [
+  {{ tasks = ["train", "validate", "test", "refit"]
+    executor {{ path = "constant_site.ConstantExecutor"
+      args {{ site = "{{SITE_NAME}}", table = "{table}", folder = "{folder}"
+              absent = {absent} }} }} }}
+]
+task_data_filters = []
+task_result_filters = []
+"""
+"""Configuration of the sites."""
+
+
+def drawn_classes(number):
+    """Site -> its classes, 2 to 6 of them."""
+    return {
+        site: sorted(CLASSES, key=lambda label: drawn(site, label))[: 2 + int(5 * drawn(site))]
+        for site in (f"site-{n:03d}" for n in range(number))
+    }
+
+
+def write_body(path, megabytes, variables):
+    size = int(megabytes * 2**20 / 4 / variables)
+    body = {
+        f"layer_{n:03d}/kernel": np.full(size, drawn("body", n), np.float32)
+        for n in range(variables)
+    }
+    facts = {"head_features": FEATURES, "initial_body_sha256": digest(body)}
+    save(Checkpoint(body, {**facts, **VariableKinds().facts()}), path)
+
+
+def write_job(target, table, folder, absent, interval, settings):
+    sites = list(json.loads(table.read_text()))
+    job_folder.copy(ROOT / "jobs/surgical", target, sites=sites, settings=settings)
+    for client in target.glob("app_*/config/config_fed_client.conf"):
+        client.write_text(CLIENT.format(table=table, folder=folder, absent=absent))
+    if interval:
+        server = target / job_folder.SERVER_CONFIG
+        text = re.sub(r"task_request_interval = \S+", f"task_request_interval = {interval}",
+                      server.read_text())  # fmt: skip
+        server.write_text(text)
+    return target
+
+
+class Watch:
+    """What the server's job process takes, while a job runs; kills sites on the way."""
+
+    def __init__(self, system, job_id, folder, dead):
+        self.system, self.folder = system, folder
+        self.record = system.server / job_id / "run_record.jsonl"
+        self.dead = dead
+        self.lines = []  # of the record, which FLARE takes away when the job is over
+        self.peak = {"RssAnon": 0, "RssFile": 0}
+        self.rounds = []  # of each: its line, CPU seconds and memory at its end
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+    def _run(self):
+        process = None
+        while not self.done.wait(0.2):
+            try:
+                process = process or self._job_process()
+                if process is None:
+                    continue
+                now = _status(process.pid)
+                if not now:  # it has ended
+                    continue
+                for kind, most in self.peak.items():
+                    self.peak[kind] = max(most, now[kind])
+                self._look(process, now)
+            except (psutil.Error, OSError):
+                continue
+
+    def _job_process(self):
+        found = processes.processes(self.system.server)
+        return next((p for p in found if processes.runs([p], ".runner_process")), None)
+
+    def _look(self, process, now):
+        if self.record.is_file():
+            self.lines = [json.loads(line) for line in self.record.read_text().splitlines()]
+        made = [line for line in self.lines if line["event"] == "round"]
+        for line in made[len(self.rounds) :]:
+            times = process.cpu_times()
+            self.rounds.append({**line, "cpu": times.user + times.system, **now})
+            print(f"round {line['round']}: {line['seconds']:.1f} s, "
+                  f"memory {now['RssAnon'] + now['RssFile']:.0f} MB", flush=True)  # fmt: skip
+        if len(made) >= 2 and self.dead:
+            processes.end(self.system.kit(self.dead.pop()))
+
+
+def _status(pid):
+    """Resident memory of a process by kind, MB."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return {k: int(v) / 1024 for k, v in re.findall(r"^(Rss(?:Anon|File)):\s+(\d+)", text, re.M)}
+
+
+def wrong_results(folder, sites, rounds, missing):
+    """What is not as it should be, in words: every value that every site received."""
+    wrong = []
+    before = {}
+    for round_ in range(rounds):
+        now = {}
+        for path in sorted(folder.glob(f"{round_}-*.json")):
+            site = path.stem.partition("-")[2]
+            said = json.loads(path.read_text())
+            wrong += [f"round {round_}: {site} got column of {name}" for name in said["foreign"]]
+            for name, value in said["received"].items():
+                if value is None or now.setdefault(name, value) != value:
+                    wrong.append(f"round {round_}: {site} got another {name}")
+        if round_:
+            there = [site for site in sorted(sites) if site not in missing.get(round_ - 1, ())]
+            for name, value in now.items():
+                if value != _mean(name, before, there, sites, round_ - 1):
+                    wrong.append(f"round {round_}: {name} is not the mean")
+        before = {**before, **now}
+    return wrong
+
+
+def _mean(name, before, there, sites, round_):
+    label = wire.class_of(name)
+    senders = [site for site in there if label is None or label in sites[site]]
+    if not senders:
+        return before[name]
+    total = np.float64(0)
+    for site in senders:
+        start = np.float32(before[name]) if name in before else first_column(site, label)
+        total += np.float64(start + step(site, round_)) * (1 / np.float64(len(senders)))
+    return float(np.float32(total))
+
+
+def main():
+    wanted = options(
+        __doc__, sites=[100], rounds=20, megabytes=28.0, variables=604, absent=0.1, dead=2,
+        interval=0.0, wait=60, folder="",
+    )  # fmt: skip
+    for number in wanted.sites:
+        with tempfile.TemporaryDirectory(dir=wanted.folder or None) as temporary:
+            measure(Path(temporary), number, wanted)
+
+
+def measure(folder, number, wanted):
+    sites = drawn_classes(number)
+    table, received = folder / "sites.json", folder / "received"
+    table.write_text(json.dumps(sites))
+    received.mkdir()
+    write_body(folder / "body.npz", wanted.megabytes, wanted.variables)
+    settings = {
+        "num_rounds": wanted.rounds, "strategy": "fedavg", "tracking": "none",
+        "min_clients": max(1, number // 2), "wait_seconds": wanted.wait,
+        "site_silence": 60,
+    }  # fmt: skip
+    job = write_job(
+        folder / "job", table, received, wanted.absent, wanted.interval, settings
+    )
+    system = PocSystem(folder / "poc")
+    system.prepare(ROOT / "poc/project.yml", sites=list(sites))
+    began = time.monotonic()
+    try:
+        system.start({"CXR_INITIAL_BODY": str(folder / "body.npz")}, timeout=900)
+        print(f"{number} sites connected after {time.monotonic() - began:.0f} s", flush=True)
+        with FlareSession(system.lead) as session:
+            job_id = session.submit(job)
+            dead = sorted(sites)[-wanted.dead :] if wanted.dead else []
+            with Watch(system, job_id, received, dead) as watch:
+                status = wait(session, job_id)
+    finally:
+        system.stop()
+    report(wanted, sites, status, watch, received, time.monotonic() - began)
+
+
+def wait(session, job_id):
+    while True:
+        status = session.meta(job_id)["status"]
+        if status.startswith("FINISHED"):
+            return status
+        time.sleep(2)
+
+
+def report(wanted, sites, status, watch, received, seconds):
+    missing = {}
+    for line in watch.lines:
+        if line["event"] in ("refused", "silent") and line["task"] == "train":
+            missing.setdefault(line["round"], set()).add(line["site"])
+    wrong = wrong_results(received, sites, wanted.rounds, missing)
+    steady = watch.rounds[1:] or watch.rounds
+    cpu = np.diff([one["cpu"] for one in watch.rounds])
+    print(f"{status}; {len(watch.rounds)} rounds, {seconds:.0f} s in all")
+    print(f"seconds a round, median: {np.median([one['seconds'] for one in steady]):.1f}")
+    if len(cpu):
+        print(f"CPU seconds of the server's job process a round, median: {np.median(cpu):.1f}")
+    print(f"peak memory of it, MB: {watch.peak['RssAnon']:.0f} anonymous, "
+          f"{watch.peak['RssFile']:.0f} of files")  # fmt: skip
+    print(f"absent a round: {sorted(len(names) for names in missing.values())}")
+    print(f"wrong results: {len(wrong)}")
+    for text in wrong[:10]:
+        print(f"  {text}")
+
+
+if __name__ == "__main__":
+    main()
