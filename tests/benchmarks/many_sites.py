@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from constant_site import FEATURES, drawn, first_column, step
 from measure import SUPPORT, options
 
-from constant_site import FEATURES, drawn, first_column, step
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
 from cxr_study.deployment.poc_system import PocSystem
@@ -199,9 +199,7 @@ def measure(folder, number, wanted):
         "min_clients": max(1, number // 2), "wait_seconds": wanted.wait,
         "site_silence": 60,
     }  # fmt: skip
-    job = write_job(
-        folder / "job", table, received, wanted.absent, wanted.interval, settings
-    )
+    job = write_job(folder / "job", table, received, wanted.absent, wanted.interval, settings)
     system = PocSystem(folder / "poc")
     system.prepare(ROOT / "poc/project.yml", sites=list(sites))
     began = time.monotonic()

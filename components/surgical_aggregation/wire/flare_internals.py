@@ -6,12 +6,15 @@ Tests fail where an installed version does not have it any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
+from nvflare.app_common.decomposers import numpy_decomposers
+from nvflare.app_common.np.np_downloader import download_arrays
+from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
 
 def plan_rounds(workflow: Any, first: int, number: int) -> None:
@@ -32,6 +35,33 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
     """
     if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
         runner.ABORT_RETURN_CODES = []
+
+
+class ReceivedArrays(Protocol):
+    """Takes arrays as they come, by name, and has them all at the end."""
+
+    def add(self, arrays: dict[str, Any]) -> None:
+        """Take some."""
+
+    def arrays(self) -> dict[str, Any]:
+        """All that were taken."""
+
+
+def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
+    """Have the arrays of each message that this process receives taken as they come.
+
+    FLARE 2.9 fetches arrays in pieces of 2 MB. Its `download_arrays` has the argument
+    `arrays_received_cb`, which its decomposer does not use: that keeps whole messages in memory.
+    """
+    numpy_decomposers.register()
+
+    def download(fobs_ctx: Any = None, **arguments: Any) -> tuple[str | None, Any]:
+        received = taker()
+        error, _ = download_arrays(arrays_received_cb=received.add, **arguments)
+        arrays = received.arrays()  # also of half a message, so that its file is closed
+        return error, None if error else arrays
+
+    get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
 
 
 def export_defaults(component: Any, arguments: Iterable[str]) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
@@ -35,7 +39,8 @@ from surgical_aggregation.server.models.global_model import (
     from_learnable,
 )
 from surgical_aggregation.server.models.model_files import job_folder
-from surgical_aggregation.server.models.result_files import on_disk
+from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
+from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import ACCEPTED, COLUMN_SIMILARITY, POSITIVES, TRAINED_BY
 
@@ -52,9 +57,9 @@ class SurgicalAggregator(Aggregator):
     same site, beyond a limit, or malformed (see `result_checks.fault`). The spelling of a class is
     the global model's, or else that of the first accepted result. A refusal may name another site's
     class, so it goes no further than the server's log and record. Sums run in site-name order: two
-    runs with the same results agree bit for bit. Until the round's end results wait in the job's
-    folder on disk (see `on_disk`), and are averaged variable by variable: the server's memory does
-    not grow with the sites. Where the disk takes no more, the run ends with the reason.
+    runs with the same results agree bit for bit. From their arrival to the round's end results are
+    in files (see `ArraysFile`), and are averaged variable by variable: the server's memory does not
+    grow with the sites. Where the disk takes no more, the run ends with the reason.
 
     Args:
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
@@ -96,8 +101,12 @@ class SurgicalAggregator(Aggregator):
         self._closed = False
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Note the strategy; end the run where its first model is not fit for that."""
+        """Receive results on disk; note the strategy, and end the run where its model is unfit."""
         super().handle_event(event_type, fl_ctx)
+        if event_type == EventType.START_RUN:
+            without_room = partial(self._end_run, fl_ctx.get_engine())
+            file = partial(ArraysFile, job_folder(fl_ctx), without_room)
+            flare_internals.receive_arrays(file)
         if event_type != AppEventType.INITIAL_MODEL_LOADED:
             return
         loaded = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
@@ -108,6 +117,10 @@ class SurgicalAggregator(Aggregator):
         try:
             strategies.check_start(self.strategy, model.kinds, model.body)
         except strategies.StrategyError as error:
+            self.system_panic(str(error), fl_ctx)
+
+    def _end_run(self, engine: Any, error: NoRoomError) -> None:
+        with engine.new_context() as fl_ctx:
             self.system_panic(str(error), fl_ctx)
 
     def accept(self, shareable: Shareable, fl_ctx: FLContext) -> bool:
@@ -121,9 +134,9 @@ class SurgicalAggregator(Aggregator):
         try:
             with self._lock:  # FLARE may call from several threads
                 reason = self._take(site, shareable, current, fl_ctx)
-        except _DiskFullError as error:  # no fault of the site's
-            reason = str(error)
-            self.system_panic(reason, fl_ctx)
+        except NoRoomError as error:  # no fault of the site's
+            reason = str(error).rstrip(".")
+            self._end_run(fl_ctx.get_engine(), error)
         except Exception as error:
             reason = f"it could not be read ({type(error).__name__}: {error})"
         if reason is None:
@@ -153,20 +166,13 @@ class SurgicalAggregator(Aggregator):
             check_counts(self.body_weighting, self.head_weighting, contribution)
         except WeightingError as error:
             return str(error).rstrip(".")
-        self._accepted[site] = self._kept(contribution, fl_ctx)
+        if wire.result(shareable).data_kind == DataKind.WEIGHT_DIFF:  # the sums are in memory
+            sums = wire.join(contribution.body, contribution.columns)
+            body, columns = wire.split(on_disk(sums, job_folder(fl_ctx)))
+            contribution = replace(contribution, body=body, columns=columns)
+        self._accepted[site] = contribution
         expected.known.add(contribution.columns)
         return None
-
-    def _kept(self, contribution: Contribution, fl_ctx: FLContext) -> Contribution:
-        folder = job_folder(fl_ctx)
-        try:
-            return on_disk(contribution, folder)
-        except OSError as error:
-            raise _DiskFullError(
-                f"a result could not be kept in {str(folder)!r} until the end of its round: "
-                f"{error.strerror or error}. The results of all sites must have room there: make "
-                "some, and continue the job"
-            ) from error
 
     def _read(self, shareable: Shareable, model: GlobalModel) -> Contribution:
         dxo = wire.result(shareable)
@@ -247,10 +253,6 @@ class SurgicalAggregator(Aggregator):
             self._accepted = {}
             self._start = None
             self._closed = False
-
-
-class _DiskFullError(Exception):
-    """The server's disk does not take a result."""
 
 
 def labelled(dxo: DXO) -> Contribution:

@@ -1,53 +1,91 @@
-"""Results of the running round on the server's disk, so that its memory does not grow with sites."""
+"""Results of the running round on the server's disk, so that memory does not grow with sites."""
 
 from __future__ import annotations
 
 import mmap
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from surgical_aggregation.aggregation.averaging import Array
-from surgical_aggregation.aggregation.result_checks import Contribution
-from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.aggregation.averaging import Array, Variables
 
 _ALIGNED = 64
 """Every array begins at a multiple of this many bytes, as NumPy's own do."""
 
 
-def on_disk(contribution: Contribution, folder: Path) -> Contribution:
-    """The same result, its arrays read from a file when they are looked at, and not writable.
+class NoRoomError(Exception):
+    """The server's disk does not take a result."""
 
-    The file has no name any more: the system removes it when nobody holds the arrays, also where
-    the process is killed. It is not synced, for a round that is lost is made again.
+
+@dataclass(frozen=True)
+class _Place:
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    offset: int
+
+
+@dataclass
+class ArraysFile:
+    """Arrays that are written to a file as they come, and read from it when they are looked at.
+
+    The file has no name: the system removes it when nobody holds its arrays, also where the process
+    is killed. It is not synced, for a round that is lost is made again.
 
     Args:
-        contribution: A result that `result_checks.fault` has found whole.
         folder: Where there is room for the results of all sites.
-
-    Raises:
-        OSError: The disk does not take it.
+        without_room: Is told of the error when the disk takes no more. Default: nobody is.
     """
-    variables = wire.join(contribution.body, contribution.columns)
-    mapped = _mapped(variables, folder)
-    body, columns = wire.split({name: mapped[name] for name in variables})
-    return replace(contribution, body=body, columns=columns)
+
+    folder: Path
+    without_room: Callable[[NoRoomError], object] = id
+    _places: dict[str, _Place] = field(default_factory=dict)
+
+    @cached_property
+    def _file(self) -> IO[bytes]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=self.folder)
+
+    def add(self, arrays: Variables) -> None:
+        """Write arrays, by name.
+
+        Raises:
+            NoRoomError: The disk does not take them.
+        """
+        try:
+            for name, value in arrays.items():
+                self._places[name] = _Place(value.shape, value.dtype, self._file.tell())
+                self._file.write(np.ascontiguousarray(value).data)
+                self._file.write(bytes(-self._file.tell() % _ALIGNED or _ALIGNED))
+            self._file.flush()
+        except OSError as error:
+            full = NoRoomError(
+                f"a result could not be kept in {str(self.folder)!r} until the end of its round: "
+                f"{error.strerror or error}. The results of all sites must have room there: make "
+                "some, and continue the job."
+            )
+            self.without_room(full)
+            raise full from error
+
+    def arrays(self) -> dict[str, Array]:
+        """All arrays by name, and no more can be added; what is written to them stays in memory."""
+        if not self._places:
+            return {}
+        with self._file as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        return {
+            name: np.ndarray(place.shape, place.dtype, content, place.offset)
+            for name, place in self._places.items()
+        }
 
 
-def _mapped(variables: Mapping[str, Array], folder: Path) -> dict[str, Array]:
-    folder.mkdir(parents=True, exist_ok=True)
-    places: dict[str, int] = {}
-    with tempfile.TemporaryFile(dir=folder) as file:
-        for name, value in variables.items():
-            places[name] = file.tell()
-            file.write(np.ascontiguousarray(value).data)
-            file.write(bytes(-file.tell() % _ALIGNED or _ALIGNED))
-        file.flush()
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return {
-        name: np.ndarray(value.shape, value.dtype, content, places[name])
-        for name, value in variables.items()
-    }
+def on_disk(arrays: Variables, folder: Path) -> dict[str, Array]:
+    """The same arrays, in an `ArraysFile`."""
+    file = ArraysFile(folder)
+    file.add(arrays)
+    return file.arrays()

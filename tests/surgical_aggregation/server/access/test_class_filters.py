@@ -49,7 +49,9 @@ def trains(declared, permitted=None, **said):
 
 class TestSelectHead:
     @pytest.mark.parametrize("best", [None, 0])
-    def test_a_site_gets_body_and_best_round_and_its_own_columns_which_nobody_can_change(self, best):
+    def test_a_site_gets_body_and_best_round_and_its_own_columns_which_nobody_can_change(
+        self, best
+    ):
         whole, fl_ctx = task(), context("a", classes=["Mass", "Edema", "Not yet trained"])
         original = from_shareable(whole).data
         fl_ctx.set_prop(BEST_ROUND, best, private=True, sticky=False)

@@ -2,46 +2,50 @@
 
 import errno
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
-from nvflare.apis.dxo import from_shareable
+from nvflare.apis.dxo import DataKind, from_shareable
+from nvflare.apis.event_type import EventType
+from nvflare.app_common.decomposers import numpy_decomposers
+from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
 from flare import Engine, context, global_model, result
-from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.server.models import result_files
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
-from surgical_aggregation.server.models.result_files import on_disk
+from surgical_aggregation.server.models.result_files import ArraysFile, NoRoomError, on_disk
+from surgical_aggregation.wire import flare_internals
 
 RNG = np.random.default_rng(0)
-BODY = {
+ARRAYS = {
     "conv/kernel": RNG.random((3, 5)).astype(np.float32),
     "half": RNG.random(7).astype(np.float16),
     "transposed": RNG.random((4, 3)).T,
     "scalar": np.array(2.5),
     "none": np.zeros((0, 3), np.float32),
 }
+BODY = {"conv/kernel": ARRAYS["conv/kernel"]}
 COLUMNS = {"Nodule/Mass": (RNG.random(5).astype(np.float32), np.float32([0.5]))}
 
 
 def resident():
     """Memory of this process that is no file's, MB."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1024
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
-def test_a_result_is_the_same_bits_and_its_file_has_no_name(tmp_path):
-    sent = Contribution(BODY, COLUMNS, 10, {"Nodule/Mass": 3})
-    kept = on_disk(sent, tmp_path / "job")
-    assert list((tmp_path / "job").iterdir()) == []
-    assert (kept.samples, kept.positives) == (10, {"Nodule/Mass": 3})
-    pairs = [(kept.body[name], value) for name, value in BODY.items()]
-    pairs += zip(kept.columns["Nodule/Mass"], COLUMNS["Nodule/Mass"], strict=True)
-    assert len(kept.body) == len(BODY) and len(kept.columns) == 1
-    for value, before in pairs:
-        assert (value.dtype, value.shape) == (before.dtype, before.shape)
-        assert value.tobytes() == before.tobytes()
-        assert not np.shares_memory(value, before) and not value.flags.writeable
+def test_arrays_are_the_same_bits_and_their_file_has_no_name(tmp_path):
+    file = ArraysFile(tmp_path / "job")
+    for name, value in ARRAYS.items():
+        file.add({name: value})
+    kept = file.arrays()
+    assert list((tmp_path / "job").iterdir()) == [] and list(kept) == list(ARRAYS)
+    for name, value in ARRAYS.items():
+        assert (kept[name].dtype, kept[name].shape) == (value.dtype, value.shape)
+        assert kept[name].tobytes() == value.tobytes()
+        assert kept[name].ctypes.data % 64 == 0
+    assert ArraysFile(tmp_path).arrays() == {}
 
 
 def test_memory_does_not_grow_with_the_sites(tmp_path):
@@ -52,7 +56,7 @@ def test_memory_does_not_grow_with_the_sites(tmp_path):
     at_first = None
     for number in range(40):
         trained = {name: value + np.float32(number) for name, value in body.items()}
-        sent = result(trained, model.columns)
+        sent = result(on_disk(trained, tmp_path), model.columns)
         assert aggregator.accept(sent, context(f"site{number:02}", model=model, engine=engine))
         del sent, trained
         at_first = at_first or resident()
@@ -61,33 +65,56 @@ def test_memory_does_not_grow_with_the_sites(tmp_path):
     assert {value.flat[0] for name, value in averaged.items() if name in body} == {19.5}
 
 
-def test_where_the_disk_takes_no_more_the_run_ends_with_the_reason(tmp_path, monkeypatch, panics):
-    def full(variables, folder):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(result_files, "_mapped", full)
-    body = {"conv/kernel": BODY["conv/kernel"]}
+def test_of_differences_what_they_are_added_to_is_on_disk_too(tmp_path):
+    body = {"wide": np.zeros(2**20, np.float32)}
     model = global_model(body, COLUMNS, 5)
-    fl_ctx = context("a", model=model, engine=Engine(tmp_path))
-    assert not SurgicalAggregator("fedavg").accept(result(body, COLUMNS), fl_ctx)
+    aggregator, engine, before = SurgicalAggregator("fedavg"), Engine(tmp_path), None
+    for number in range(20):
+        differences = {"wide": np.full(2**20, number, np.float32)}
+        sent = result(differences, COLUMNS, kind=DataKind.WEIGHT_DIFF)
+        assert aggregator.accept(sent, context(f"site{number}", model=model, engine=engine))
+        before = before or resident()
+    assert resident() - before < 24  # twenty of them are 80 MB
+
+
+@pytest.mark.parametrize("kind", [DataKind.WEIGHTS, DataKind.WEIGHT_DIFF])
+def test_where_the_disk_takes_no_more_the_run_ends_with_the_reason(
+    tmp_path, monkeypatch, panics, kind
+):
+    class Full:
+        def tell(self):
+            return 0
+
+        def write(self, value):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(result_files.ArraysFile, "_file", Full())
+    model, engine = global_model(BODY, COLUMNS, 5), Engine(tmp_path)
+    aggregator, fl_ctx = SurgicalAggregator("fedavg"), context("a", model=model, engine=engine)
+    if kind == DataKind.WEIGHTS:
+        takers = []
+        monkeypatch.setattr(flare_internals, "receive_arrays", takers.append)
+        aggregator.handle_event(EventType.START_RUN, fl_ctx)
+        with pytest.raises(NoRoomError):
+            takers[0]().add(BODY)
+    else:
+        assert not aggregator.accept(result(BODY, COLUMNS, kind=kind), fl_ctx)
     assert f"{str(tmp_path / 'server' / 'job')!r}" in panics[0]
     assert "No space left on device. The results of all sites must have room" in panics[0]
 
 
-@pytest.mark.parametrize("weighting", ["mean", "classes", "conflict_averse"])
-def test_the_average_is_that_of_results_in_memory_to_the_last_bit(tmp_path, weighting, monkeypatch):
-    body = {"a": np.float32(RNG.random((6, 7))), "b": np.float32(RNG.random(5))}
-    model = global_model(body, COLUMNS, 5)
-    found = []
-    for keep in (result_files.on_disk, lambda contribution, folder: contribution):
-        monkeypatch.setattr("surgical_aggregation.server.models.aggregator.on_disk", keep)
-        aggregator = SurgicalAggregator("fedavg", body_weighting=weighting)
-        engine, rng = Engine(tmp_path), np.random.default_rng(1)
-        sites = {f"site{n}": {k: np.float32(v + rng.random(v.shape)) for k, v in body.items()}
-                 for n in range(5)}  # fmt: skip
-        for site in sorted(sites, key=lambda name: rng.random()):
-            sent = result(sites[site], COLUMNS)
-            assert aggregator.accept(sent, context(site, model=model, engine=engine))
-        data = from_shareable(aggregator.aggregate(context(model=model, engine=engine))).data
-        found.append({name: value.tobytes() for name, value in data.items()})
-    assert found[0] == found[1]
+def test_what_flare_receives_is_taken_piece_by_piece(tmp_path, monkeypatch):
+    def download(arrays_received_cb, ref_id, **_):
+        for piece in ({"T0": BODY["conv/kernel"]}, {"T1": COLUMNS["Nodule/Mass"][1]}):
+            assert arrays_received_cb(piece) is None  # nothing is kept in memory
+        return (ref_id or None), None
+
+    numpy_decomposers.register()
+    handler = get_dot_handler(dots.NUMPY_DOWNLOAD)
+    monkeypatch.setattr(handler, "download", None)  # as it was, afterwards
+    monkeypatch.setattr(flare_internals, "download_arrays", download)
+    flare_internals.receive_arrays(lambda: ArraysFile(tmp_path))
+    error, arrays = handler.download(fobs_ctx={}, ref_id="")
+    assert error is None and list(arrays) == ["T0", "T1"]
+    assert arrays["T0"].tobytes() == BODY["conv/kernel"].tobytes()
+    assert handler.download(fobs_ctx={}, ref_id="broken") == ("broken", None)
