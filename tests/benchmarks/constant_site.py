@@ -17,8 +17,8 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 
-from surgical_aggregation.site.contract.site import Site
 from surgical_aggregation.wire import variables as wire
+from surgical_aggregation.wire.headers import MODEL_ROUND
 
 FEATURES = 64
 
@@ -38,31 +38,12 @@ def first_column(site, label):
     return np.float32(drawn("column", site, label))
 
 
-class ConstantSite(Site):
-    """A site that labels classes, and has neither images nor a network."""
-
-    def __init__(self, site: str, table: str):
-        super().__init__()
-        self.site = site
-        self.table = table
-
-    @property
-    def classes(self):
-        return tuple(json.loads(Path(self.table).read_text())[self.site])
-
-    def model(self):
-        raise NotImplementedError
-
-    def data(self, split, *, training=False, first_pass=0):
-        raise NotImplementedError
-
-
 class ConstantExecutor(Executor):
     """Add the site's step; fail in some rounds, as drawn.
 
     Args:
         site: The site's name.
-        table: Json file: site -> classes.
+        table: Json file of the sites, as of `TinySite`.
         folder: For what was received.
         absent: Share of the rounds in which the site fails.
     """
@@ -75,15 +56,17 @@ class ConstantExecutor(Executor):
         self.absent = absent
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
-        classes = json.loads(Path(self.table).read_text())[self.site]
+        classes = json.loads(Path(self.table).read_text())[self.site]["classes"]
         variables = wire.weights(shareable).data
         received = {name: _constant(value) for name, value in variables.items()}
         foreign = set(wire.classes_of(variables)) - set(classes)
-        if task_name != "train":
-            return DXO(DataKind.METRICS, data=_metrics(classes)).to_shareable()
-        round_ = shareable.get_header(AppConstants.CURRENT_ROUND)
+        training = task_name == "train"
+        round_ = shareable.get_header(AppConstants.CURRENT_ROUND if training else MODEL_ROUND)
         what = {"received": received, "foreign": sorted(foreign)}
-        _write(Path(self.folder) / f"{round_}-{self.site}.json", what)
+        if task_name in ("train", "validate"):  # the best model is that of a round
+            _write(Path(self.folder) / f"{round_}-{self.site}.json", what)
+        if not training:
+            return DXO(DataKind.METRICS, data=_metrics(classes)).to_shareable()
         if drawn("absent", self.site, round_) < self.absent:
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         by = step(self.site, round_)

@@ -10,6 +10,8 @@ about 150 MB of memory for each site; of several numbers of sites one after the 
 import json
 import os
 import re
+import signal
+import sys
 import tempfile
 import threading
 import time
@@ -37,7 +39,7 @@ CLASSES = [f"Sign {n}" for n in range(40)]
 
 CLIENT = """format_version = 2
 components = [
-  {{ id = "site", path = "constant_site.ConstantSite"
+  {{ id = "site", path = "tiny_site.TinySite"
     args {{ site = "{{SITE_NAME}}", table = "{table}" }} }}
   {{ id = "declare_classes", path = "surgical_aggregation.site.class_declaration.DeclareClasses" }}
 ]
@@ -54,9 +56,13 @@ task_result_filters = []
 
 
 def drawn_classes(number):
-    """Site -> its classes, 2 to 6 of them."""
+    """Site -> its classes, 2 to 6 of them, as of `TinySite`."""
     return {
-        site: sorted(CLASSES, key=lambda label: drawn(site, label))[: 2 + int(5 * drawn(site))]
+        site: {
+            "classes": sorted(CLASSES, key=lambda label: drawn(site, label))[
+                : 2 + int(5 * drawn(site))
+            ]
+        }
         for site in (f"site-{n:03d}" for n in range(number))
     }
 
@@ -148,7 +154,7 @@ def wrong_results(folder, sites, rounds, missing):
     """What is not as it should be, in words: every value that every site received."""
     wrong = []
     before = {}
-    for round_ in range(rounds):
+    for round_ in range(rounds + 1):  # the last model is measured, not trained
         now = {}
         for path in sorted(folder.glob(f"{round_}-*.json")):
             site = path.stem.partition("-")[2]
@@ -163,12 +169,14 @@ def wrong_results(folder, sites, rounds, missing):
                 if value != _mean(name, before, there, sites, round_ - 1):
                     wrong.append(f"round {round_}: {name} is not the mean")
         before = {**before, **now}
+        if not now:
+            wrong.append(f"round {round_}: nobody received a model")
     return wrong
 
 
 def _mean(name, before, there, sites, round_):
     label = wire.class_of(name)
-    senders = [site for site in there if label is None or label in sites[site]]
+    senders = [site for site in there if label is None or label in sites[site]["classes"]]
     if not senders:
         return before[name]
     total = np.float64(0)
@@ -183,6 +191,7 @@ def main():
         __doc__, sites=[100], rounds=20, megabytes=28.0, variables=604, absent=0.1, dead=2,
         interval=0.0, wait=60, folder="",
     )  # fmt: skip
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no service may stay behind
     for number in wanted.sites:
         with tempfile.TemporaryDirectory(dir=wanted.folder or None) as temporary:
             measure(Path(temporary), number, wanted)
@@ -242,6 +251,8 @@ def report(wanted, sites, status, watch, received, seconds):
     print(f"wrong results: {len(wrong)}")
     for text in wrong[:10]:
         print(f"  {text}")
+    if wrong:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ import datetime
 import json
 import re
 import shutil
-import socket
-import ssl
 import time
 from types import SimpleNamespace
 
@@ -294,23 +292,6 @@ def copied(kit, target, authority, until):
     return target
 
 
-def accepted(kit, port):
-    """Whether a server keeps the connection of a kit's certificate open; FLARE's says no word."""
-    startup = kit / "startup"
-    context = ssl.create_default_context(cafile=startup / "rootCA.pem")
-    context.load_cert_chain(startup / "client.crt", startup / "client.key")
-    with (
-        socket.create_connection(("localhost", port), timeout=5) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as secure,
-    ):
-        try:
-            return secure.recv(1) != b""
-        except TimeoutError:
-            return True
-        except ssl.SSLError:
-            return False
-
-
 def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     """Two for mercy: one expired yesterday, one is signed by another authority."""
     state = json.loads((network.server.parents[1] / "state" / "cert.json").read_text())
@@ -318,7 +299,7 @@ def test_the_server_refuses_bad_certificates_and_they_disturb_nobody(network):
     other = rsa.generate_private_key(65537, 2048)
     mercy, folder = network.kit("mercy"), network.folder / "impostors"
     impostors = [copied(mercy, folder / "1", own, -DAY), copied(mercy, folder / "2", other, DAY)]
-    found = [accepted(kit, network.project.port) for kit in (mercy, *impostors)]
+    found = [deployed.keeps_open(network.project.port, kit) for kit in (mercy, *impostors)]
     assert found == [True, False, False]
 
     for kit in impostors:

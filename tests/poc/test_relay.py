@@ -2,8 +2,6 @@
 
 import json
 import os
-import socket
-import ssl
 from types import SimpleNamespace
 
 import psutil
@@ -13,7 +11,6 @@ import deployed
 import tiny_job
 from cxr_study.deployment import processes
 from cxr_study.deployment.flare_session import FlareSession
-from cxr_study.deployment.poc_project import PocProject
 from cxr_study.deployment.site_kit import localise_server, localise_site
 from cxr_study.jobs.code_shipping import PACKAGES
 from simulated import same
@@ -44,11 +41,8 @@ class RelayNetwork(deployed.Network):
             "resources"
         ]["port"]
 
-    def provision(self, sites):
-        for name in ("home", "tmp"):
-            (self.root / name).mkdir(parents=True)
-        project = PocProject.read(deployed.PROJECT)
-        project = project.changed(port=processes.free_port(), sites=sites)
+    def wanted(self, sites):
+        project = super().wanted(sites)
         participants = project.content["participants"]
         for participant in participants:
             if participant["type"] == "client":
@@ -61,9 +55,7 @@ class RelayNetwork(deployed.Network):
                 "connect_to": {"name": "server", "connection_security": "mtls"},
             }
         )  # fmt: skip
-        project.write(self.root / deployed.MARK)
-        self.nvflare("provision", "-p", self.root / deployed.MARK, "-w", self.root / "system")
-        return self
+        return project
 
     def connections(self, port):
         """Whose processes are connected to a port: names of kits, and "admin" for this process."""
@@ -117,24 +109,6 @@ def runs(network):
         )
 
 
-def kept_open(port, kit=None):
-    """Whether a connection with a kit's certificate, or with none, is kept open for a second."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if kit is not None:
-        context.load_cert_chain(kit / "startup/client.crt", kit / "startup/client.key")
-    with (
-        socket.create_connection(("localhost", port), timeout=1) as plain,
-        context.wrap_socket(plain) as secure,
-    ):
-        try:
-            return secure.recv(1) != b""
-        except TimeoutError:
-            return True
-        except ssl.SSLError:
-            return False
-
-
 def test_only_the_relay_is_connected_to_the_server_and_all_sites_to_the_relay(network, runs):
     assert runs.at_server == {"relay", "admin"}
     assert runs.at_relay == set(SITES)
@@ -144,8 +118,8 @@ def test_only_the_relay_is_connected_to_the_server_and_all_sites_to_the_relay(ne
 
 
 def test_a_relay_takes_nobody_without_a_certificate_of_the_network(network):
-    assert kept_open(network.relay_port, network.kit("north"))
-    assert not kept_open(network.relay_port)
+    assert deployed.keeps_open(network.relay_port, network.kit("north"))
+    assert not deployed.keeps_open(network.relay_port)
 
 
 def test_models_are_those_of_sites_connected_to_the_server_bit_for_bit(runs):

@@ -48,6 +48,16 @@ def test_a_site_class_that_does_not_exist_is_named(run, tmp_path):
     assert not isinstance(error.value, LostSiteError)  # which is tried again
 
 
+def test_where_the_disk_takes_no_result_the_job_ends_with_the_reason(run, tmp_path):
+    with pytest.raises(SimulationError) as error:
+        run(tiny_job.make(tmp_path, SITES, plan=["server:1:no_room"], settings={"num_rounds": 3}))
+    reason = str(error.value).splitlines()[0]
+    assert "a result could not be kept in" in reason and "No space left on device" in reason
+    events = read_events(server_folder(tmp_path / "run"))
+    assert [event["round"] for event in events if event["event"] == "round"] == [0]
+    assert "make some, and continue" in next(e for e in events if e["event"] == "failed")["reason"]
+
+
 def test_an_interrupt_ends_every_process(run, tmp_path):
     def interrupt(events):
         workers = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]

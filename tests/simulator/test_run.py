@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 import tiny_job
 from cxr_study.reports.run.cross_site_results import read
 from secrecy import names
-from simulated import SITES, UNION, plain, same
+from simulated import SITES, TWO, UNION, plain, same
 from surgical_aggregation.wire import variables as wire
 
 ALL = {**SITES, "east": {"classes": ["Edema", "Hernia"], "images": 20}}  # nobody trained Hernia
@@ -38,6 +38,14 @@ class TestResult:
             first, second = runs.first.checkpoint(name), runs.recipe.checkpoint(name)
             assert first.manifest == second.manifest
             assert list(first.variables) == list(second.variables) and same(first, second)
+
+
+def test_what_the_server_accepts_is_in_files_and_not_in_its_memory(undisturbed):
+    accepted = sorted((undisturbed.folder / "struck").glob("accepted-*"))
+    assert [path.name for path in accepted] == [
+        f"accepted-{round_}-{site}" for round_ in range(5) for site in TWO
+    ]
+    assert [path.read_text() for path in accepted] == [""] * len(accepted)
 
 
 class TestTracking:

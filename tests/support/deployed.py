@@ -1,6 +1,8 @@
 """The tiny job on a real FLARE system of this machine: services, certificates, admin."""
 
 import json
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -26,10 +28,13 @@ class Network(PocSystem):
         """Make the startup kits of the project, on a free port."""
         for name in ("home", "tmp"):
             (self.root / name).mkdir(parents=True)
-        project = PocProject.read(PROJECT)
-        project.changed(port=processes.free_port(), sites=sites).write(self.root / MARK)
+        self.wanted(sites).write(self.root / MARK)
         self.nvflare("provision", "-p", self.root / MARK, "-w", self.root / _KITS)
         return self
+
+    def wanted(self, sites):
+        """The project whose kits are made."""
+        return PocProject.read(PROJECT).changed(port=processes.free_port(), sites=sites)
 
     @property
     def admin(self):
@@ -93,6 +98,27 @@ def poc_system(folder, sites, *, permitted=None, **environment):
         yield system
     finally:
         system.stop()
+
+
+def keeps_open(port, kit=None):
+    """Whether who listens on a port keeps the connection of a kit's certificate, or of none, open.
+
+    FLARE says no word when it does.
+    """
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if kit is not None:
+        context.load_cert_chain(kit / "startup/client.crt", kit / "startup/client.key")
+    with (
+        socket.create_connection(("localhost", port), timeout=5) as plain,
+        context.wrap_socket(plain) as secure,
+    ):
+        try:
+            return secure.recv(1) != b""
+        except TimeoutError:
+            return True
+        except ssl.SSLError:
+            return False
 
 
 def run(system, job):

@@ -6,6 +6,7 @@ the site's process strikes, then what becomes of its result.
 """
 
 import errno
+import mmap
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from nvflare.app_common.np.np_downloader import ArrayDownloadable
 from surgical_aggregation.checkpoints import checkpoint
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.access.site_identity import site_of
+from surgical_aggregation.server.models import result_files
 from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint_folders
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire.headers import CLASSES
@@ -72,7 +74,10 @@ def back(folder, site):
 
 
 def accepted(folder, site, round_):
-    """The file by which the server says that a site's result was accepted in a round."""
+    """The file by which the server says that a site's result was accepted in a round.
+
+    And which of its arrays are in memory, not in a file.
+    """
     return Path(folder) / f"accepted-{round_}-{site}"
 
 
@@ -216,7 +221,8 @@ class FaultyServer(Planned, FLComponent):
     """Keeps every round's global model, as round-<rounds made>.npz; its disk may be full.
 
     Whose result was accepted in a round, accepted-<round>-<site> says at once. With
-    "server:round:full" no checkpoint can be written whole from that round's start on.
+    "server:round:full" no checkpoint can be written whole from that round's start on, with
+    "server:round:no_room" no result.
     """
 
     def handle_event(self, event_type, fl_ctx):
@@ -224,12 +230,22 @@ class FaultyServer(Planned, FLComponent):
         if event_type == AppEventType.ROUND_STARTED:
             if self.strikes(round_, ["full"]):
                 checkpoint._write = _half
+            if self.strikes(round_, ["no_room"]):
+                result_files.tempfile.TemporaryFile = lambda **_: Path("/dev/full").open("wb+")
         if event_type == AppEventType.AFTER_CONTRIBUTION_ACCEPT:
             if fl_ctx.get_prop(AppConstants.AGGREGATION_ACCEPTED):
-                accepted(folder, site_of(fl_ctx), round_).touch()
+                sent = from_shareable(fl_ctx.get_prop(AppConstants.TRAINING_RESULT)).data
+                held = " ".join(sorted(name for name in sent if not _in_a_file(sent[name])))
+                accepted(folder, site_of(fl_ctx), round_).write_text(held)
         if event_type == AppEventType.ROUND_DONE:
             last = checkpoint_folders(fl_ctx)[0] / LAST_FILE
             shutil.copy(last, folder / f"round-{round_ + 1}.npz")
+
+
+def _in_a_file(array):
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, mmap.mmap)
 
 
 def _half(file, manifest, variables):

@@ -113,7 +113,15 @@ class PocProject:
             sites: Names; None: the project's. One that the project does not have is set up like
                 its first, in an organisation of its own.
             encrypted: Whether the kits get the keys of homomorphic encryption. Default False.
+
+        Raises:
+            PocError: It has relays.
         """
+        if relays := [relay["name"] for relay in self._participants("relay")]:
+            raise PocError(
+                f"a POC has no relays; the project has {', '.join(relays)}. Take them out, and the "
+                "connect_to of their sites, or provision by `nvflare provision` (poc/README.md)."
+            )
         known = {client["name"]: client for client in self._participants("client")}
         like = next(iter(known.values()))
         clients = [

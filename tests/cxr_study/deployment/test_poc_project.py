@@ -43,6 +43,12 @@ def test_changed_the_server_is_on_this_machine_at_one_port_and_known_sites_keep_
     assert project.sites == ("nih", "chexpert") and project.server["admin_port"] == 8003
 
 
+def test_a_project_with_relays_is_no_pocs(project):
+    project.content["participants"].append({"name": "relay-1", "type": "relay", "org": "a"})
+    with pytest.raises(PocError, match=r"no relays; the project has relay-1\. Take them"):
+        project.changed(port=1)
+
+
 def test_keys_for_encryption_are_made_before_the_signatures(project):
     paths = [b["path"] for b in project.changed(port=1, encrypted=True).content["builders"]]
     assert [path.rsplit(".")[-1] for path in paths[-2:]] == ["HEBuilder", "SignatureBuilder"]

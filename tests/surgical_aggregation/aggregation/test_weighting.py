@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from surgical_aggregation.aggregation import conflict_averse
 from surgical_aggregation.aggregation.averaging import mean
 from surgical_aggregation.aggregation.result_checks import Contribution
 from surgical_aggregation.aggregation.weighting import WeightingError, body_weights
@@ -51,6 +52,16 @@ class TestConflictAverse:
     def test_one_site_and_sites_that_do_not_move_weigh_the_same(self):
         assert self.of([1, 2]) == [1.0]
         assert self.of([0, 0], [0, 0], [0, 0]) == [1.0] * 3
+
+    @pytest.mark.parametrize("block", [1, 3, 5, 2**20])
+    def test_a_wide_variable_is_looked_at_in_blocks(self, monkeypatch, block):
+        monkeypatch.setattr(conflict_averse, "BLOCK", block)
+        rng = np.random.default_rng(0)
+        start = {"w": rng.random((2, 5)), "v": rng.random(4)}
+        bodies = [{name: rng.random(v.shape) for name, v in start.items()} for _ in range(3)]
+        flat = [np.concatenate([(b[n] - v).ravel() for n, v in start.items()]) for b in bodies]
+        gram = [[one @ other for other in flat] for one in flat]
+        np.testing.assert_allclose(conflict_averse.products(bodies, start), gram, rtol=1e-12)
 
     def test_the_weights_sum_to_the_number_of_sites_and_leave_nobody_out(self):
         weights = self.of([3, 1], [-1, 2], [0.5, -4])

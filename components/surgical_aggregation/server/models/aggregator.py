@@ -58,8 +58,8 @@ class SurgicalAggregator(Aggregator):
     the global model's, or else that of the first accepted result. A refusal may name another site's
     class, so it goes no further than the server's log and record. Sums run in site-name order: two
     runs with the same results agree bit for bit. From their arrival to the round's end results are
-    in files (see `ArraysFile`), and are averaged variable by variable: the server's memory does not
-    grow with the sites. Where the disk takes no more, the run ends with the reason.
+    in files (see `ArraysFile`), and are averaged variable by variable, so that the results of many
+    sites need little memory. Where the disk takes no more, the run ends with the reason.
 
     Args:
         strategy: What sites do with batch normalisation, and so what they send; see `strategy`. The
@@ -166,8 +166,8 @@ class SurgicalAggregator(Aggregator):
             check_counts(self.body_weighting, self.head_weighting, contribution)
         except WeightingError as error:
             return str(error).rstrip(".")
-        if wire.result(shareable).data_kind == DataKind.WEIGHT_DIFF:  # the sums are in memory
-            sums = wire.join(contribution.body, contribution.columns)
+        if wire.result(shareable).data_kind == DataKind.WEIGHT_DIFF:
+            sums = wire.join(contribution.body, contribution.columns)  # new, so still in memory
             body, columns = wire.split(on_disk(sums, job_folder(fl_ctx)))
             contribution = replace(contribution, body=body, columns=columns)
         self._accepted[site] = contribution

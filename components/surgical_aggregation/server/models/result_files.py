@@ -1,10 +1,11 @@
-"""Results of the running round on the server's disk, so that memory does not grow with sites."""
+"""Results of the running round on the server's disk, so that they do not fill its memory."""
 
 from __future__ import annotations
 
 import mmap
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,11 +40,11 @@ class ArraysFile:
 
     Args:
         folder: Where there is room for the results of all sites.
-        without_room: Is told of the error when the disk takes no more. Default: nobody is.
+        without_room: Is told of the error when the disk takes no more. Default None.
     """
 
     folder: Path
-    without_room: Callable[[NoRoomError], object] = id
+    without_room: Callable[[NoRoomError], object] | None = None
     _places: dict[str, _Place] = field(default_factory=dict)
 
     @cached_property
@@ -55,7 +56,7 @@ class ArraysFile:
         """Write arrays, by name.
 
         Raises:
-            NoRoomError: The disk does not take them.
+            NoRoomError: The disk does not take them; there are none any more then.
         """
         try:
             for name, value in arrays.items():
@@ -69,7 +70,11 @@ class ArraysFile:
                 f"{error.strerror or error}. The results of all sites must have room there: make "
                 "some, and continue the job."
             )
-            self.without_room(full)
+            self._places.clear()
+            with suppress(OSError):  # of what is not written yet
+                self._file.close()
+            if self.without_room:
+                self.without_room(full)
             raise full from error
 
     def arrays(self) -> dict[str, Array]:
