@@ -227,6 +227,10 @@ class TestAccept:
         said = give(SurgicalAggregator(strategy), "a", sent)
         assert said is None if why is None else why in said
 
+    def test_where_heads_are_personal_nobody_can_be_weighed_by_classes(self):
+        aggregator = SurgicalAggregator(personal_head=True, body_weighting="classes")
+        assert "needs columns of every site" in give(aggregator, "a", train(1, []))
+
     def test_where_heads_are_personal_columns_are_refused_and_the_aggregate_has_none(self):
         aggregator = SurgicalAggregator(personal_head=True)
         assert "columns of 'Edema' came" in give(aggregator, "a", EDEMA)
