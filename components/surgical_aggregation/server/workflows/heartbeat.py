@@ -12,6 +12,7 @@ from nvflare.apis.fl_constant import ReservedTopic, ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
+from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
 _LOOKS = 8
@@ -25,7 +26,7 @@ class SiteWatch(FLComponent):
     FLARE sees it connected and waits for its result for ever. So every site's job process gets
     FLARE's own heartbeat request. A run that ends for it can be continued with the site.
 
-    A site is watched from its first answer on. Does nothing in FLARE's simulator, where a site may
+    A site is watched from its first task or answer on. Does nothing in FLARE's simulator, where a site may
     have no process while others have their turn.
 
     Args:
@@ -46,6 +47,8 @@ class SiteWatch(FLComponent):
                 target=self._watch, args=[fl_ctx.get_engine()], name="site_watch", daemon=True
             )
             watch.start()
+        elif event_type == EventType.AFTER_TASK_DATA_FILTER and (site := site_of(fl_ctx)):
+            self._heard.setdefault(site, time.monotonic())
         elif event_type in (EventType.ABOUT_TO_END_RUN, EventType.END_RUN):
             self._ended.set()
 
@@ -69,7 +72,7 @@ class SiteWatch(FLComponent):
         for site, answer in (answers or {}).items():
             if answer.get_return_code() == ReturnCode.OK:
                 self._heard[site] = now
-        gone = {site for site, at in self._heard.items() if now - at > self.silence}
+        gone = {site for site, at in dict(self._heard).items() if now - at > self.silence}
         if gone == self._gone or self._ended.is_set():
             return
         self._gone = gone

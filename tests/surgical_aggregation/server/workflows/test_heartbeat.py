@@ -40,6 +40,7 @@ def watched(monkeypatch):
         watch.look(fl_ctx)
         return fl_ctx.get_prop(GONE, {})
 
+    look.watch = watch
     return network, look
 
 
@@ -64,6 +65,14 @@ def test_one_answer_in_time_is_enough_and_a_site_without_any_is_only_starting(wa
     for away in ([], ["north"], ["north"], ["north"]) * 3:
         network.away = {"south", *away}
         assert look() == {}
+
+
+def test_a_site_that_dies_with_its_first_task_before_any_answer_is_gone_too(watched):
+    network, look = watched
+    network.away = {"south"}
+    given = context("south", engine=network)
+    look.watch.handle_event(EventType.AFTER_TASK_DATA_FILTER, given)
+    assert [list(look()) for _ in range(5)] == [[], [], [], [], ["south"]]
 
 
 @pytest.mark.parametrize(
