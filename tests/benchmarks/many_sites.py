@@ -141,7 +141,8 @@ class Watch:
             print(f"round {line['round']}: {line['seconds']:.1f} s, "
                   f"memory {now['RssAnon'] + now['RssFile']:.0f} MB", flush=True)  # fmt: skip
         if len(made) >= 2 and self.dead:
-            processes.end(self.system.kit(self.dead.pop()))
+            for one in processes.processes(self.system.kit(self.dead.pop())):
+                one.kill()  # as a machine that is gone: a service that ends in order says so
 
 
 def _status(pid):

@@ -26,8 +26,8 @@ class SiteWatch(FLComponent):
     FLARE sees it connected and waits for its result for ever. So every site's job process gets
     FLARE's own heartbeat request. A run that ends for it can be continued with the site.
 
-    A site is watched from its first task or answer on. Does nothing in FLARE's simulator, where a site may
-    have no process while others have their turn.
+    A site is watched from its first task or answer on. Does nothing in FLARE's simulator, where a
+    site may have no process while others have their turn.
 
     Args:
         silence: Seconds without an answer after which a site is gone. Default 120.
