@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATHS = [str(Path(__file__).resolve().parent), SUPPORT, os.environ.get("PYTHONPATH")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, PATHS))  # of the services
 os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # so that all sites fit into one machine
+os.environ.setdefault("NVFLARE_CLIENT_OUTCOME_WAIT_TIMEOUT", "20")  # for the dead; FLARE's: 900
 
 CLASSES = [f"Sign {n}" for n in range(40)]
 
