@@ -8,6 +8,7 @@ sites whose results were averaged. What a site received goes to a small file, fo
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -46,17 +47,22 @@ class ConstantExecutor(Executor):
         table: Json file of the sites, as of `TinySite`.
         folder: For what was received.
         absent: Share of the rounds in which the site fails.
+        seconds: That the first site of the table trains; the others wait for it, and ask.
     """
 
-    def __init__(self, site: str, table: str, folder: str, absent: float = 0.0):
+    def __init__(
+        self, site: str, table: str, folder: str, absent: float = 0.0, seconds: float = 0.0
+    ):
         super().__init__()
         self.site = site
         self.table = table
         self.folder = folder
         self.absent = absent
+        self.seconds = seconds
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
-        classes = json.loads(Path(self.table).read_text())[self.site]["classes"]
+        sites = json.loads(Path(self.table).read_text())
+        classes = sites[self.site]["classes"]
         variables = wire.weights(shareable).data
         received = {name: _constant(value) for name, value in variables.items()}
         foreign = set(wire.classes_of(variables)) - set(classes)
@@ -67,6 +73,8 @@ class ConstantExecutor(Executor):
             _write(Path(self.folder) / f"{round_}-{self.site}.json", what)
         if not training:
             return DXO(DataKind.METRICS, data=_metrics(classes)).to_shareable()
+        if self.site == min(sites):
+            time.sleep(self.seconds)
         if drawn("absent", self.site, round_) < self.absent:
             return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         by = step(self.site, round_)

@@ -49,7 +49,7 @@ executors = [
   {{ tasks = ["train", "validate", "test", "refit"]
     executor {{ path = "constant_site.ConstantExecutor"
       args {{ site = "{{SITE_NAME}}", table = "{table}", folder = "{folder}"
-              absent = {absent} }} }} }}
+              absent = {absent}, seconds = {slow} }} }} }}
 ]
 task_data_filters = []
 task_result_filters = []
@@ -79,16 +79,13 @@ def write_body(path, megabytes, variables):
     save(Checkpoint(body, {**facts, **VariableKinds().facts()}), path)
 
 
-def write_job(target, table, folder, absent, interval, settings):
+def write_job(target, table, folder, wanted, settings):
     sites = list(json.loads(table.read_text()))
     job_folder.copy(ROOT / "jobs/surgical", target, sites=sites, settings=settings)
     for client in target.glob("app_*/config/config_fed_client.conf"):
-        client.write_text(CLIENT.format(table=table, folder=folder, absent=absent))
-    if interval:
-        server = target / job_folder.SERVER_CONFIG
-        text = re.sub(r"task_request_interval = \S+", f"task_request_interval = {interval}",
-                      server.read_text())  # fmt: skip
-        server.write_text(text)
+        client.write_text(
+            CLIENT.format(table=table, folder=folder, absent=wanted.absent, slow=wanted.slow)
+        )
     return target
 
 
@@ -192,7 +189,7 @@ def _mean(name, before, there, sites, round_):
 def main():
     wanted = options(
         __doc__, sites=[100], rounds=20, megabytes=28.0, variables=604, absent=0.1, dead=2,
-        interval=0.0, wait=60, folder="",
+        requests=100, slow=0.0, wait=60, folder="",
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no service may stay behind
     for number in wanted.sites:
@@ -209,9 +206,9 @@ def measure(folder, number, wanted):
     settings = {
         "num_rounds": wanted.rounds, "strategy": "fedavg", "tracking": "none",
         "min_clients": max(1, number // 2), "wait_seconds": wanted.wait,
-        "site_silence": 60,
+        "site_silence": 60, "requests_per_second": wanted.requests,
     }  # fmt: skip
-    job = write_job(folder / "job", table, received, wanted.absent, wanted.interval, settings)
+    job = write_job(folder / "job", table, received, wanted, settings)
     system = PocSystem(folder / "poc")
     system.prepare(ROOT / "poc/project.yml", sites=list(sites))
     began = time.monotonic()

@@ -37,6 +37,16 @@ def end_for_no_return_code(fl_ctx: FLContext) -> None:
         runner.ABORT_RETURN_CODES = []
 
 
+def ask_no_sooner(seconds: float, fl_ctx: FLContext) -> None:
+    """Have waiting sites ask for a task after so many seconds, where they would ask sooner.
+
+    FLARE 2.9's server runner reads `config.task_request_interval` whenever it answers a site.
+    """
+    if runner := fl_ctx.get_prop(FLContextKey.RUNNER):
+        config = runner.config
+        config.task_request_interval = max(config.task_request_interval, seconds)
+
+
 class ReceivedArrays(Protocol):
     """Takes arrays as they come, by name, and has them all at the end."""
 

@@ -50,6 +50,7 @@ class JobSettings(BaseModel):
     min_clients: int = Field(2, ge=1, title="accepted results that a round or evaluation needs")
     wait_seconds: int = Field(600, ge=0, title="for the others, once those are there")
     site_silence: int = Field(120, ge=1, title="seconds after which a silent site is gone")
+    requests_per_second: int = Field(100, ge=1, title="of waiting sites together, for a task")
     initial_body: str = Field("{$CXR_INITIAL_BODY}", title="a checkpoint, or drawings")
     continues: str = Field("", title="earlier job(s) here to go on from: id, or newest,older")
     body_weighting: str = Field("mean", title="mean | samples | classes | conflict_averse")

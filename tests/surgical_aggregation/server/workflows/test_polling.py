@@ -1,0 +1,44 @@
+from types import SimpleNamespace
+
+import pytest
+from nvflare.apis.event_type import EventType
+from nvflare.apis.fl_constant import FLContextKey
+from nvflare.private.fed.server.server_runner import ServerRunner
+
+from flare import Engine, context
+from surgical_aggregation.server.workflows.polling import Polling
+
+
+def interval(sites, own, event=EventType.START_RUN, **settings):
+    """Seconds that FLARE's runner tells a waiting site to wait, of `own` in its configuration."""
+    runner = ServerRunner.__new__(ServerRunner)
+    runner.config = SimpleNamespace(task_request_interval=own)
+    engine = Engine()
+    engine.sites = [f"site-{n}" for n in range(sites)]
+    fl_ctx = context(engine=engine)
+    fl_ctx.set_prop(FLContextKey.RUNNER, runner, private=True, sticky=False)
+    Polling(**settings).handle_event(event, fl_ctx)
+    _, _, answer = runner._task_try_again()
+    return answer.get_header("__wait_time__"), engine
+
+
+@pytest.mark.parametrize("sites, seconds", [(1, 0.1), (10, 0.1), (11, 0.11), (200, 2.0)])
+def test_sites_ask_a_hundred_times_a_second_together_but_none_sooner_than_flares_interval(
+    sites, seconds
+):
+    assert interval(sites, own=0.1)[0] == seconds
+
+
+def test_fewer_requests_are_a_longer_interval():
+    assert interval(4, own=0.1, requests_per_second=2)[0] == 2.0
+    assert interval(4, own=5.0, requests_per_second=2)[0] == 5.0
+
+
+def test_the_interval_is_set_when_the_run_starts():
+    assert interval(200, own=0.1, event=EventType.ABOUT_TO_START_RUN)[0] == 0.1
+
+
+def test_no_requests_at_all_are_refused_before_the_run():
+    seconds, engine = interval(4, own=0.1, requests_per_second=0)
+    assert seconds == 0.1
+    assert EventType.FATAL_SYSTEM_ERROR in engine.events
