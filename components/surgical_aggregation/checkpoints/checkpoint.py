@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -86,6 +87,23 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def give_second_name(path: Path, second: Path) -> None:
+    """Make `second` the same file as `path`, atomically; a copy where the disk has no hard links.
+
+    Checkpoints are replaced and never written in place, so each name keeps what it stands for.
+    """
+    second.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=second.parent, prefix=f".{second.name}.") as folder:
+        temporary = Path(folder) / second.name
+        try:
+            os.link(path, temporary)
+        except OSError:
+            shutil.copyfile(path, temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+        temporary.replace(second)
 
 
 def _write(file: Any, manifest: str, variables: Mapping[str, Array]) -> None:

@@ -125,6 +125,43 @@ def submit(
     make_report(finished_run(out), out / "report", job.name, console)()
 
 
+@app.command(
+    epilog="Example:  surgagg deploy jobs server --older-than 90 --remove      Lists only, without "
+    "--remove."
+)
+def jobs(
+    kit: Kit,
+    job: Annotated[
+        list[str] | None, Option(metavar="ID", help="This one alone; may be repeated.")
+    ] = None,
+    older_than: Annotated[float, Option(min=0, help="Days without a change.")] = 0,
+    remove: Annotated[bool, Option("--remove", help="Remove what is listed.")] = False,
+) -> None:
+    """List what jobs have left in the kit of a server or site, or remove it.
+
+    That is their checkpoints, which later jobs may go on from, a site's local notes, and FLARE's
+    folders. The server's job store is FLARE's: delete_job in the admin console.
+    """
+    from rich.table import Table
+
+    from cxr_study.deployment.job_files import JobFilesError, job_files
+
+    if remove and not (job or older_than):
+        raise JobFilesError("--remove needs --job or --older-than, to say of which jobs.")
+    found = job_files(kit, job or (), older_than)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("job", no_wrap=True)
+    table.add_column("MB", justify="right")
+    table.add_column("days", justify="right")
+    table.add_column("")
+    for one in found:
+        told = "running: stays" if one.running else "removed" if remove else ""
+        table.add_row(one.job, f"{one.size / 2**20:,.1f}", f"{one.days:.1f}", told)
+        if remove and not one.running:
+            one.remove()
+    console.print(table) if found else say("no job has left anything of that kind")
+
+
 @kit_app.command(
     epilog="Example:  surgagg deploy kit site nih --site-files /data/sites --min-positives 20 "
     "--gpus 1"

@@ -164,3 +164,34 @@ def test_a_servers_table_of_another_form_is_refused(kits, tmp_path):
     kit("server", kits / "server", *options)
     permitted = {"nih": ["Edema", "Mass, lung"], "chexpert": []}
     assert properties(kits / "server") == {"permitted": permitted}
+
+
+class TestJobs:
+    """What jobs have left in a kit."""
+
+    @pytest.fixture
+    def kit(self, tmp_path):
+        (tmp_path / "startup").mkdir()
+        for job in ("first", "second"):
+            folder = tmp_path / "checkpoints" / job
+            folder.mkdir(parents=True)
+            (folder / "last.npz").write_bytes(bytes(3 * 2**20))
+        return tmp_path
+
+    def test_it_is_listed_and_stays(self, kit):
+        said = answer("deploy", "jobs", kit)
+        assert [line.split() for line in said.splitlines()] == [
+            ["job", "MB", "days"], ["first", "3.0", "0.0"], ["second", "3.0", "0.0"],
+        ]  # fmt: skip
+        assert len([*kit.glob("checkpoints/*")]) == 2
+
+    def test_that_of_one_job_is_removed(self, kit):
+        said = answer("deploy", "jobs", kit, "--job", "first", "--remove")
+        assert said.splitlines()[1].split() == ["first", "3.0", "0.0", "removed"]
+        assert [path.name for path in kit.glob("checkpoints/*")] == ["second"]
+        assert "no job has left" in answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
+
+    def test_all_of_it_is_not_removed_by_accident(self, kit):
+        assert "needs --job or --older-than" in answer("deploy", "jobs", kit, "--remove", code=2)
+        assert "left nothing" in answer("deploy", "jobs", kit, "--job", "third", code=2)
+        assert len([*kit.glob("checkpoints/*")]) == 2

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from nvflare.apis.fl_component import FLComponent
 from nvflare.apis.fl_context import FLContext
 
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, save
+from surgical_aggregation.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    give_second_name,
+    save,
+)
 
 LAST_FILE = "last.npz"
 BEST_FILE = "best.npz"
+ROUND_FILE = "round-{}.npz"
+"""Of a kept model, by the number of rounds that made it."""
 
 NAMED = 10
 """How many of the newest jobs an error message names."""
@@ -61,19 +70,54 @@ def checkpoint_of(jobs: str, name: str, fl_ctx: FLContext) -> Path:
 
 
 def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
-    """Write a checkpoint to both folders of the job.
+    """Write a checkpoint once, and give it its name in both folders of the job.
 
     Raises:
         CheckpointError: The disk does not take it; what was there before still is.
     """
-    for folder in checkpoint_folders(fl_ctx):
-        try:
-            save(checkpoint, folder / name)
-        except OSError as error:
-            raise CheckpointError(
-                f"{str(folder / name)!r} could not be written: {error.strerror or error}. The one "
-                "before it is still there: make room, and continue the job."
-            ) from error
+    in_job, lasting = (folder / name for folder in checkpoint_folders(fl_ctx))
+    with _written(lasting):
+        save(checkpoint, lasting)
+    with _written(in_job):
+        give_second_name(lasting, in_job)
+
+
+def name_in_job(name: str, second: str, fl_ctx: FLContext) -> None:
+    """Give a checkpoint of the job a second name, in both folders.
+
+    Raises:
+        CheckpointError: The disk does not take it; what was there before still is.
+    """
+    for folder in reversed(checkpoint_folders(fl_ctx)):
+        with _written(folder / second):
+            give_second_name(folder / name, folder / second)
+
+
+def keep_round(round_: int, number: int, fl_ctx: FLContext) -> None:
+    """Keep the last model as that of its round; of those kept before, `number` with it.
+
+    They are in the folder that outlives the job's alone.
+
+    Raises:
+        CheckpointError: The disk does not take it.
+    """
+    _, folder = checkpoint_folders(fl_ctx)
+    with _written(folder / ROUND_FILE.format(round_)):
+        give_second_name(folder / LAST_FILE, folder / ROUND_FILE.format(round_))
+    kept = sorted(folder.glob(ROUND_FILE.format("*")), key=lambda path: int(path.stem[6:]))
+    for path in kept[:-number]:
+        path.unlink()
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{str(path)!r} could not be written: {error.strerror or error}. The one before it is "
+            "still there: make room, and continue the job."
+        ) from error
 
 
 class InitialBody(FLComponent):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from nvflare.app_common.abstract.model import ModelLearnable
 from nvflare.app_common.abstract.model_persistor import ModelPersistor
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
+from nvflare.fuel.utils.validation_utils import check_non_negative_int
 
 from surgical_aggregation.aggregation.class_names import shown, twins
 from surgical_aggregation.checkpoints import continuation
@@ -33,6 +33,8 @@ from surgical_aggregation.server.models.model_files import (
     InitialBody,
     checkpoint_folders,
     checkpoint_of,
+    keep_round,
+    name_in_job,
     save_to_job,
 )
 from surgical_aggregation.wire import variables as wire
@@ -44,10 +46,13 @@ class CheckpointPersistor(ModelPersistor):
 
     Runs on the server and needs NumPy only. Starts from the last model of the job that it
     `continues`, else from the checkpoint that the `InitialBody` component names. Writes last.npz
-    after every round and best.npz whenever a better model is announced
-    (GLOBAL_BEST_MODEL_AVAILABLE), atomically, to both `checkpoint_folders`, and a file for each of
-    the `candidates` once it is measured. The manifest of last.npz has the record of the best model
-    so far.
+    after every round, and a file for each of the `candidates` once it is measured, atomically; both
+    `checkpoint_folders` have the same file. The manifest of last.npz has the record of the best
+    model so far.
+
+    A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz
+    and just before it. So the two always fit, whenever the run is killed: what that loses is the
+    running round, in which a better model is found again.
 
     From a checkpoint of an earlier job the run continues round, classes and history (see
     `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the
@@ -58,12 +63,19 @@ class CheckpointPersistor(ModelPersistor):
         initial_body_id: Id of the `InitialBody` component. Default "initial_body".
         continues: Id of an earlier job at this server, which this one continues, whatever the
             initial body; or several, see `checkpoint_of`. Default "": none.
+        keep_rounds: How many of the newest rounds' models stay as files of their own, see
+            `keep_round`. Default 0.
     """
 
-    def __init__(self, initial_body_id: str = "initial_body", continues: str = ""):
+    def __init__(
+        self, initial_body_id: str = "initial_body", continues: str = "", keep_rounds: int = 0
+    ):
         super().__init__()
+        check_non_negative_int("keep_rounds", keep_rounds)
         self.initial_body_id = initial_body_id
         self.continues = continues
+        self.keep_rounds = keep_rounds
+        self._unsaved_best: Checkpoint | None = None
         self._best: dict[str, Any] | None = None
         self._last = ModelLearnable()
 
@@ -138,39 +150,49 @@ class CheckpointPersistor(ModelPersistor):
         return checkpoint_of(self.continues, LAST_FILE, fl_ctx)
 
     def save_model(self, model: ModelLearnable, fl_ctx: FLContext) -> None:
-        """Write the last model.
+        """Write the last model, and the best one where there is a new one.
 
         Raises:
             CheckpointError: The disk does not take it; FLARE then ends the run with the reason.
         """
         self._last = model
-        self._write(LAST_FILE, model, fl_ctx)
+        if self._unsaved_best is not None:
+            save_to_job(self._unsaved_best, BEST_FILE, fl_ctx)
+            self._unsaved_best = None
+        save_to_job(self._checkpoint(model), LAST_FILE, fl_ctx)
+        if self.keep_rounds:
+            keep_round(from_learnable(model).manifest["round"], self.keep_rounds, fl_ctx)
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
-        """Write the best model when one is announced; remove one that is dropped."""
+        """Note the best model, write one that was measured; remove a best one that is dropped."""
         super().handle_event(event_type, fl_ctx)
         model = fl_ctx.get_prop(AppConstants.GLOBAL_MODEL)
         if event_type == AppEventType.GLOBAL_BEST_MODEL_AVAILABLE:
             self._best = fl_ctx.get_prop(BEST)
-            # The manifest of the last model has the record now.
-            self._write_or_end({BEST_FILE: model, LAST_FILE: self._last}, fl_ctx)
+            self._unsaved_best = self._checkpoint(model)
         elif event_type == MODEL_VALIDATED:
-            made = from_learnable(model).manifest.get(CANDIDATE)
-            self._write_or_end({f"{made}.npz" if made else LAST_FILE: model}, fl_ctx)
+            try:
+                self._save_measured(self._checkpoint(model), fl_ctx)
+            except CheckpointError as error:  # FLARE would log what an event raises
+                self.system_panic(str(error), fl_ctx)
         elif event_type == BEST_DROPPED:
-            self._best = None
+            self._best = self._unsaved_best = None
             for folder in checkpoint_folders(fl_ctx):
                 (folder / BEST_FILE).unlink(missing_ok=True)
 
-    def _write_or_end(self, models: Mapping[str, ModelLearnable], fl_ctx: FLContext) -> None:
-        """Write models by the name of their file; FLARE would log what an event raises."""
-        try:
-            for name, model in models.items():
-                self._write(name, model, fl_ctx)
-        except CheckpointError as error:
-            self.system_panic(str(error), fl_ctx)
+    def _save_measured(self, model: Checkpoint, fl_ctx: FLContext) -> None:
+        """Write the last model or a candidate, which is the best one where that is not written."""
+        made = model.manifest.get(CANDIDATE)
+        name = f"{made}.npz" if made else LAST_FILE
+        save_to_job(model, name, fl_ctx)
+        if self._unsaved_best is None:
+            return
+        self._unsaved_best = None
+        name_in_job(name, BEST_FILE, fl_ctx)
+        if made:  # the manifest of the last model has the record of the best one
+            save_to_job(self._checkpoint(self._last), LAST_FILE, fl_ctx)
 
-    def _write(self, name: str, learnable: ModelLearnable, fl_ctx: FLContext) -> None:
+    def _checkpoint(self, learnable: ModelLearnable) -> Checkpoint:
         model = from_learnable(learnable)
         best = {} if self._best is None else {"best": self._best}
-        save_to_job(replace(model, manifest={**model.manifest, **best, **made_now()}), name, fl_ctx)
+        return replace(model, manifest={**model.manifest, **best, **made_now()})

@@ -20,6 +20,7 @@ from surgical_aggregation.checkpoints.checkpoint import (
     save,
 )
 from surgical_aggregation.checkpoints.model_facts import Validation, facts_of
+from surgical_aggregation.server.models import model_files
 from surgical_aggregation.server.models.global_model import (
     GlobalModel,
     from_learnable,
@@ -41,6 +42,9 @@ MOMENTS = {"mean/conv/kernel": np.float32([1, 2])}
 COLUMN = (np.float32([3, 4]), np.float32([5]))
 FACTS = {"head_features": 2}
 MODEL = GlobalModel(wire.join(BODY, {"Nodule/Mass": COLUMN}), {**FACTS, "job": "a"})
+NEXT = GlobalModel(
+    {**MODEL.variables, "conv/kernel": np.float32([8, 8])}, {**MODEL.manifest, "round": 2}
+)
 RECORD = {"round": 1, "metric": "bce", "value": 0.25, "sites": {"a": 0.25}, "classes": {}}
 AVERAGED = {**RECORD, "round": 4, CANDIDATE: AVERAGE}
 EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
@@ -49,9 +53,9 @@ EARLIER = {**FACTS, "round": 3, "job": "a", "classes": {"Mass": {}}}
 class Server:
     """The persistor of a job at a server, and the files there."""
 
-    def __init__(self, folder, start=None, continues=""):
+    def __init__(self, folder, start=None, continues="", **settings):
         self.folder = folder
-        self.persistor = CheckpointPersistor(continues=continues)
+        self.persistor = CheckpointPersistor(continues=continues, **settings)
         self.fl_ctx = context(engine=Engine(folder, initial_body=InitialBody(start and str(start))))
 
     def load(self):
@@ -62,9 +66,9 @@ class Server:
     def save(self, model=MODEL):
         self.persistor.save(to_learnable(model), self.fl_ctx)
 
-    def announce(self, record):
+    def announce(self, record, model=MODEL):
         """The model in memory is the best one."""
-        model = to_learnable(MODEL)
+        model = to_learnable(model)
         self.fl_ctx.set_prop(AppConstants.GLOBAL_MODEL, model, private=True, sticky=False)
         self.fl_ctx.set_prop(BEST, record, private=True, sticky=False)
         self.persistor.handle_event(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, self.fl_ctx)
@@ -133,9 +137,69 @@ def test_last_and_best_are_in_the_job_and_outside_of_it(tmp_path):
         assert copy.manifest["head_features"] == 2 and copy.moments.keys() == MOMENTS.keys()
     assert server.records("last.npz") == [None] * 2 and server.copies("best.npz") == []
     server.announce(record)
+    server.save(NEXT)
     assert server.records("best.npz") == server.records("last.npz") == [record] * 2
+    assert server.kernels("best.npz") == [[1, 2]] * 2 and server.kernels("last.npz") == [[8, 8]] * 2
     server.save()  # the record goes with later models
     assert server.records("last.npz") == [record] * 2
+
+
+def test_a_run_killed_before_its_round_ends_leaves_a_last_and_a_best_model_that_fit(
+    tmp_path, logged
+):
+    server = Server(tmp_path)
+    server.announce(RECORD)
+    server.save()
+    server.announce({**RECORD, "round": 2}, NEXT)  # and no more: it is killed
+    assert server.records("last.npz") == server.records("best.npz") == [RECORD] * 2
+    later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
+    later.load()
+    assert later.records("best.npz") == [RECORD] * 2 and logged["warning"] == []
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Names of the checkpoints that were written, as long as they are looked at."""
+    names, write = [], model_files.save
+    monkeypatch.setattr(
+        model_files, "save", lambda model, path: [names.append(path.name), write(model, path)]
+    )
+    return names
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
+def test_a_model_is_written_once(tmp_path, written, monkeypatch, links):
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    server = Server(tmp_path)
+    server.save()
+    assert written == ["last.npz"]
+    server.announce(RECORD)
+    server.save(NEXT)
+    assert written[1:] == ["best.npz", "last.npz"]
+    server.announce({**RECORD, "round": 2}, NEXT)
+    server.validated()  # the final model is the best one
+    assert written[3:] == ["last.npz"]
+    files = [*tmp_path.glob("server/*/*/last.npz"), *tmp_path.glob("server/*/*/best.npz")]
+    assert len({path.stat().st_ino for path in files}) == (1 if links else 4)
+    assert {path.read_bytes() for path in files} == {files[0].read_bytes()} and len(files) == 4
+    assert server.records("last.npz") == [{**RECORD, "round": 2}] * 2
+    assert [path.name for path in tmp_path.glob("server/*/*/.*")] == []  # nothing half made
+
+
+def no_links(path, second):
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def test_kept_rounds_are_the_newest_and_outlive_the_job(tmp_path):
+    server = Server(tmp_path, keep_rounds=2)
+    for round_ in (9, 10, 11):
+        kernel = {"conv/kernel": np.float32([round_, 0])}
+        server.save(GlobalModel({**MODEL.variables, **kernel}, {**FACTS, "round": round_}))
+    kept = {path.name: load(path) for path in tmp_path.glob("server/*/*/round-*.npz")}
+    assert kept.keys() == {"round-10.npz", "round-11.npz"}
+    assert kept["round-10.npz"].variables["conv/kernel"].tolist() == [10, 0]
+    assert (tmp_path / "server/checkpoints/job/round-11.npz").exists()
 
 
 def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
@@ -146,13 +210,16 @@ def test_on_a_full_disk_the_run_ends_with_the_reason_and_older_files_stay(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     server = Server(tmp_path)
-    server.save()
     server.announce({"round": 4})
+    server.save()
     monkeypatch.setattr(checkpoint, "_write", write)
     with pytest.raises(CheckpointError, match=r"last\.npz' could not .* No space left"):
         server.save()
-    server.announce({"round": 5})  # FLARE would log what an event raises, and go on
-    assert "best.npz' could not be written: No space left on device" in panics[0]
+    server.announce({"round": 5})
+    with pytest.raises(CheckpointError, match=r"best\.npz' could not .* No space left"):
+        server.save()
+    server.validated()  # FLARE would log what an event raises, and go on
+    assert "last.npz' could not be written: No space left on device" in panics[0]
     assert server.records("last.npz") == server.records("best.npz") == [{"round": 4}] * 2
     Server(tmp_path, tmp_path / "server/checkpoints/job/last.npz").load()
     assert "best.npz' could not be written" in panics[1]  # an earlier run's, which is copied
@@ -217,6 +284,7 @@ class TestContinue:
         server.save()
         assert server.records("last.npz") == [RECORD] * 2
         server.announce({"round": 4})
+        server.save()
         assert server.kernels("best.npz") == [[1, 2]] * 2
         assert logged["warning"] == [] == panics
 
