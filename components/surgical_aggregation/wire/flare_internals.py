@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import wraps
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.decomposers import numpy_decomposers
 from nvflare.app_common.np.np_downloader import download_arrays
+from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
 
@@ -72,6 +74,25 @@ def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
         return error, None if error else arrays
 
     get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
+
+
+def forget_sent_messages() -> None:
+    """Have this process forget a message once it is sent.
+
+    FLARE 2.9's `TxTask` and its future refer to each other, so what was sent, in pieces of 2 MB and
+    buffers of 1, would stay in memory until Python next looks for cycles among all objects.
+    """
+    stop = TxTask.stop
+    if hasattr(stop, "__wrapped__"):  # done already
+        return
+
+    @wraps(stop)
+    def stop_and_forget(task: TxTask, error: Any = None, notify: bool = True) -> None:
+        stop(task, error, notify)
+        if task.stopped and error is None:  # all of it was sent, so nobody reads them any more
+            task.stream = task.buffer = task.direct_buf = None
+
+    TxTask.stop = stop_and_forget
 
 
 def export_defaults(component: Any, arguments: Iterable[str]) -> None:
