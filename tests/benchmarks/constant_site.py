@@ -13,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
+from nvflare.apis.event_type import EventType
 from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 
+from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import MODEL_ROUND
 
@@ -59,6 +61,10 @@ class ConstantExecutor(Executor):
         self.folder = folder
         self.absent = absent
         self.seconds = seconds
+
+    def handle_event(self, event_type, fl_ctx):
+        if event_type == EventType.START_RUN:
+            flare_internals.forget_sent_messages()
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
         sites = json.loads(Path(self.table).read_text())

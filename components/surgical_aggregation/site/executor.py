@@ -18,6 +18,7 @@ from surgical_aggregation.site.local_notes import note, note_error
 from surgical_aggregation.site.site_tasks import SiteTasks
 from surgical_aggregation.site.training import tensorflow_setup
 from surgical_aggregation.site.training.training_options import SENT, training_options
+from surgical_aggregation.wire import flare_internals
 
 CANNOT_TAKE_PART = "this site cannot take part in the run: "
 """First words of the line in a site's notes that says why it could not start."""
@@ -101,6 +102,7 @@ class KerasExecutor(Executor):
                 self._threads(fl_ctx), self.seed, self.mixed_precision
             )
         elif event_type == EventType.START_RUN:
+            flare_internals.forget_sent_messages()
             try:
                 self._start(fl_ctx)
             except Exception as error:  # of the hospital's files, or of its code

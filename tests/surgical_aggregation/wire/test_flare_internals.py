@@ -2,12 +2,21 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from nvflare.apis.event_type import EventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
+from nvflare.fuel.f3.message import Message
+from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
+from nvflare.fuel.f3.streaming.byte_streamer import TxTask
+from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
+from nvflare.fuel.f3.streaming.stream_types import StreamError
 from nvflare.private.fed.server.server_runner import ServerRunner
 
 from flare import context
+from surgical_aggregation.server.models.aggregator import SurgicalAggregator
+from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire import flare_internals
 
 
@@ -40,3 +49,51 @@ def test_tensorboard_imports_no_tensorflow_where_its_own_switch_is_there(spared)
     )
     program = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert program.stdout.strip() == ("stub" if spared else "2"), program.stderr
+
+
+class Cell:
+    """Sends nothing."""
+
+    my_info = SimpleNamespace(fqcn="server")
+
+    def __init__(self):
+        self.sent = []
+
+    def fire_and_forget(self, channel, topic, target, message, **how):
+        self.sent.append(message)
+        return {}
+
+
+@pytest.mark.parametrize("reliable", [False, True])
+def test_what_was_sent_is_forgotten_and_what_failed_is_not(monkeypatch, reliable):
+    monkeypatch.setattr(TxTask, "stop", TxTask.stop)
+    for _ in range(2):
+        flare_internals.forget_sent_messages()
+    assert not hasattr(TxTask.stop.__wrapped__, "__wrapped__")
+    content = bytes(range(250))
+
+    def started():
+        stream = BlobStream(content, {})
+        return TxTask(Cell(), 100, "a", "b", "site", {}, stream, reliable, False, False)
+
+    task = started()
+    task.send_loop()
+    assert b"".join(bytes(message.payload) for message in task.cell.sent) == content
+    if reliable:  # it may have to be sent again
+        assert task.stream is not None
+        ack = Message({StreamHeaderKey.SEQUENCE: 2, StreamHeaderKey.OFFSET: 250}, None)
+        task.handle_ack(ack)
+    assert task.stream_future.result(timeout=1) == 250
+    assert task.stopped and task.stream is task.buffer is None
+    assert task.stream_future.task_handle is task  # which is why it would have stayed
+    failed = started()
+    failed.stop(StreamError("cut off"))
+    assert failed.stopped and failed.stream is not None
+
+
+@pytest.mark.parametrize("component", [SurgicalAggregator(), KerasExecutor()])
+def test_server_and_sites_forget_what_they_have_sent(monkeypatch, component):
+    forgot = []
+    monkeypatch.setattr(flare_internals, "forget_sent_messages", lambda: forgot.append(True))
+    component.handle_event(EventType.START_RUN, context())
+    assert forgot == [True]
