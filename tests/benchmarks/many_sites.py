@@ -3,7 +3,7 @@
 Sites have classes as drawn, and a model of constants (see `constant_site`), so every number of
 every round is checked. In each round a tenth of the sites fails; some are killed on the way. Takes
 some 270 MB of memory for each site with a model of 28 MB. Several numbers of sites: one after the
-other.
+other; `--csv` appends a line for each to a file, which `scale_picture.py` draws.
     python tests/benchmarks/many_sites.py --sites 100 --rounds 20
     python tests/benchmarks/many_sites.py --sites 4 --megabytes 1024 --rounds 3 --absent 0 --dead 0
 """
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 from constant_site import FEATURES, drawn, first_column, step
 from measure import SUPPORT, options
@@ -189,7 +190,7 @@ def _mean(name, before, there, sites, round_):
 def main():
     wanted = options(
         __doc__, sites=[100], rounds=20, megabytes=28.0, variables=604, absent=0.1, dead=2,
-        requests=100, slow=0.0, wait=60, folder="",
+        requests=100, slow=0.0, silence=120, wait=120, folder="", csv="",
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no service may stay behind
     for number in wanted.sites:
@@ -206,7 +207,7 @@ def measure(folder, number, wanted):
     settings = {
         "num_rounds": wanted.rounds, "strategy": "fedavg", "tracking": "none",
         "min_clients": max(1, number // 2), "wait_seconds": wanted.wait,
-        "site_silence": 60, "requests_per_second": wanted.requests,
+        "site_silence": wanted.silence, "requests_per_second": wanted.requests,
     }  # fmt: skip
     job = write_job(folder / "job", table, received, wanted, settings)
     system = PocSystem(folder / "poc")
@@ -239,6 +240,8 @@ def report(wanted, sites, status, watch, received, seconds):
         if line["event"] in ("refused", "silent") and line["task"] == "train":
             missing.setdefault(line["round"], set()).add(line["site"])
     wrong = wrong_results(received, sites, wanted.rounds, missing)
+    if not watch.rounds:
+        raise SystemExit(f"{status}: no round was made")
     steady = watch.rounds[1:] or watch.rounds
     cpu = np.diff([one["cpu"] for one in watch.rounds])
     print(f"{status}; {len(watch.rounds)} rounds, {seconds:.0f} s in all")
@@ -249,6 +252,14 @@ def report(wanted, sites, status, watch, received, seconds):
           f"{watch.peak['RssFile']:.0f} of files")  # fmt: skip
     print(f"absent a round: {sorted(len(names) for names in missing.values())}")
     print(f"wrong results: {len(wrong)}")
+    if wanted.csv:
+        row = {
+            "sites": len(sites), "megabytes": wanted.megabytes, "rounds": len(watch.rounds),
+            "seconds": np.median([one["seconds"] for one in steady]),
+            "cpu_seconds": np.median(cpu), "memory": watch.peak["RssAnon"], "wrong": len(wrong),
+        }  # fmt: skip
+        file = Path(wanted.csv)
+        pd.DataFrame([row]).round(1).to_csv(file, mode="a", header=not file.exists(), index=False)
     for text in wrong[:10]:
         print(f"  {text}")
     if wrong:
