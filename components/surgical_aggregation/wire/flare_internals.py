@@ -15,6 +15,7 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.app_common.decomposers import numpy_decomposers
 from nvflare.app_common.np.np_downloader import download_arrays
+from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
 
@@ -74,6 +75,16 @@ def receive_arrays(taker: Callable[[], ReceivedArrays]) -> None:
         return error, None if error else arrays
 
     get_dot_handler(dots.NUMPY_DOWNLOAD).download = download
+
+
+def receive_results_of(sites: int) -> None:
+    """Have this process receive results of so many sites at once.
+
+    FLARE 2.9 reads a result in one of 64 threads, and the pieces that it is waiting for in the same
+    64: of 64 results that come at once none would ever be read.
+    """
+    pool = stream_utils.callback_thread_pool
+    pool._max_workers = max(pool._max_workers, stream_utils.CALLBACK_THREAD_POOL_SIZE + sites)
 
 
 def forget_sent_messages() -> None:

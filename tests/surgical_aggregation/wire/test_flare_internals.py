@@ -2,19 +2,22 @@
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import wait
 from types import SimpleNamespace
 
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.app_common.workflows.scatter_and_gather import ScatterAndGather
 from nvflare.fuel.f3.message import Message
+from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.blob_streamer import BlobStream
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.f3.streaming.stream_types import StreamError
 from nvflare.private.fed.server.server_runner import ServerRunner
 
-from flare import context
+from flare import Engine, context
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire import flare_internals
@@ -89,6 +92,29 @@ def test_what_was_sent_is_forgotten_and_what_failed_is_not(monkeypatch, reliable
     failed = started()
     failed.stop(StreamError("cut off"))
     assert failed.stopped and failed.stream is not None
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_more_results_at_once_than_flare_has_threads_are_all_read(monkeypatch, known):
+    """As FLARE reads them: in a thread that waits for a piece, which another of them reads."""
+    pool = stream_utils.CheckedExecutor(stream_utils.CALLBACK_THREAD_POOL_SIZE)
+    monkeypatch.setattr(stream_utils, "callback_thread_pool", pool)
+    engine, all_there = Engine(), threading.Barrier(80)
+    engine.sites = [f"site-{n}" for n in range(80 if known else 0)]
+    SurgicalAggregator().handle_event(EventType.START_RUN, context(engine=engine))
+
+    def piece():
+        return 1
+
+    def result():
+        all_there.wait(timeout=1)
+        return pool.submit(piece).result(timeout=2)
+
+    reading = [pool.submit(result) for _ in range(80)]
+    wait(reading, timeout=10)
+    read = [one.result() for one in reading if not one.exception()]
+    assert read == ([1] * 80 if known else [])
+    pool.shutdown()
 
 
 @pytest.mark.parametrize("component", [SurgicalAggregator(), KerasExecutor()])

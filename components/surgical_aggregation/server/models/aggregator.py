@@ -107,6 +107,7 @@ class SurgicalAggregator(Aggregator):
             without_room = partial(self._end_run, fl_ctx.get_engine())
             file = partial(ArraysFile, job_folder(fl_ctx), without_room)
             flare_internals.receive_arrays(file)
+            flare_internals.receive_results_of(len(fl_ctx.get_engine().get_clients()))
             flare_internals.forget_sent_messages()
         if event_type != AppEventType.INITIAL_MODEL_LOADED:
             return
