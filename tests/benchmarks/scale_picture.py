@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib import pyplot as plt
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator, ScalarFormatter
 from measure import options
 
 PANELS = {
@@ -24,11 +24,14 @@ def main():
         for megabytes, rows in measured.groupby("megabytes"):
             axis.plot(rows["sites"], rows[column], "o-", label=f"model of {megabytes:g} MB")
         axis.set(xscale="log", yscale="log", xlabel="sites", title=title)
+        axis.set_xticks(sorted(set(measured["sites"])))
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
         for side in (axis.xaxis, axis.yaxis):
             side.set_major_formatter(ScalarFormatter())
-        axis.set_xticks(sorted(set(measured["sites"])), minor=False)
         axis.minorticks_off()
         axis.legend()
+        low, high = axis.get_ylim()
+        axis.set_ylim(low / 2, high * 2)
     out = Path(wanted.out or Path(wanted.csv).with_suffix(".svg"))
     figure.savefig(out)
     print(out)
