@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from statistics import fmean
 
 from cxr_study.evaluation.summary_json import RefusedResult, Round, SiteRound
 from surgical_aggregation.server.records.run_record import RECORD_FILE
@@ -90,7 +91,7 @@ def _round(number: int, sites: dict[str, dict[str, float]], personal: bool) -> R
     losses = [loss for m in sites.values() if (loss := value(m, "bce")) is not None]
     return Round(
         round=number,
-        mean_validation_bce=sum(losses) / len(losses) if losses else None,
+        mean_validation_bce=fmean(losses) if losses else None,
         sites={
             name: SiteRound(
                 validation_bce=value(metrics, "bce"),

@@ -82,6 +82,16 @@ def test_every_round_and_then_the_final_model_with_what_each_site_measured(serve
         job_results.rounds(tmp_path)
 
 
+def test_a_mean_over_sites_does_not_depend_on_which_answered_first(tmp_path):
+    losses = [0.1, 0.7, 0.3, 0.2]
+    for number in range(4):
+        order = [*range(number, 4), *range(number)]
+        sites = [site(f"site-{place}", bce=losses[place]) for place in order]
+        put_rounds(tmp_path / str(number), {"round": 1, "sites": sites})
+    found = [job_results.rounds(tmp_path / str(number))[0] for number in range(4)]
+    assert {each.mean_validation_bce for each in found} == {found[0].mean_validation_bce}
+
+
 def test_the_images_of_a_round_are_those_of_all_its_sites(server, tmp_path):
     put_rounds(
         server,
