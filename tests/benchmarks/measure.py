@@ -4,7 +4,6 @@ Helpers of the tests can be imported once this module is.
 """
 
 import argparse
-import os
 import sys
 import threading
 import time
@@ -67,12 +66,9 @@ def sampled(look):
         thread.join()
 
 
-def simulated(process, command):
-    """What a process is in FLARE's simulator: "site <name>", "server", "fork server", or None."""
+def simulated(command):
+    """What a process is in FLARE's simulator: "site <name>", "server", or None."""
     line = " ".join(command)
-    if "multiprocessing.forkserver" in line:
-        leads = os.getsid(process.pid) == process.pid  # its session, and stands in its own folder
-        return f"site {Path(process.cwd()).name}" if leads else "fork server"
     if "simulator_worker" in line:
         return f"site {command[command.index('--client') + 1]}"
     return "server" if "cxr_study.runs.patched_simulator " in line else None

@@ -54,7 +54,6 @@ def main():
         "server, simulator": f"{SIMULATOR}, {server}",
         "server, POC": f"{POC}.server.runner_process, {server}",
         "site, simulator, before TensorFlow": f"{SIMULATOR}_worker, {site}",
-        "sites' fork server, simulator": "import cxr_study.runs.site_imports",
         "site, simulator": f"{SIMULATOR}_worker, {site}\n{TRAINING}",
         "site, POC": f"{POC}.client.worker_process, {site}\n{TRAINING}",
         "TensorFlow alone": TENSORFLOW,

@@ -19,7 +19,7 @@ peak = Counter()
 
 
 def look(process, command):
-    if name := simulated(process, command):
+    if name := simulated(command):
         peak[name] = max(peak[name], process.memory_info().rss)
 
 

@@ -27,7 +27,7 @@ class CpuSeconds:
         self.used = {}
 
     def look(self, process, command):
-        times, what = process.cpu_times(), simulated(process, command)
+        times, what = process.cpu_times(), simulated(command)
         role = ROLES[2 if what is None else what == "server"]
         self.used[process.pid] = (role, times.user + times.system)
 

@@ -182,14 +182,11 @@ def plain(job, folder, sites, **variables):
 
 
 def processes(folder):
-    """Processes of FLARE's simulator that work in a folder; a forked site only stands in it."""
+    """Processes of FLARE's simulator that work in a folder."""
     return [
         process
-        for process in psutil.process_iter(["cmdline", "cwd"])
-        if any(
-            str(folder) in word
-            for word in (*(process.info["cmdline"] or ()), process.info["cwd"] or "")
-        )
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(folder) in word for word in process.info["cmdline"] or ())
     ]
 
 

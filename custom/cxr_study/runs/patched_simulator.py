@@ -1,7 +1,6 @@
 """FLARE's simulator without two of its races: python -m cxr_study.runs.patched_simulator <args>.
 
-With them, a run now and then ends early or never, where simulators start at the same time. Sites
-are forked where they can be, see `forked_site`.
+With them, a run now and then ends early or never, where simulators start at the same time.
 """
 
 from __future__ import annotations
@@ -9,16 +8,10 @@ from __future__ import annotations
 import copy
 import runpy
 import socket
-import subprocess
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from nvflare.private.fed.app.deployer import simulator_deployer
 from nvflare.private.fed.app.simulator import simulator_runner
-
-from cxr_study.runs import forked_site
 
 _reserved: list[socket.socket] = []
 
@@ -55,10 +48,6 @@ def run_site(
 
 
 if __name__ == "__main__":
-    if forked_site.suits(Path(sys.argv[1])):
-        simulator_runner.subprocess = SimpleNamespace(
-            Popen=forked_site.ForkedSite, TimeoutExpired=subprocess.TimeoutExpired
-        )
     simulator_runner.get_open_ports = reserve_ports
     simulator_deployer.get_open_ports = reserve_ports
     simulator_runner.SimulatorClientRunner.do_one_task = run_site

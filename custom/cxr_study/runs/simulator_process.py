@@ -153,10 +153,7 @@ def _lost(workspace: Path) -> list[str]:
 
 
 def _worker_site(process: psutil.Process) -> str | None:
-    """Name of the site that a simulator worker works for; None for another process.
-
-    Forked sites have no command of their own; that one is lost FLARE says itself, see `_lost`.
-    """
+    """Name of the site that a simulator worker works for; None for another process."""
     with suppress(psutil.Error):
         command = process.cmdline()
         if any("simulator_worker" in word for word in command) and "--client" in command:

@@ -4,18 +4,16 @@ import pickle
 import runpy
 import shutil
 import socket
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Client, Listener
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
-from cxr_study.runs import forked_site, patched_simulator
+from cxr_study.runs import patched_simulator
 
 
 def test_nobody_else_is_given_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
@@ -59,12 +57,7 @@ def test_each_site_is_told_its_own_name(tmp_path, monkeypatch):
     assert sorted(told) == sites
 
 
-@pytest.mark.parametrize("forks", [True, False])
-def test_flares_program_runs_with_both_and_forks_sites_where_that_suits(monkeypatch, forks):
-    asked = []
-    monkeypatch.setattr(sys, "argv", ["simulator", "folder/job", "-w", "workspace"])
-    monkeypatch.setattr(forked_site, "suits", lambda job: asked.append(job) or forks)
-    monkeypatch.setattr(patched_simulator.simulator_runner, "subprocess", subprocess)
+def test_flares_program_runs_with_both(monkeypatch):
     places = patched_simulator.simulator_runner, patched_simulator.simulator_deployer
     for place in places:
         monkeypatch.setattr(place, "get_open_ports", None)
@@ -75,8 +68,3 @@ def test_flares_program_runs_with_both_and_forks_sites_where_that_suits(monkeypa
     assert [place.get_open_ports.__name__ for place in places] == ["reserve_ports"] * 2
     assert places[0].SimulatorClientRunner.do_one_task.__name__ == "run_site"
     assert ran == ["nvflare.private.fed.app.simulator.simulator"]
-    assert asked == [Path("folder/job")]
-    used = places[0].subprocess
-    assert used.Popen is (forked_site.ForkedSite if forks else subprocess.Popen)
-    assert used.TimeoutExpired is subprocess.TimeoutExpired
-    assert subprocess.Popen is not forked_site.ForkedSite  # of the rest of that process

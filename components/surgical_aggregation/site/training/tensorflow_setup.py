@@ -78,19 +78,12 @@ def configure(threads: int, seed: int, mixed_precision: bool = False) -> bool:
 
 def import_quietly() -> None:
     """Import TensorFlow and Keras without their banner; nothing else about them is changed."""
-    import_alone()
-    import tensorflow as tf
-
-    with quietly():
-        tf.config.list_physical_devices("GPU")  # looks for them, and says so
-
-
-def import_alone() -> None:
-    """Import them and start nothing, no thread and no GPU, so that the process can be forked."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with quietly(), _without_collecting(), _without(OPTIONAL):
         import keras  # noqa: F401
         import tensorflow as tf
+
+        tf.config.list_physical_devices("GPU")  # looks for them, and says so
     tf.get_logger().setLevel("ERROR")
 
 
