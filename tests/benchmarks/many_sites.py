@@ -2,7 +2,7 @@
 
 Sites have classes as drawn, and a model of constants (see `constant_site`), so every number of
 every round is checked. In each round a tenth of the sites fails; some are killed on the way. Takes
-some 270 MB of memory for each site with a model of 28 MB. Several numbers of sites: one after the
+some 190 MB of memory for each site with a model of 28 MB. Several numbers of sites: one after the
 other; `--csv` appends a line for each to a file, which `scale_picture.py` draws.
     python tests/benchmarks/many_sites.py --sites 100 --rounds 20
     python tests/benchmarks/many_sites.py --sites 4 --megabytes 1024 --rounds 3 --absent 0 --dead 0

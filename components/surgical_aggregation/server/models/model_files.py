@@ -104,7 +104,9 @@ def keep_round(round_: int, number: int, fl_ctx: FLContext) -> None:
     _, folder = checkpoint_folders(fl_ctx)
     with _written(folder / ROUND_FILE.format(round_)):
         give_second_name(folder / LAST_FILE, folder / ROUND_FILE.format(round_))
-    kept = sorted(folder.glob(ROUND_FILE.format("*")), key=lambda path: int(path.stem[6:]))
+    kept = sorted(
+        folder.glob(ROUND_FILE.format("*")), key=lambda path: int(path.stem.removeprefix("round-"))
+    )
     for path in kept[:-number]:
         path.unlink()
 

@@ -50,9 +50,9 @@ class CheckpointPersistor(ModelPersistor):
     `checkpoint_folders` have the same file. The manifest of last.npz has the record of the best
     model so far.
 
-    A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz
-    and just before it. So the two always fit, whenever the run is killed: what that loses is the
-    running round, in which a better model is found again.
+    A better model (GLOBAL_BEST_MODEL_AVAILABLE) becomes best.npz together with the next last.npz,
+    just before it. A run that is killed loses the round that is running, and finds the better model
+    again when it makes that round anew.
 
     From a checkpoint of an earlier job the run continues round, classes and history (see
     `continuation`), the optimizer's moments, and the best model, if best.npz lies beside the

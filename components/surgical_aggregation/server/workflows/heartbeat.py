@@ -16,11 +16,7 @@ from surgical_aggregation.server.access.site_identity import site_of
 from surgical_aggregation.wire.headers import GONE, SIMULATED_JOB
 
 _LOOKS = 8
-"""Requests per time of silence, where all sites answer."""
-
-_ANSWERS = 2
-"""Unanswered requests per time of silence: one lost answer must not end a run. A server to which a
-hundred sites send their models takes an answer half a minute late."""
+"""Requests per time of silence: one lost answer must not end a run."""
 
 
 class SiteWatch(FLComponent):
@@ -30,8 +26,8 @@ class SiteWatch(FLComponent):
     FLARE sees it connected and waits for its result for ever. So every site's job process gets
     FLARE's own heartbeat request. A run that ends for it can be continued with the site.
 
-    A site is watched from its first task or answer on; every task is a sign of life as well. Does
-    nothing in FLARE's simulator, where a site may have no process while others have their turn.
+    A site is watched from its first task or answer on. Does nothing in FLARE's simulator, where a
+    site may have no process while others have their turn.
 
     Args:
         silence: Seconds without an answer after which a site is gone. Default 120.
@@ -52,7 +48,7 @@ class SiteWatch(FLComponent):
             )
             watch.start()
         elif event_type == EventType.AFTER_TASK_DATA_FILTER and (site := site_of(fl_ctx)):
-            self._heard[site] = time.monotonic()
+            self._heard.setdefault(site, time.monotonic())
         elif event_type in (EventType.ABOUT_TO_END_RUN, EventType.END_RUN):
             self._ended.set()
 
@@ -69,7 +65,7 @@ class SiteWatch(FLComponent):
         engine = fl_ctx.get_engine()
         sites = sorted(client.name for client in engine.get_clients())
         answers = engine.send_aux_request(
-            sites, ReservedTopic.JOB_HEART_BEAT, Shareable(), self.silence / _ANSWERS, fl_ctx,
+            sites, ReservedTopic.JOB_HEART_BEAT, Shareable(), self.silence / _LOOKS, fl_ctx,
             optional=True,
         )  # fmt: skip
         now = time.monotonic()

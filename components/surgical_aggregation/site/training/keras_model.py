@@ -244,8 +244,6 @@ class LocalModel:
         Source:
             Kulkarni et al., ML4H 2024: 15 epochs at 5e-3 before federation.
         """
-        if not self.options.warmup_epochs:
-            return
         features, _, labels = self.predict(data, stop)
         index = [self.classes.index(name) for name in classes]
         layer = keras.layers.Dense(len(index), activation="sigmoid", dtype="float32")
@@ -258,13 +256,11 @@ class LocalModel:
             loss=training_loss(weights, self.options.focal_gamma),
         )
         head.optimizer.build(head.trainable_variables)  # else its first step is traced twice
-        order = _shuffled(len(features))
-        images = tf.data.Dataset.from_tensor_slices((features[order], labels[order][:, index]))
-        # Where none remains, to say so makes their size known, on which the last bits depend.
-        batches = images.batch(64, drop_remainder=len(order) % 64 == 0)
-        # For Keras one epoch: in each it makes two iterators, which takes longer than its steps.
-        passes = batches.repeat(self.options.warmup_epochs)
-        head.fit(passes, shuffle=False, verbose=0, callbacks=[_StopWhen(stop)])
+        epochs = self.options.warmup_epochs
+        head.fit(
+            features, labels[:, index], batch_size=64, epochs=epochs, verbose=0,
+            callbacks=[_StopWhen(stop)],
+        )  # fmt: skip
         kernel[:, index], bias[index] = layer.get_weights()
         self._head.set_weights([kernel, bias])
 
@@ -316,15 +312,6 @@ class _StopWhen(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
         check(self._stop)
-
-
-def _shuffled(images: int) -> np.ndarray:
-    """Rows in an order that follows from TensorFlow's seed alone: the same in every pass."""
-    # In a function of a dataset, as Keras does; elsewhere it depends on what was drawn before.
-    order = tf.data.Dataset.range(1).map(
-        lambda _: tf.random.shuffle(tf.range(images, dtype=tf.int64))
-    )
-    return order.get_single_element().numpy()
 
 
 def _anchors(model: keras.Model) -> list[tf.Variable]:

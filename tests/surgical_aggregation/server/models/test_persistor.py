@@ -157,6 +157,30 @@ def test_a_run_killed_before_its_round_ends_leaves_a_last_and_a_best_model_that_
     assert later.records("best.npz") == [RECORD] * 2 and logged["warning"] == []
 
 
+def test_killed_between_its_two_files_a_run_goes_on_without_a_best_model_until_it_is_found_again(
+    tmp_path, logged, monkeypatch
+):
+    server = Server(tmp_path)
+    server.announce(RECORD)
+    server.save(NEXT)
+    server.announce({**RECORD, "round": 2}, NEXT)
+    write = model_files.save
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(
+            model_files, "save",
+            lambda model, path: write(model, path) if path.name == "best.npz" else killed(),
+        )  # fmt: skip
+        server.save()
+    later = Server(tmp_path / "later", tmp_path / "server/checkpoints/job/last.npz")
+    assert later.load()["round"] == 2  # the round in which it was found, which is made again
+    assert later.fl_ctx.get_prop(BEST) is None and later.copies("best.npz") == []
+    assert "best model, of round 1, is not beside the checkpoint" in logged["warning"][0]
+
+
+def killed():
+    raise KeyboardInterrupt
+
+
 @pytest.fixture
 def written(monkeypatch):
     """Names of the checkpoints that were written, as long as they are looked at."""

@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
+from nvflare.private.defs import TaskConstant
 from nvflare.private.fed.server.server_runner import ServerRunner
 
 from flare import Engine, context
@@ -19,7 +20,7 @@ def interval(sites, own, event=EventType.START_RUN, **settings):
     fl_ctx.set_prop(FLContextKey.RUNNER, runner, private=True, sticky=False)
     Polling(**settings).handle_event(event, fl_ctx)
     _, _, answer = runner._task_try_again()
-    return answer.get_header("__wait_time__"), engine
+    return answer.get_header(TaskConstant.WAIT_TIME), engine
 
 
 @pytest.mark.parametrize("sites, seconds", [(1, 0.1), (10, 0.1), (11, 0.11), (200, 2.0)])

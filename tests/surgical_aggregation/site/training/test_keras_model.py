@@ -6,7 +6,6 @@ import tensorflow as tf
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.site.training.column_refit import FeatureSplit, best_refit
 from surgical_aggregation.site.training.keras_model import LocalModel
-from surgical_aggregation.site.training.loss import training_loss
 from surgical_aggregation.site.training.stopping import Stopped, never
 from surgical_aggregation.site.training.training_options import TrainingOptions
 from tiny_site import FEATURES, tiny_model
@@ -184,22 +183,6 @@ class TestWarmUp:
             assert moved.tolist() == [False, True]
             means.append(model.model.predict(data, verbose=0).mean(axis=0)[1])
         assert means[1] > means[0] + 0.1
-
-    @pytest.mark.parametrize("images", [128, 100, 5])
-    @pytest.mark.parametrize("epochs", [5, 0])
-    def test_is_keras_training_of_these_columns_bit_for_bit(self, data, images, epochs):
-        some = data.unbatch().take(images).batch(16)
-        model = local_model(focal_gamma=1.0, warmup_epochs=epochs)
-        features, _, labels = model.predict(some)
-        columns = [array[..., 1:] for array in model.model.get_layer("head").get_weights()]
-        model.warm_up(("Nodule/Mass",), some)
-        head = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1, "sigmoid")])
-        head.set_weights(columns)
-        head.compile(keras.optimizers.Adam(0.05), training_loss(None, focal_gamma=1.0))
-        head.fit(features, labels[:, 1:], batch_size=64, epochs=epochs, verbose=0)
-        warmed = [array[..., 1:] for array in model.model.get_layer("head").get_weights()]
-        for own, peer in zip(warmed, head.get_weights(), strict=True):
-            np.testing.assert_array_equal(own, peer)
 
 
 def test_columns_are_set_where_their_class_stands_and_others_or_other_shapes_are_refused():
