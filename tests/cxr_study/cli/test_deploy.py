@@ -1,6 +1,8 @@
 """`surgagg deploy job`, `submit` and `kit`, as typed."""
 
 import json
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -190,6 +192,16 @@ class TestJobs:
         assert said.splitlines()[1].split() == ["first", "3.0", "0.0", "removed"]
         assert [path.name for path in kit.glob("checkpoints/*")] == ["second"]
         assert "no job has left" in answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
+
+    def test_that_of_a_running_job_stays(self, kit):
+        program = [sys.executable, "-c", "import sys; sys.stdin.read()", "first"]
+        with subprocess.Popen(program, stdin=subprocess.PIPE) as process:
+            try:
+                said = answer("deploy", "jobs", kit, "--job", "first", "--remove")
+            finally:
+                process.stdin.close()
+        assert "running: stays" in said
+        assert (kit / "checkpoints/first/last.npz").exists()
 
     def test_all_of_it_is_not_removed_by_accident(self, kit):
         assert "needs --job or --older-than" in answer("deploy", "jobs", kit, "--remove", code=2)

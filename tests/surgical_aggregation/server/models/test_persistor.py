@@ -277,6 +277,15 @@ class TestCandidate:
         assert server.kernels("best.npz") == ([[6, 6]] * 2 if best else [])
         assert server.records("last.npz") == [AVERAGED if best else None] * 2
 
+    def test_one_that_is_not_better_leaves_the_final_model_the_best(self, tmp_path):
+        server = Server(tmp_path)
+        server.save()
+        server.announce(RECORD)
+        server.validated()
+        self.measured(server, best=False)
+        assert server.kernels("average.npz") == [[6, 6]] * 2
+        assert server.kernels("best.npz") == [[1, 2]] * 2
+
     def test_as_the_best_one_it_is_found_by_the_run_that_goes_on(self, tmp_path, logged):
         """Although the last model is of the same round."""
         path = earlier(tmp_path, {**AVERAGED, "round": 3}, {**AVERAGED, "round": 3})
@@ -286,6 +295,14 @@ class TestCandidate:
         server = Server(tmp_path, earlier(tmp_path / "b", {**AVERAGED, "round": 3}, None))
         server.load()
         assert "best model, of round 3, is not beside the checkpoint" in logged["warning"][0]
+
+
+def test_a_best_model_that_is_dropped_is_not_written_any_more(tmp_path):
+    server = Server(tmp_path)
+    server.announce(RECORD)
+    server.persistor.handle_event(BEST_DROPPED, server.fl_ctx)
+    server.save()
+    assert server.copies("best.npz") == [] and server.records("last.npz") == [None] * 2
 
 
 class TestContinue:
