@@ -254,7 +254,6 @@ class TestCandidate:
 
     def measured(self, server, best):
         """The average of the last model is measured, and announced where it is the best."""
-        server.save(dataclasses.replace(MODEL, moments=MOMENTS))
         average = dataclasses.replace(
             MODEL,
             variables={**MODEL.variables, "conv/kernel": np.float32([6, 6])},
@@ -270,6 +269,7 @@ class TestCandidate:
     @pytest.mark.parametrize("best", [False, True])
     def test_it_is_written_beside_the_last_model_which_stays(self, tmp_path, best):
         server = Server(tmp_path)
+        server.save(dataclasses.replace(MODEL, moments=MOMENTS))
         self.measured(server, best)
         assert server.kernels("average.npz") == [[6, 6]] * 2
         assert server.kernels("last.npz") == [[1, 2]] * 2
