@@ -18,8 +18,8 @@ class Polling(FLComponent):
     `requests_per_second` seconds.
 
     Args:
-        requests_per_second: That waiting sites make together. A request takes about 2 ms of one of
-            the server's cores. Default 100.
+        requests_per_second: That waiting sites make together. A request takes 1 to 2 ms of one
+            of the server's cores. Default 100.
 
     Example:
         At 100 requests a second and a `task_request_interval` of 0.1 s, 4 sites ask every 0.1 s,
