@@ -31,7 +31,7 @@ class JobFiles:
         paths: Its checkpoints, its local notes and its folder of FLARE's, as far as they are there.
         size: Bytes; a file with several names counts once.
         changed: When the newest of them was written, seconds since 1970.
-        running: Whether a process of this machine has the job.
+        running: Whether a process of FLARE's on this machine has the job.
     """
 
     job: str
@@ -75,7 +75,7 @@ def job_files(kit: Path, jobs: Sequence[str] = (), older_than: float = 0) -> lis
             left.setdefault(path.stem, []).append(path)
     if unknown := [job for job in jobs if job not in left]:
         raise JobFilesError(f"job {', '.join(unknown)} left nothing in {kit}.")
-    running = _words_of_processes()
+    running = _words_of_flare()
     found = [_of(job, paths, job in running) for job, paths in left.items()]
     return sorted(
         (one for one in found if one.days >= older_than and (not jobs or one.job in jobs)),
@@ -98,9 +98,12 @@ def _is_job(name: str) -> bool:
         return False
 
 
-def _words_of_processes() -> set[str]:
+def _words_of_flare() -> set[str]:
+    """Words of the commands of FLARE's processes on this machine; a job's has the job's id."""
     words: set[str] = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            words.update(process.cmdline())
+            command = process.cmdline()
+            if any(word.startswith("nvflare.") for word in command):
+                words.update(command)
     return words

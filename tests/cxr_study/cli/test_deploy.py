@@ -194,7 +194,7 @@ class TestJobs:
         assert "no job has left" in answer("deploy", "jobs", kit, "--older-than", "3", "--remove")
 
     def test_that_of_a_running_job_stays(self, kit):
-        program = [sys.executable, "-c", "import sys; sys.stdin.read()", "first"]
+        program = [sys.executable, "-c", "import sys; sys.stdin.read()", "nvflare.x", "first"]
         with subprocess.Popen(program, stdin=subprocess.PIPE) as process:
             try:
                 said = answer("deploy", "jobs", kit, "--job", "first", "--remove")
